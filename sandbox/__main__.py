@@ -1,0 +1,71 @@
+"""`python -m sandbox`: serve the sandbox on loopback until told to stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from sandbox.house import DEFAULT_PORT, AlreadyRunning, Sandbox, product_settings
+from sandbox.server import build_app
+
+LIVE_KEYS = ("DISCORD_BOT_TOKEN", "DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET")
+
+
+def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
+    """Why the sandbox must not run in this environment, or None."""
+    own = product_settings(port)
+    live = [key for key in LIVE_KEYS if environment.get(key, "") not in ("", own[key])]
+    if live and environment.get("SANDBOX") != "1":
+        return f"The sandbox does not run beside live credentials ({', '.join(live)} set). SANDBOX=1 insists."
+    host = urlsplit(environment.get("PUBLIC_URL", "")).hostname
+    if host and host not in ("localhost", "127.0.0.1", "::1"):
+        return f"The sandbox serves this machine only, and PUBLIC_URL names {host}."
+    return None
+
+
+async def serve(sandbox: Sandbox) -> None:
+    """Answer on both loopback addresses until SIGINT or SIGTERM; a machine without IPv6 has only the one."""
+    runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()
+        try:
+            await web.TCPSite(runner, "::1", sandbox.port).start()
+        except OSError as missing:
+            logging.getLogger("sandbox").info("no IPv6 loopback: %s", missing)
+        print(f"sandbox: {sandbox.url}/console", flush=True)
+        stopped = asyncio.Event()
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(sign, stopped.set)
+        await stopped.wait()
+    finally:
+        await runner.cleanup()
+
+
+def main() -> int:
+    """Exit code 0 after a stop, 2 with a sentence when the sandbox must not run here."""
+    logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
+    port = int(os.environ.get("SANDBOX_PORT") or DEFAULT_PORT)
+    refusal = refusal_to_run(os.environ, port)
+    if refusal:
+        print(f"sandbox: {refusal}", file=sys.stderr)
+        return 2
+    data = Path(os.environ.get("SANDBOX_DATA") or "data/sandbox")
+    without = frozenset(os.environ.get("SANDBOX_WITHOUT", "").replace(",", " ").split())
+    sandbox = Sandbox(data, port, without)
+    try:
+        asyncio.run(serve(sandbox))
+    except AlreadyRunning as running:
+        print(f"sandbox: {running}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

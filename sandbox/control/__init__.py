@@ -1,0 +1,47 @@
+"""`/control`: the sandbox for programs. Every part adds its own calls; here are those of the whole."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from sandbox.control.body import fields, number, text
+from sandbox.house import Sandbox
+from sandbox.refusal import Refusal
+
+
+def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
+    """World, reset, requests, faults and readiness."""
+
+    async def world(_: web.Request) -> web.Response:
+        return web.json_response(await sandbox.world())
+
+    async def reset(_: web.Request) -> web.Response:
+        await sandbox.reset()
+        return web.json_response({})
+
+    async def requests(request: web.Request) -> web.Response:
+        since = request.query.get("since", "0")
+        if not since.isdigit():
+            raise Refusal(400, "since is the number of a request.")
+        return web.json_response(sandbox.traffic.since(int(since)))
+
+    async def set_fault(request: web.Request) -> web.Response:
+        body = await fields(request)
+        sandbox.faults.set(text(body, "target"), text(body, "kind"), number(body, "seconds"))
+        return web.json_response({})
+
+    async def clear_faults(_: web.Request) -> web.Response:
+        sandbox.faults.clear()
+        return web.json_response({})
+
+    async def ready(_: web.Request) -> web.Response:
+        return web.json_response({"ready": sandbox.ready.is_set()}, status=200 if sandbox.ready.is_set() else 503)
+
+    return [
+        web.get("/control/world", world),
+        web.post("/control/reset", reset),
+        web.get("/control/requests", requests),
+        web.post("/control/faults", set_fault),
+        web.delete("/control/faults", clear_faults),
+        web.get("/control/ready", ready),
+    ]

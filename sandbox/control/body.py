@@ -1,0 +1,40 @@
+"""Reading the bodies of control calls, with sentences for what is missing."""
+
+from typing import Any
+
+from aiohttp import web
+
+from sandbox.refusal import Refusal
+
+Body = dict[str, Any]
+
+
+async def fields(request: web.Request) -> Body:
+    """The JSON object in the body; an empty body is an empty object. Raises Refusal(400)."""
+    body: Any = await request.json() if await request.text() else {}
+    if not isinstance(body, dict):
+        raise Refusal(400, "The body is a JSON object.")
+    return body
+
+
+def text(body: Body, name: str) -> str:
+    """A required text; an integer (an id, a fault called 429) counts as its digits. Raises Refusal(400)."""
+    value = body.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise Refusal(400, f"{name} is missing.")
+    return value
+
+
+def optional_text(body: Body, name: str) -> str | None:
+    """The text, or None where it is absent or null. Raises Refusal(400)."""
+    return text(body, name) if body.get(name) is not None else None
+
+
+def number(body: Body, name: str) -> float:
+    """A required number. Raises Refusal(400)."""
+    value = body.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Refusal(400, f"{name} is a number.")
+    return float(value)

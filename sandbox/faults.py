@@ -1,0 +1,105 @@
+"""Faults: what a provider does wrong for a while, on request."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from sandbox.refusal import Refusal
+
+EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
+RPC_TARGETS = tuple(f"{front}:{chain}" for chain in EVM_CHAINS for front in ("rpc", "rpc2"))
+TARGETS = ("discord", "gateway", "opensea", "magiceden", *RPC_TARGETS, "solana", "metadata")
+KINDS = ("down", "slow", "429", "500", "empty", "zero", "stale", "malformed")
+SLOW_SECONDS = 30.0
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that is running; `since` and `until` are monotonic seconds."""
+
+    kind: str
+    since: float
+    until: float
+
+
+class Faults:
+    """At most one running fault a target; each ends by itself."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Fault] = {}
+
+    def set(self, target: str, kind: str, seconds: float) -> None:
+        """Start a fault, replacing the target's earlier one. Raises Refusal for an unknown target (404) or kind (400)."""
+        if target not in TARGETS:
+            raise Refusal(404, f"No target is called {target!r}. The targets are: {', '.join(TARGETS)}.")
+        if kind not in KINDS:
+            raise Refusal(400, f"No fault is called {kind!r}. The kinds are: {', '.join(KINDS)}.")
+        if kind == "zero" and target != "solana" and target not in RPC_TARGETS:
+            raise Refusal(400, "The fault 'zero' exists for nodes only: rpc:<chain>, rpc2:<chain> and solana.")
+        if kind == "stale" and target in ("discord", "gateway", "metadata"):
+            raise Refusal(400, "The fault 'stale' exists for nodes and indexers only.")
+        if seconds <= 0:
+            raise Refusal(400, "A fault lasts more than 0 seconds.")
+        now = time.monotonic()
+        self._running[target] = Fault(kind, now, now + seconds)
+
+    def clear(self) -> None:
+        """End every fault."""
+        self._running.clear()
+
+    def fault(self, target: str) -> Fault | None:
+        """The target's running fault, with the moment it began."""
+        fault = self._running.get(target)
+        if fault is not None and fault.until <= time.monotonic():
+            del self._running[target]
+            return None
+        return fault
+
+    def active(self, target: str) -> str | None:
+        """The kind of the target's running fault."""
+        fault = self.fault(target)
+        return fault.kind if fault else None
+
+    def running(self) -> dict[str, tuple[str, float]]:
+        """Target → (kind, seconds left), for people to look at."""
+        now = time.monotonic()
+        return {
+            target: (fault.kind, fault.until - now)
+            for target in list(self._running)
+            if (fault := self.fault(target)) is not None
+        }
+
+    async def apply(
+        self, request: web.Request, target: str, answers: Mapping[str, Answer] | None = None
+    ) -> web.StreamResponse | None:
+        """Act on the target's running fault: the faulty answer, or None when the request goes on as usual.
+
+        `answers` has the provider's own manner for a kind (429, empty, malformed, …; it may replace 500 too). A kind
+        that is neither there nor generic is the provider's own business deeper down, and None is returned.
+        """
+        kind = self.active(target)
+        if kind is None:
+            return None
+        if answers and kind in answers:
+            return await answers[kind](request)
+        if kind == "down":
+            return hang_up(request)
+        if kind == "slow":
+            await asyncio.sleep(SLOW_SECONDS)
+            return None
+        if kind == "500":
+            return web.Response(status=500, text="Internal Server Error")
+        return None
+
+
+def hang_up(request: web.Request) -> web.Response:
+    """Close the connection without an answer; the response returned is never sent, and is logged as status 0."""
+    request["hung_up"] = True
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=500)

@@ -1,0 +1,123 @@
+"""The sandbox as one thing: its parts, how they start and stop, and the settings it shares with the product."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from sandbox.faults import Faults
+from sandbox.people import PEOPLE, Person
+from sandbox.traffic import Traffic
+
+PRODUCT_ENV = Path(__file__).with_name("product.env")
+DEFAULT_PORT = 3210
+
+
+class AlreadyRunning(Exception):
+    """Another sandbox holds the data directory."""
+
+
+class Part(Protocol):
+    """What the house asks of Discord, the chains and the marketplaces."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def reset(self) -> None: ...
+    def routes(self) -> Sequence[web.AbstractRouteDef]: ...
+
+
+class WorldPart(Part, Protocol):
+    """A part that has a say in GET /control/world."""
+
+    async def world(self) -> dict[str, Any]: ...
+
+
+class Sandbox:
+    """Everything one sandbox process has. `chains` or `marketplaces` is None where they were left out."""
+
+    def __init__(self, data: Path, port: int, without: frozenset[str] = frozenset()) -> None:
+        from sandbox.discord import Discord
+
+        self.data = data
+        self.port = port
+        self.people: tuple[Person, ...] = PEOPLE
+        self.settings = product_settings(port)
+        self.traffic = Traffic()
+        self.faults = Faults()
+        self.ready = asyncio.Event()
+        self._lock_fd = -1
+        self.discord = Discord(self)
+        self.chains = None if "chains" in without else _chains(self)
+        self.marketplaces = None if "marketplaces" in without else _marketplaces(self)
+
+    @property
+    def url(self) -> str:
+        """Where this sandbox is reached, without a slash at the end."""
+        return f"http://localhost:{self.port}"
+
+    def parts(self) -> list[Part]:
+        """The parts in the order in which they start."""
+        return [part for part in (self.discord, self.chains, self.marketplaces) if part is not None]
+
+    async def start(self) -> None:
+        """Bring every part up. Raises AlreadyRunning when another process owns the data directory."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        self._lock_fd = os.open(self.data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as held:
+            raise AlreadyRunning(f"Another sandbox is running on {self.data}.") from held
+        for part in self.parts():
+            await part.start()
+        self.ready.set()
+
+    async def stop(self) -> None:
+        """Take every part down, the last one first."""
+        self.ready.clear()
+        for part in reversed(self.parts()):
+            await part.stop()
+        os.close(self._lock_fd)
+
+    async def reset(self) -> None:
+        """Put content and ids back to the start and end every fault."""
+        self.faults.clear()
+        for part in self.parts():
+            await part.reset()
+
+    async def world(self) -> dict[str, Any]:
+        """GET /control/world."""
+        return {
+            **await self.discord.world(),
+            "chains": await self.chains.world() if self.chains else {},
+            "accounts": await self.marketplaces.world() if self.marketplaces else {},
+        }
+
+
+def product_settings(port: int) -> dict[str, str]:
+    """What `product.env` says for a sandbox on this port."""
+    settings: dict[str, str] = {}
+    for line in PRODUCT_ENV.read_text().splitlines():
+        if line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            settings[key] = value.strip('"').replace("${SANDBOX_PORT}", str(port))
+    return settings
+
+
+def _chains(sandbox: Sandbox) -> WorldPart | None:
+    try:
+        from sandbox.chains import Chains
+    except ImportError:
+        return None
+    return Chains(sandbox)
+
+
+def _marketplaces(sandbox: Sandbox) -> WorldPart | None:
+    try:
+        from sandbox.marketplaces import Marketplaces
+    except ImportError:
+        return None
+    return Marketplaces(sandbox)

@@ -1,0 +1,100 @@
+"""The HTTP server of the sandbox: who may reach it, what is logged, and where each part's routes hang."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from sandbox import console, control
+from sandbox.house import Sandbox
+from sandbox.refusal import Refusal
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+SANDBOX = web.AppKey("sandbox", Sandbox)
+
+
+def build_app(sandbox: Sandbox) -> web.Application:
+    """The application with every part's routes; it starts and stops the sandbox with itself."""
+    app = web.Application(middlewares=[_only_this_machine, _logged, _refusals], client_max_size=16 * 1024**2)
+    app[SANDBOX] = sandbox
+    for part in sandbox.parts():
+        app.add_routes(part.routes())
+    app.add_routes(control.routes(sandbox))
+    app.add_routes(console.routes(sandbox))
+    app.router.add_get("/", _home)
+
+    async def life(_: web.Application) -> Any:
+        await sandbox.start()
+        yield
+        await sandbox.stop()
+
+    app.cleanup_ctx.append(life)
+    return app
+
+
+def target_of(path: str) -> str | None:
+    """The provider that a path belongs to, by its name in the fault table; None for control and for people's pages."""
+    _, first, *rest = path.split("/")
+    second = rest[0] if rest else ""
+    if first == "discord":
+        return "gateway" if second == "gateway" else "discord"
+    if first in ("rpc", "rpc2"):
+        return f"{first}:{second}"
+    if (first, second) in (("opensea", "api"), ("magiceden", "v2")):
+        return first
+    return first if first in ("solana", "metadata") else None
+
+
+async def _home(_: web.Request) -> web.Response:
+    raise web.HTTPFound("/console")
+
+
+@web.middleware
+async def _only_this_machine(request: web.Request, handler: Handler) -> web.StreamResponse:
+    host = request.headers.get("Host", "")
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    if name not in LOOPBACK_HOSTS:
+        return web.json_response({"message": "The sandbox answers this machine only."}, status=421)
+    foreign = request.headers.get("Sec-Fetch-Site") == "cross-site"
+    if foreign and request.method != "GET" and request.path.startswith(("/control", "/console")):
+        return web.json_response({"message": "Another site may not steer the sandbox."}, status=403)
+    return await handler(request)
+
+
+@web.middleware
+async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Notes every request to a provider, unless its handler did (request["noted"]); a handler may set
+    request["rpc_method"] first."""
+    target = target_of(request.path)
+    if target is None:
+        return await handler(request)
+    status, size = 0, 0
+    try:
+        response = await handler(request)
+        status, size = response.status, _size(response)
+        return response
+    except web.HTTPException as answer:
+        status, size = answer.status, _size(answer)
+        raise
+    finally:
+        if not request.get("noted"):
+            traffic = request.app[SANDBOX].traffic
+            status = 0 if request.get("hung_up") else status
+            traffic.note(target, request.method, request.path_qs, status, request.get("rpc_method"), size)
+
+
+def _size(response: web.StreamResponse) -> int:
+    body = response.body if isinstance(response, web.Response) else None
+    return len(body) if isinstance(body, bytes | bytearray) else 0
+
+
+@web.middleware
+async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Refusal as refusal:
+        return web.json_response({"message": refusal.message}, status=refusal.status)
+    except json.JSONDecodeError:
+        return web.json_response({"message": "The body is not JSON."}, status=400)
