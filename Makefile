@@ -1,0 +1,16 @@
+# Every target does all of its own set-up; the steps are in app/prepare.py, which needs nothing but Python.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+TARGETS := run dev test check lock clean
+
+.PHONY: help $(TARGETS)
+help:
+	@echo "make run    set everything up and start the product on http://localhost:3000"
+	@echo "make dev    the same with hot reload"
+	@echo "make test   every check and every test"
+	@echo "make check  style and types only"
+	@echo "make lock   compile requirements*.txt from requirements*.in"
+	@echo "make clean  remove what was made, but not data/"
+
+$(TARGETS):
+	$(if $(PYTHON),,$(error Python 3.11 or newer is needed: apt-get install python3 python3-venv))
+	@$(PYTHON) -m app.prepare $@ $(ARGS)
