@@ -1,0 +1,114 @@
+"""What can go wrong in a use case, each with its HTTP status and the sentence that a person reads."""
+
+from typing import ClassVar
+
+
+class HoldfastError(Exception):
+    """Something a person is told: `status` is the HTTP answer's, `message` a whole sentence without secrets."""
+
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message: str = message
+
+
+class NotSignedIn(HoldfastError):
+    """Nobody is signed in, or the session has ended."""
+
+    status: ClassVar[int] = 401
+
+    def __init__(self, message: str = "Unauthorized") -> None:
+        super().__init__(message)
+
+
+class Forbidden(HoldfastError):
+    """The thing is the caller's to know of, but this they may not do."""
+
+    status: ClassVar[int] = 403
+
+
+class NotConnected(Forbidden):
+    """Discord no longer accepts what the person granted us, so they have to connect again."""
+
+    def __init__(self, message: str = "Connect Discord first") -> None:
+        super().__init__(message)
+
+
+class NotFound(HoldfastError):
+    """Not there, or not the caller's to know of; the two are told apart by nobody."""
+
+    status: ClassVar[int] = 404
+
+
+class ServerNotFound(NotFound):
+    """No such server among those that the caller runs."""
+
+    def __init__(self, message: str = "Server not found") -> None:
+        super().__init__(message)
+
+
+class RuleNotFound(NotFound):
+    """No such rule in a server that the caller runs."""
+
+    def __init__(self, message: str = "Verification rule not found") -> None:
+        super().__init__(message)
+
+
+class WalletNotFound(NotFound):
+    """No such wallet among the caller's own."""
+
+    def __init__(self, message: str = "Wallet not found") -> None:
+        super().__init__(message)
+
+
+class SessionNotFound(NotFound):
+    """No such session among the caller's own."""
+
+    def __init__(self, message: str = "Session not found") -> None:
+        super().__init__(message)
+
+
+class FieldRefused(HoldfastError):
+    """A field's value cannot be taken; `field` is its camelCase name in the payload."""
+
+    status: ClassVar[int] = 400
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field: str = field
+
+
+class Conflict(HoldfastError):
+    """What is asked contradicts what is already there."""
+
+    status: ClassVar[int] = 409
+
+
+class Retryable(HoldfastError):
+    """The same call may succeed later: `retry_after` seconds from now, at least 1."""
+
+    def __init__(self, message: str, retry_after: float = 5) -> None:
+        super().__init__(message)
+        self.retry_after: float = max(1.0, retry_after)
+
+
+class TooMany(Retryable):
+    """The caller asked too often."""
+
+    status: ClassVar[int] = 429
+
+
+class ProviderUnavailable(Retryable):
+    """Somebody else's service is at fault; the message says whose."""
+
+    status: ClassVar[int] = 503
+
+
+class SignInFailed(HoldfastError):
+    """A return from Discord that signs nobody in; the browser is sent to /oauth-error with the code `auth_failed`."""
+
+    status: ClassVar[int] = 400
+
+    def __init__(self, message: str = "Discord authentication failed.") -> None:
+        super().__init__(message)
