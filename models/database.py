@@ -1,0 +1,54 @@
+"""The engine of this process and the transaction, the one way to the database."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from settings import settings
+
+_engine: AsyncEngine | None = None
+
+
+class DatabaseUrlMissing(Exception):
+    """Nobody said where the database is: start with `python -m app`, or set DATABASE_URL."""
+
+
+def engine() -> AsyncEngine:
+    """The process's engine, made at first use (granian forks: an engine made at import would be shared)."""
+    global _engine
+    if _engine is None:
+        url = settings().database_url
+        if not url:
+            raise DatabaseUrlMissing("DATABASE_URL is not set; `python -m app` sets it for its processes.")
+        _engine = create_async_engine(psycopg_url(url), pool_pre_ping=True, pool_size=20, max_overflow=20)
+    return _engine
+
+
+def psycopg_url(url: str) -> str:
+    """The same address with psycopg 3 as its driver, whichever way the operator wrote it."""
+    for prefix in ("postgres://", "postgresql://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg://" + url.removeprefix(prefix)
+    return url
+
+
+def libpq_url(url: str) -> str:
+    """The same address as libpq reads it, for plain psycopg connections (LISTEN, advisory locks, procrastinate)."""
+    return psycopg_url(url).replace("postgresql+psycopg://", "postgresql://", 1)
+
+
+async def use(url: str | None) -> None:
+    """Point this process at another database (tests), or with None drop the engine."""
+    global _engine
+    if _engine is not None:
+        await _engine.dispose()
+    _engine = None if url is None else create_async_engine(psycopg_url(url), pool_pre_ping=True, pool_size=20)
+
+
+@asynccontextmanager
+async def transaction() -> AsyncIterator[AsyncSession]:
+    """One use case: committed when the block ends, undone when it raises."""
+    async with AsyncSession(engine(), expire_on_commit=False) as db, db.begin():
+        yield db

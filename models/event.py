@@ -1,0 +1,42 @@
+"""What happened: the append-only audit log, and what members are still to be told."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Index
+from sqlmodel import Field, SQLModel
+
+from models.types import document, maybe_moment, moment
+
+
+class Event(SQLModel, table=True):
+    """One thing that happened, never changed afterwards."""
+
+    __table_args__ = (Index("ix_event_server_at", "server_id", "at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
+    at: datetime = moment()
+    kind: str
+    """`rule.created`, `wallet.proved`, `role.given`, `role.taken`, `breaker.tripped` and their like."""
+    server_id: int | None = Field(default=None, foreign_key="server.id", ondelete="CASCADE")
+    actor: str | None = None
+    """Discord id of who did it; None when Holdfast did it by itself."""
+    subject: str | None = Field(default=None, index=True)
+    """Discord id of the member concerned."""
+    role_id: str | None = None
+    rule_id: int | None = None
+    batch: UUID | None = Field(default=None, index=True)
+    data: dict[str, Any] = document()
+
+
+class Notice(SQLModel, table=True):
+    """What a member is to be told the next time we meet."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    discord_id: str = Field(index=True)
+    server_id: int | None = Field(default=None, foreign_key="server.id", ondelete="CASCADE")
+    kind: str
+    data: dict[str, Any] = document()
+    created_at: datetime = moment()
+    told_at: datetime | None = maybe_moment()

@@ -1,0 +1,52 @@
+"""The ledger of roles: what we gave, why, what is under way, what was stopped."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Index, Integer, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlmodel import Field, SQLModel
+
+from models.types import document, maybe_moment, moment
+
+
+class Grant(SQLModel, table=True):
+    """A role that we gave a member, or are about to give or take; the row goes when the role is gone."""
+
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        UniqueConstraint("server_id", "discord_id", "role_id"),
+        Index("ix_grant_open", "next_at", postgresql_where=text("state IN ('giving', 'taking')")),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
+    discord_id: str = Field(index=True)
+    role_id: str
+    rule_ids: list[int] = Field(default_factory=list, sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
+    """The rules that said yes when the role was last found right."""
+    state: str
+    """`giving`: intended, perhaps sent. `held`: ours. `taking`: removal intended, perhaps sent. `foreign`: somebody
+    else had given the role before us, so it is not ours to take. `lost`: somebody else took our role away."""
+    had_before: bool = False
+    """Whether the member had the role when we first meant to give it."""
+    evidence: dict[str, Any] = document()
+    no_since: datetime | None = maybe_moment()
+    """Since when every rule for this role says no: the start of the grace time."""
+    intended_at: datetime | None = maybe_moment()
+    next_at: datetime | None = maybe_moment()
+    attempts: int = 0
+    last_error: str | None = None
+    created_at: datetime = moment()
+    updated_at: datetime = moment()
+
+
+class Breaker(SQLModel, table=True):
+    """That removals of one role were stopped because too many would have lost it at once."""
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    role_id: str = Field(primary_key=True)
+    tripped_at: datetime = moment()
+    would_lose: int
+    holders: int
+    approved_at: datetime | None = maybe_moment()
+    approved_by: str | None = None

@@ -1,0 +1,46 @@
+"""What is known of collections, tokens, and what wallets were seen to hold."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Numeric, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from models.types import document, moment
+
+
+class Collection(SQLModel, table=True):
+    """A contract on a chain, with the name people know it by."""
+
+    __table_args__ = (UniqueConstraint("chain", "contract"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+
+    id: int | None = Field(default=None, primary_key=True)
+    chain: str
+    contract: str
+    name: str
+    slug: str | None = None
+    standard: str | None = None
+    source: str = ""
+    updated_at: datetime = moment()
+
+
+class Token(SQLModel, table=True):
+    """One token of a collection and its traits."""
+
+    collection_id: int = Field(primary_key=True, foreign_key="collection.id", ondelete="CASCADE")
+    token_id: str = Field(primary_key=True)
+    traits: dict[str, Any] = document()
+    updated_at: datetime = moment()
+
+
+class Observation(SQLModel, table=True):
+    """The newest trusted reading of one wallet's balance in one contract; an unknown never overwrites it."""
+
+    chain: str = Field(primary_key=True)
+    contract: str = Field(primary_key=True)
+    address: str = Field(primary_key=True)
+    amount: Decimal = Field(sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
+    block: int
+    source: str
+    observed_at: datetime = moment()

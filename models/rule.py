@@ -1,0 +1,39 @@
+"""Rules: which holdings earn which role."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Field, SQLModel
+
+from models.types import document, maybe_moment, moment, texts
+
+
+class Rule(SQLModel, table=True):
+    """One rule of a server; `expression` decides, the flat fields echo the form it was made with."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
+    name: str
+    role_id: str = Field(index=True)
+    role_name: str
+    role_color: str = "#5865F2"
+    expression: dict[str, Any] = document()
+    verification_type: str
+    contract_address: str
+    blockchain: str
+    min_tokens: int = 1
+    trait_type: str | None = None
+    trait_value: str | None = None
+    token_ids: list[str] = texts()
+    removal_mode: str = "now"
+    """`now`, or `grace` with its hours."""
+    removal_hours: int = 0
+    state: str = "active"
+    """`active`, `shadow` or `paused`."""
+    pause_reason: str | None = None
+    created_by: str
+    """The Discord id of the person who made it."""
+    created_at: datetime = moment()
+    updated_at: datetime = moment()
+    deleted_at: datetime | None = maybe_moment()
+    """Set first; the row goes once the roles that only this rule kept are settled."""

@@ -1,0 +1,56 @@
+"""Discord servers, who belongs to them and who may run them."""
+
+from datetime import datetime
+
+from sqlmodel import Field, SQLModel
+
+from models.types import maybe_moment, moment, texts
+
+
+class Server(SQLModel, table=True):
+    """A Discord guild that we know: the bot is or was in it, or an admin added it by the form."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    discord_id: str = Field(unique=True)
+    name: str
+    icon: str | None = None
+    """Discord's icon hash, or an address on Discord's CDN that an admin gave."""
+    description: str = ""
+    owner_id: str | None = None
+    bot_invited: bool = False
+    bot_joined_at: datetime | None = maybe_moment()
+    bot_left_at: datetime | None = maybe_moment()
+    created_at: datetime = moment()
+
+
+class Access(SQLModel, table=True):
+    """That a person may run a server, as Discord last said; changes are checked live all the same."""
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    discord_id: str = Field(primary_key=True, index=True)
+    owner: bool = False
+    checked_at: datetime = moment()
+
+
+class Member(SQLModel, table=True):
+    """A member of a guild with the roles that the gateway last reported."""
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    discord_id: str = Field(primary_key=True, index=True)
+    name: str
+    roles: list[str] = texts()
+    pending: bool = False
+    """Membership screening is not done yet, so Discord would refuse roles."""
+    left_at: datetime | None = maybe_moment()
+    seen_at: datetime = moment()
+
+
+class MemberChoice(SQLModel, table=True):
+    """What a member decided for one server: whether their wallets count there, and whether admins may see them."""
+
+    __tablename__ = "member_choice"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    user_id: int = Field(primary_key=True, foreign_key="user.id", ondelete="CASCADE")
+    use_wallets: bool = True
+    share_wallets: bool = False

@@ -1,0 +1,51 @@
+"""People: who signed in, with what, and from which browsers."""
+
+from datetime import datetime
+
+from sqlmodel import Field, SQLModel
+
+from models.types import maybe_moment, moment
+
+
+class User(SQLModel, table=True):
+    """A person, known by their Discord account; the tokens are encrypted and absent for people met only in Discord."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    discord_id: str = Field(unique=True)
+    username: str
+    global_name: str | None = None
+    avatar: str | None = None
+    email: str | None = None
+    access_token: bytes | None = None
+    refresh_token: bytes | None = None
+    token_expires_at: datetime | None = maybe_moment()
+    connected: bool = False
+    """Whether Discord still accepted the stored grant when it was last used."""
+    created_at: datetime = moment()
+    updated_at: datetime = moment()
+
+
+class Session(SQLModel, table=True):
+    """A signed-in browser; only the hash of its id is kept."""
+
+    id_hash: bytes = Field(primary_key=True)
+    user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", index=True)
+    user_agent: str = ""
+    created_at: datetime = moment()
+    seen_at: datetime = moment()
+    expires_at: datetime = moment(index=True)
+
+
+class SignIn(SQLModel, table=True):
+    """A sign-in that has left for Discord and not come back yet; taken once."""
+
+    __tablename__ = "sign_in"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    state_hash: bytes = Field(primary_key=True)
+    cookie_hash: bytes
+    verifier: str
+    return_path: str
+    purpose: str
+    """`sign_in` or `connect`."""
+    user_id: int | None = Field(default=None, foreign_key="user.id", ondelete="CASCADE")
+    expires_at: datetime = moment(index=True)

@@ -1,0 +1,179 @@
+"""Everything an operator can set, read once from the environment and `.env`, refused when half of it is missing."""
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent
+EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+# What has to be set together before Holdfast talks to the real Discord.
+LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN")
+
+
+class SettingsError(Exception):
+    """The settings contradict each other or lack something; the text says what to do."""
+
+
+class Settings(BaseSettings):
+    """One typed value per setting; names in the environment are the same in upper case."""
+
+    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", frozen=True)
+
+    product_name: str = "Holdfast"
+    brand: str = "Holdfast Labs"
+    brand_year: int = 2025
+    support_invite: str = "https://discord.gg/holdfast"
+    contact_address: str = "support@holdfast.example"
+    hosting_dashboard: str = "https://hosting.example/dashboard"
+    staging_url: str = "https://staging.holdfast.example"
+
+    port: int = 3000
+    public_url: str = ""
+    trusted_proxies: str = ""
+    data_dir: Path = Path("data")
+    database_url: str | None = None
+    redis_url: str | None = None
+    secret_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("SECRET_KEY", "SESSION_SECRET"))
+    secret_key_previous: SecretStr | None = None
+
+    discord_client_id: str = ""
+    discord_client_secret: SecretStr = SecretStr("")
+    discord_bot_token: SecretStr = SecretStr("")
+    discord_api_url: str = "https://discord.com/api/v10"
+    discord_authorize_url: str = "https://discord.com/oauth2/authorize"
+    discord_token_url: str = "https://discord.com/api/v10/oauth2/token"
+    discord_revoke_url: str = "https://discord.com/api/v10/oauth2/token/revoke"
+    discord_cdn_url: str = "https://cdn.discordapp.com"
+
+    opensea_api_url: str = "https://api.opensea.io"
+    opensea_url: str = "https://opensea.io"
+    opensea_api_key: SecretStr | None = None
+    magiceden_api_url: str = "https://api-mainnet.magiceden.dev"
+    magiceden_url: str = "https://magiceden.io"
+
+    rpc_ethereum: str = ""
+    rpc_polygon: str = ""
+    rpc_arbitrum: str = ""
+    rpc_optimism: str = ""
+    rpc_base: str = ""
+    rpc_apechain: str = ""
+    rpc_abstract: str = ""
+    rpc_solana: str = ""
+
+    sweep_seconds: int = Field(default=86_400, ge=1)
+    sandbox_port: int = 3210
+    sandbox_url: str = ""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """An empty variable counts as unset only where pydantic's own order would take it: keep that order."""
+        return init_settings, env_settings, dotenv_settings, file_secret_settings
+
+    @property
+    def sandbox(self) -> bool:
+        """Whether this start has no account of its own and so runs beside the local sandbox."""
+        return bool(self.sandbox_url)
+
+    @property
+    def rpc(self) -> dict[str, tuple[str, ...]]:
+        """Per chain the URLs of its nodes, first choice first; a chain without any is off."""
+        return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in (*EVM_CHAINS, "solana")}
+
+    @property
+    def https(self) -> bool:
+        """Whether people reach us over https, which decides the cookies' name and flags."""
+        return self.public_url.startswith("https://")
+
+    @property
+    def public_host(self) -> str:
+        """The host (with a port that is not the scheme's own) that requests must name."""
+        return urlsplit(self.public_url).netloc
+
+    @property
+    def bot_name(self) -> str:
+        """How the bot is called on screens."""
+        return f"{self.product_name}Bot"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parts = urlsplit(self.public_url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path not in {"", "/"}:
+            raise ValueError(f"PUBLIC_URL must be http(s)://host[:port] without a path, not {self.public_url!r}.")
+        if self.sandbox and parts.hostname not in LOOPBACK:
+            raise ValueError(
+                f"PUBLIC_URL is {self.public_url}, but the sandbox never serves beyond this machine. "
+                "Set the Discord credentials for a live start, or leave PUBLIC_URL unset."
+            )
+        if not self.sandbox and self.secret_key is None:
+            raise ValueError("SECRET_KEY is missing: set it to a long random text (it encrypts Discord's tokens).")
+        return self
+
+
+def _environment() -> dict[str, str]:
+    """The environment over `.env`, both as text, to see which credentials are there before anything is typed."""
+    values: dict[str, str] = {}
+    path = ROOT / ".env"
+    if path.exists():
+        for line in path.read_text().splitlines():
+            match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
+            if match:
+                values[match[1].upper()] = match[2].strip("'\"")
+    values.update({name.upper(): value for name, value in os.environ.items()})
+    return values
+
+
+def _sandbox_values(port: str) -> dict[str, str]:
+    """The provider addresses and credentials that the sandbox's own file names."""
+    text = (ROOT / "sandbox" / "product.env").read_text()
+    filled = Template(text).safe_substitute(SANDBOX_PORT=port)
+    pairs = (line.split("=", 1) for line in filled.splitlines() if "=" in line and not line.lstrip().startswith("#"))
+    return {name.strip().lower(): value.strip().strip("'\"") for name, value in pairs}
+
+
+def load() -> Settings:
+    """Read the settings afresh.
+
+    Without any Discord credential everything runs against the sandbox; with all of them, live; with some of them
+    nothing starts. Raises SettingsError with a sentence per fault.
+    """
+    environment = _environment()
+    port = environment.get("PORT") or "3000"
+    values: dict[str, str] = {}
+    if not environment.get("PUBLIC_URL"):
+        values["public_url"] = f"http://localhost:{port}"
+    present = [name for name in LIVE_CREDENTIALS if environment.get(name)]
+    supplied = _sandbox_values(environment.get("SANDBOX_PORT") or "3210") if len(present) < 3 else {}
+    ours = [name for name in present if environment[name] == supplied.get(name.lower())]
+    if len(present) == len(ours):
+        values.update({name: value for name, value in supplied.items() if not environment.get(name.upper())})
+    elif len(present) < len(LIVE_CREDENTIALS):
+        missing = ", ".join(name for name in LIVE_CREDENTIALS if name not in present)
+        raise SettingsError(f"A live start needs all of Discord's credentials. Missing: {missing}.")
+    try:
+        return Settings(**values)  # pyright: ignore[reportArgumentType]
+    except ValidationError as fault:
+        raise SettingsError(
+            "; ".join(str(item["msg"]).removeprefix("Value error, ") for item in fault.errors())
+        ) from None
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process, read once."""
+    return load()
