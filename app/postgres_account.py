@@ -1,0 +1,113 @@
+"""The system account that runs PostgreSQL, which refuses to run as root, and what it must be able to reach."""
+
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ACCOUNT = "holdfast-db"
+FALLBACKS = ("postgres", "nobody")
+
+Say = Callable[[str], None]
+
+
+class NoDatabaseAccount(Exception):
+    """We are root and there is no account that PostgreSQL could run as."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who runs PostgreSQL; `switch` says whether that is somebody else than this process."""
+
+    name: str
+    uid: int
+    gid: int
+    switch: bool
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """The keyword arguments that make subprocess run a program as this account."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switch else {}
+
+
+def account_for(directory: Path, say: Say) -> Account:
+    """Who runs the PostgreSQL that lives in `directory`.
+
+    An ordinary user runs it as themselves. As root it is whoever owns the files already, else an account of its own,
+    made on the first start. Raises NoDatabaseAccount when none can be found or made.
+    """
+    if os.geteuid() != 0:
+        return Account(_name(os.geteuid()), os.geteuid(), os.getegid(), switch=False)
+    cluster = directory / "cluster"
+    if cluster.exists() and (owner := cluster.stat()).st_uid != 0:
+        return Account(_name(owner.st_uid), owner.st_uid, owner.st_gid, switch=True)
+    if not _exists(ACCOUNT):
+        _create(ACCOUNT, say)
+    for name in (ACCOUNT, *FALLBACKS):
+        if _exists(name):
+            entry = pwd.getpwnam(name)
+            return Account(name, entry.pw_uid, entry.pw_gid, switch=True)
+    raise NoDatabaseAccount(
+        f"PostgreSQL refuses to run as root, and the account {ACCOUNT!r} could not be created. "
+        "Run as an ordinary user, or set DATABASE_URL to a PostgreSQL of your own."
+    )
+
+
+def give(directory: Path, account: Account) -> None:
+    """Make a private directory (mode 0700) that belongs to the account."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if account.switch:
+        os.chown(directory, account.uid, account.gid)
+    directory.chmod(0o700)
+
+
+def open_way(path: Path, say: Say) -> None:
+    """Let other accounts pass through the directories above `path`: adds o+x where it is missing, and nothing else."""
+    for directory in reversed(path.resolve().parents):
+        mode = directory.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            directory.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
+            say(f"added o+x to {directory}, so that the database's account can pass through (it cannot list it)")
+
+
+def open_programs(directories: list[Path], account: Account, say: Say) -> None:
+    """Let the account read and run PostgreSQL's programs, where a strict umask at installation took that away."""
+    for directory in directories:
+        open_way(directory, say)
+        for path in [directory, *directory.rglob("*")]:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+            if wanted != mode and not path.is_symlink():
+                path.chmod(wanted)
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _exists(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _create(name: str, say: Say) -> None:
+    """Create a system account without home and log-in; whoever cannot (a read-only /etc) gets a fallback."""
+    if program := shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin"):
+        command = [program, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
+    elif program := shutil.which("adduser", path="/usr/sbin:/sbin:/usr/bin:/bin"):
+        command = [program, "-S", "-D", "-H", "-s", "/sbin/nologin", name]  # BusyBox's form
+    else:
+        return
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        say(f"created the system account {name}, which owns the database's files (PostgreSQL refuses to run as root)")

@@ -1,0 +1,107 @@
+"""Which PostgreSQL processes live on this machine, and whether a `postmaster.pid` still tells the truth."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """What a `postmaster.pid` says: the server's process id, its port and the directory of its socket."""
+
+    pid: int
+    port: int
+    socket_dir: Path
+
+
+def read_pid_file(cluster: Path) -> Postmaster | None:
+    """What `postmaster.pid` of this cluster says, or None when there is none or it is only half written.
+
+    The lines are those of PostgreSQL's `miscadmin.h`: pid, data directory, start time, port, socket directory, ...
+    """
+    try:
+        lines = (cluster / "postmaster.pid").read_text().splitlines()
+        return Postmaster(pid=abs(int(lines[0])), port=int(lines[3]), socket_dir=Path(lines[4]))
+    except (FileNotFoundError, ValueError, IndexError):
+        return None
+
+
+def serves(pid: int, cluster: Path) -> bool:
+    """Whether this process is alive (a zombie is not) and is a PostgreSQL server of exactly this cluster."""
+    state = _state(pid)
+    if state is None or state in "ZX":
+        return False
+    try:
+        return Path(os.readlink(PROC / str(pid) / "cwd")) == cluster.resolve() and _is_postgres(pid)
+    except PermissionError:
+        # Another user's process: its command line is all that everybody may read.
+        return _is_postgres(pid) and str(cluster).encode() in _command_line(pid).split(b"\0")
+    except OSError:
+        return False
+
+
+def orphans(cluster: Path) -> list[int]:
+    """Every PostgreSQL process that works in this cluster, server or left-over backend."""
+    pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if serves(pid, cluster)]
+
+
+def end_orphans(cluster: Path, patience: float = 3.0) -> list[int]:
+    """Wait for backends whose server was killed to notice it, then kill what is left; returns those killed.
+
+    A new server must not touch the files while an old backend still may: PostgreSQL's own check for that goes away
+    together with a stale `postmaster.pid`.
+    """
+    deadline = time.monotonic() + patience
+    while (left := orphans(cluster)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    killed = list(left)
+    for pid in killed:
+        _kill(pid)
+    while orphans(cluster):
+        time.sleep(0.02)
+    return killed
+
+
+def remove_stale_files(cluster: Path, said: Postmaster | None, socket_dir: Path) -> None:
+    """Remove a pid file that nobody stands behind, together with the socket and the socket's own lock file."""
+    (cluster / "postmaster.pid").unlink(missing_ok=True)
+    directories = {socket_dir} | ({said.socket_dir} if said else set())
+    for directory in directories:
+        name = f".s.PGSQL.{said.port if said else 5432}"
+        (directory / name).unlink(missing_ok=True)
+        (directory / f"{name}.lock").unlink(missing_ok=True)
+
+
+def _state(pid: int) -> str | None:
+    """The one-letter state of a process, None when there is none with that id."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[0]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _is_postgres(pid: int) -> bool:
+    try:
+        return (PROC / str(pid) / "comm").read_text().strip() == "postgres"
+    except OSError:
+        return False
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
