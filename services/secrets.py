@@ -1,0 +1,72 @@
+"""Encryption of what must not lie readable in the database: the tokens that Discord gave us."""
+
+import base64
+import os
+import secrets
+from functools import cache
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from settings import ROOT, settings
+
+_PURPOSE = b"tokens of an OAuth grant, version 1"
+
+
+class Unreadable(Exception):
+    """What was stored was sealed with a key that this process does not have."""
+
+
+def seal(text: str) -> bytes:
+    """The text encrypted and authenticated with the present key."""
+    return _keys().encrypt(text.encode())
+
+
+def unseal(sealed: bytes) -> str:
+    """The text that `seal` was given, under the present key or the previous one. Raises Unreadable."""
+    try:
+        return _keys().decrypt(sealed).decode()
+    except InvalidToken:
+        raise Unreadable("Sealed with another key: was SECRET_KEY changed without SECRET_KEY_PREVIOUS?") from None
+
+
+@cache
+def _keys() -> MultiFernet:
+    """The keys in force, the one that seals first."""
+    present, previous = settings().secret_key, settings().secret_key_previous
+    first = present.get_secret_value() if present is not None else _sandbox_key()
+    texts = [first] if previous is None else [first, previous.get_secret_value()]
+    return MultiFernet([Fernet(_derived(text)) for text in texts])
+
+
+def _derived(text: str) -> bytes:
+    """A Fernet key out of whatever text the operator chose."""
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(text.encode())
+    return base64.urlsafe_b64encode(key)
+
+
+def _sandbox_key() -> str:
+    """The sandbox's random key, made once beside its data and readable by its owner alone.
+
+    Only reached in sandbox mode: settings refuse a live start without SECRET_KEY.
+    """
+    path = ROOT / settings().data_dir / "sandbox" / "secret.key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_once(path, secrets.token_urlsafe(32))
+    return path.read_text().strip()
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Let exactly one of several processes starting at once decide; nobody ever sees half a key."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # another process was first, and its key is as good
+    finally:
+        draft.unlink()

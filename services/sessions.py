@@ -1,0 +1,180 @@
+"""Signed-in browsers: opened at sign-in, found by a random id of which only the hash is kept, closed at log-out."""
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlmodel import col, delete, func, select, update
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models import Session, User, now
+from services.actors import Actor
+from services.errors import SessionNotFound
+from settings import settings
+
+STORAGE_KEY = "session-id"
+"""Under which the browser's local storage has the id."""
+HEADER = "x-session-id"
+LOGIN_COOKIE = "hf_login"
+"""Binds a sign-in under way to the browser that began it."""
+SESSION_LIFE = timedelta(days=7)
+"""As long as Discord's grant lasts (external-apis §1.2)."""
+_SEEN_EVERY = timedelta(minutes=1)
+_ID = re.compile(r"[A-Za-z0-9_-]{43}")
+_AGENT_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A signed-in browser as its owner may see it; `id` names it in calls and opens nothing."""
+
+    id: str
+    user_agent: str
+    created_at: datetime
+    seen_at: datetime
+    expires_at: datetime
+    current: bool
+
+
+def cookie_name() -> str:
+    """The session cookie's name; on https browsers refuse it without Secure and Path=/ (RFC 6265bis §4.1.3)."""
+    return _named("hf_session")
+
+
+def login_cookie_name() -> str:
+    """The name of the cookie that binds a sign-in to its browser."""
+    return _named(LOGIN_COOKIE)
+
+
+def _named(name: str) -> str:
+    return f"__Host-{name}" if settings().https else name
+
+
+def hash_of(secret: str) -> bytes:
+    """What is kept of a secret of ours; 256 random bits need neither salt nor stretching."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def session_id_from_cookie_header(header: str | None) -> str | None:
+    """The session id that a Cookie header carries, or None without one; two different ones count as none."""
+    return cookie_from_header(header, cookie_name())
+
+
+def cookie_from_header(header: str | None, name: str) -> str | None:
+    """The value of exactly the cookie named, or None if it is absent, empty or there twice with different values."""
+    values: set[str] = set()
+    for part in (header or "").split(";"):
+        key, found, value = part.strip().partition("=")
+        if found and key == name:
+            values.add(value.strip().strip('"'))
+    return (values.pop() or None) if len(values) == 1 else None
+
+
+async def open_session(db: AsyncSession, user_id: int, user_agent: str) -> str:
+    """Sign a browser in and return the session's id: 256 random bits as 43 characters, nowhere stored.
+
+    It lives for SESSION_LIFE, or as long as Discord's grant if that ends earlier.
+    """
+    session_id = secrets.token_urlsafe(32)
+    end = now() + SESSION_LIFE
+    grant_end = (await db.exec(select(User.token_expires_at).where(User.id == user_id))).first()
+    db.add(
+        Session(
+            id_hash=hash_of(session_id),
+            user_id=user_id,
+            user_agent=_printable(user_agent),
+            expires_at=min(end, grant_end) if grant_end is not None else end,
+        )
+    )
+    await db.exec(delete(Session).where(col(Session.expires_at) <= now()))
+    await db.flush()
+    return session_id
+
+
+def _printable(user_agent: str) -> str:
+    return "".join(letter for letter in user_agent if letter.isprintable())[:_AGENT_LENGTH]
+
+
+async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:
+    """Whose session this is, or None when it is absent, malformed, unknown, closed or past its time."""
+    if session_id is None or not _ID.fullmatch(session_id):
+        return None
+    found = (
+        await db.exec(
+            select(Session, User)
+            .join(User, col(User.id) == col(Session.user_id))
+            .where(Session.id_hash == hash_of(session_id), col(Session.expires_at) > now())
+        )
+    ).first()
+    if found is None:
+        return None
+    session, user = found
+    if session.seen_at < now() - _SEEN_EVERY:
+        await _touch(db, session.id_hash)
+    assert user.id is not None
+    return Actor(user_id=user.id, discord_id=user.discord_id, username=user.username, session_hash=session.id_hash)
+
+
+async def _touch(db: AsyncSession, id_hash: bytes) -> None:
+    """Note that the session was used, unless somebody else holds its row: no request waits for another's to end."""
+    free = select(Session.id_hash).where(Session.id_hash == id_hash).with_for_update(skip_locked=True)
+    await db.exec(update(Session).where(col(Session.id_hash).in_(free)).values(seen_at=now()))
+
+
+async def close(db: AsyncSession, session_id: str | None) -> int | None:
+    """End a session; the number of the user whose last one it was, else None. An unknown id is no error."""
+    if session_id is None or not _ID.fullmatch(session_id):
+        return None
+    ended = delete(Session).where(col(Session.id_hash) == hash_of(session_id)).returning(col(Session.user_id))
+    user_id = (await db.exec(ended)).scalar_one_or_none()
+    if user_id is None or await _living(db, user_id):
+        return None
+    return user_id
+
+
+async def _living(db: AsyncSession, user_id: int) -> int:
+    """How many sessions of a user are alive."""
+    alive = select(func.count()).where(Session.user_id == user_id, col(Session.expires_at) > now())
+    return (await db.exec(alive)).one()
+
+
+async def close_one(db: AsyncSession, actor: Actor, view_id: str) -> None:
+    """End one of the actor's own sessions, named by its view. Raises SessionNotFound for anything else."""
+    for session in await _of(db, actor):
+        if _view_id(session) == view_id:
+            await db.delete(session)
+            return
+    raise SessionNotFound
+
+
+async def close_all(db: AsyncSession, actor: Actor) -> int:
+    """End every session of the actor, this one included; how many there were."""
+    ended = await db.exec(delete(Session).where(col(Session.user_id) == actor.user_id))
+    return ended.rowcount
+
+
+async def list_of(db: AsyncSession, actor: Actor) -> list[SessionView]:
+    """The actor's living sessions, last used first."""
+    return [
+        SessionView(
+            id=_view_id(session),
+            user_agent=session.user_agent,
+            created_at=session.created_at,
+            seen_at=session.seen_at,
+            expires_at=session.expires_at,
+            current=session.id_hash == actor.session_hash,
+        )
+        for session in await _of(db, actor)
+    ]
+
+
+async def _of(db: AsyncSession, actor: Actor) -> list[Session]:
+    mine = select(Session).where(Session.user_id == actor.user_id, col(Session.expires_at) > now())
+    return list(await db.exec(mine.order_by(col(Session.seen_at).desc(), col(Session.id_hash))))
+
+
+def _view_id(session: Session) -> str:
+    """A name for a session that is of no use as its id: a part of the hash."""
+    return session.id_hash[:12].hex()
