@@ -1,16 +1,153 @@
-"""What every test may ask for: a migrated database of its own, the sandbox, a browser. Each is made once, when asked."""
+"""What every test may ask for: a migrated database of its own, the sandbox, a browser; each made when first asked."""
 
+import os
+import re
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
+
+from app.postgres import Postgres
+
+ROOT = Path(__file__).resolve().parents[1]
+TEMPLATE = "template_holdfast"
+
+# Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
+WATCHDOG = """
+import os, shutil, signal, sys
+sys.stdin.read()
+directory = sys.argv[1]
+try:
+    os.kill(int(open(os.path.join(directory, 'db/cluster/postmaster.pid')).readline()), signal.SIGQUIT)
+except (OSError, ValueError):
+    pass
+shutil.rmtree(directory, ignore_errors=True)
+"""
+
+
+@contextmanager
+def temporary_dir() -> Iterator[Path]:
+    """A directory that is removed afterwards, even when this process is killed (and a database in it ended)."""
+    directory = Path(tempfile.mkdtemp(prefix="hf-", dir="/tmp"))
+    watchdog = subprocess.Popen(
+        [sys.executable, "-c", WATCHDOG, str(directory)], stdin=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        yield directory
+    finally:
+        assert watchdog.stdin is not None
+        watchdog.stdin.close()
+        watchdog.wait()
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:
+    """Wait until an address answers 200; fail with the end of the log when the process ends or time is up."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    pytest.fail(f"{url} did not answer (exit code {process.poll()}):\n{log.read_text(errors='replace')[-4000:]}")
 
 
 @pytest.fixture
 def short_dir() -> Iterator[Path]:
     """An empty directory with a short path, which other accounts may be let through (pytest's own may not)."""
-    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp", ignore_cleanup_errors=True) as directory:
-        yield Path(directory)
-    shutil.rmtree(directory, ignore_errors=True)
+    with temporary_dir() as directory:
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The address of the test run's one PostgreSQL; its database is empty and not for tests to write in."""
+    with temporary_dir() as directory, Postgres(directory / "db", durable=False, say=lambda _: None) as postgres:
+        yield postgres.url
+
+
+@pytest.fixture(scope="session")
+def template_url(postgres_url: str) -> str:
+    """The address of a database with every migration applied, from which each test gets a clone."""
+    with psycopg.connect(_plain(postgres_url), autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {TEMPLATE}".encode())
+    url = _named(postgres_url, TEMPLATE)
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "upgrade", "head"],
+        cwd=ROOT, env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return url
+
+
+@pytest.fixture
+def database_url(postgres_url: str, template_url: str) -> Iterator[str]:
+    """The address of a fresh, migrated database that only this test uses."""
+    name = f"t_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(_plain(postgres_url), autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
+        yield _named(postgres_url, name)
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture(scope="session")
+def sandbox_url() -> Iterator[str]:
+    """The address of the test run's one sandbox, up with all its parts; tests use fresh people and guilds in it."""
+    port = free_port()
+    with temporary_dir() as directory:
+        log = directory / "sandbox.log"
+        environment = os.environ | {"SANDBOX_PORT": str(port), "SANDBOX_DATA": str(directory / "world")}
+        environment.pop("PUBLIC_URL", None)
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "sandbox"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            )
+        try:
+            wait_for(f"http://localhost:{port}/control/world", process, log)
+            yield f"http://localhost:{port}"
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """A Chromium to drive: the one that `make test` found or fetched, else one on the PATH."""
+    noted = ROOT / "data" / "tools" / "browser"
+    if noted.exists() and Path(found := noted.read_text().strip()).exists():
+        return found
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+        if path := shutil.which(name):
+            return path
+    pytest.fail("No browser found: `make test` finds or fetches one.")
+
+
+def _plain(url: str) -> str:
+    return url.replace("postgresql+psycopg://", "postgresql://", 1)
+
+
+def _named(url: str, database: str) -> str:
+    return re.sub(r"/holdfast\?", f"/{database}?", url, count=1)
