@@ -1,0 +1,263 @@
+"""Discord's REST API with the bot's token: the few calls that this product makes, each within a bounded time."""
+
+import asyncio
+import random
+from typing import Protocol, cast
+from urllib.parse import quote
+
+import httpx
+import orjson
+
+from gateways.discord_limits import Limiter, Ticket, WaitTooLong
+from gateways.discord_types import (
+    DISCORD,
+    BotGuild,
+    BotUser,
+    Guild,
+    Member,
+    Role,
+    read_guild,
+    read_member,
+    read_roles,
+    read_user,
+    refusal,
+)
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
+from gateways.shapes import Shape, listed
+
+VERSION = "1.0"
+ATTEMPTS = 5
+GUILDS_A_PAGE = 200
+
+
+class TooManyRefusals(ProviderBusy):
+    """We stopped ourselves: so many refusals in 10 minutes that Discord would soon shut us out (external-apis §1.7)."""
+
+
+class DiscordGateway(Protocol):
+    """What the product asks Discord as the bot. Every call raises a ProviderError when there is no plain answer."""
+
+    async def guild(self, guild_id: str) -> Guild:
+        """The guild with its roles; GuildGone or MissingAccess when the bot is not in it."""
+        ...
+
+    async def roles(self, guild_id: str) -> tuple[Role, ...]:
+        """All roles of a guild, @everyone among them."""
+        ...
+
+    async def member(self, guild_id: str, user_id: str) -> Member:
+        """A member; MemberGone when the user is not in the guild."""
+        ...
+
+    async def user(self, user_id: str) -> BotUser:
+        """Any user; NotThere when there is none."""
+        ...
+
+    async def me(self) -> BotUser:
+        """The bot itself."""
+        ...
+
+    async def bot_guilds(self) -> list[BotGuild]:
+        """The guilds the bot is in; that one is absent proves nothing, ask `guild` for it."""
+        ...
+
+    async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
+        """Give one role; already having it is success."""
+        ...
+
+    async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
+        """Take one role; not having it is success."""
+        ...
+
+
+class Discord:
+    """The real thing (external-apis §1.4, §1.6, §1.7). One per process and event loop; `close` it.
+
+    `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
+    longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        public_url: str,
+        *,
+        deadline: float = 10.0,
+        limiter: Limiter | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._api = api_url.rstrip("/")
+        self._deadline = deadline
+        self._limiter = limiter or Limiter()
+        # The User-Agent's form is Discord's condition (external-apis §1.1).
+        headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
+        self._http = httpx.AsyncClient(headers=headers, transport=transport, follow_redirects=False)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def guild(self, guild_id: str) -> Guild:
+        """GET /guilds/{guild}."""
+        return read_guild(await self._get("/guilds/{}", guild_id), guild_id)
+
+    async def roles(self, guild_id: str) -> tuple[Role, ...]:
+        """GET /guilds/{guild}/roles."""
+        return read_roles(await self._get("/guilds/{}/roles", guild_id), guild_id)
+
+    async def member(self, guild_id: str, user_id: str) -> Member:
+        """GET /guilds/{guild}/members/{user}."""
+        return read_member(await self._get("/guilds/{}/members/{}", guild_id, user_id), user_id)
+
+    async def user(self, user_id: str) -> BotUser:
+        """GET /users/{user}."""
+        user = read_user(await self._request("GET", "/users/{}", (user_id,), major=""))
+        if user.id != user_id:
+            raise ProviderConfused(DISCORD, "another user than the one asked for")
+        return user
+
+    async def me(self) -> BotUser:
+        """GET /users/@me."""
+        return read_user(await self._get("/users/@me"))
+
+    async def bot_guilds(self) -> list[BotGuild]:
+        """GET /users/@me/guilds, page by page: 200 at a time, `after` the last id (external-apis §1.3)."""
+        found: list[BotGuild] = []
+        while True:
+            after = f"&after={found[-1].id}" if found else ""
+            answer = await self._get("/users/@me/guilds", query=f"?limit={GUILDS_A_PAGE}{after}")
+            page = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
+            guilds = [BotGuild(item.id(), item.text("name"), item.text_or_none("icon")) for item in page]
+            if found and guilds and int(guilds[-1].id) <= int(found[-1].id):
+                raise ProviderConfused(DISCORD, "the pages of guilds do not move on")
+            found += guilds
+            if len(guilds) < GUILDS_A_PAGE:
+                return found
+
+    async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
+        """PUT of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
+        await self._request("PUT", "/guilds/{}/members/{}/roles/{}", (guild_id, user_id, role_id), reason=reason)
+
+    async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
+        """DELETE of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
+        await self._request("DELETE", "/guilds/{}/members/{}/roles/{}", (guild_id, user_id, role_id), reason=reason)
+
+    async def _get(self, template: str, *ids: str, query: str = "") -> object:
+        return await self._request("GET", template, ids, query=query)
+
+    async def _request(
+        self,
+        method: str,
+        template: str,
+        ids: tuple[str, ...],
+        *,
+        query: str = "",
+        reason: str | None = None,
+        major: str | None = None,
+    ) -> object:
+        """Send, wait, repeat within the deadline; every method used here may be repeated without harm."""
+        if not all(item.isascii() and item.isdigit() for item in ids):
+            raise ValueError(f"Discord's ids are digits, not {ids!r}")
+        url = self._api + template.format(*ids) + query
+        headers = {} if reason is None else {"X-Audit-Log-Reason": audit_reason(reason)}
+        route, top = f"{method} {template}", (ids[0] if ids else "") if major is None else major
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._deadline
+        last = "no answer in time"
+        for attempt in range(ATTEMPTS):
+            ticket = await self._ticket(route, top, deadline)
+            answer = None
+            try:
+                async with asyncio.timeout_at(deadline):
+                    answer = await self._http.request(method, url, headers=headers, timeout=self._deadline)
+            except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
+                last = f"no answer ({type(fault).__name__})"
+            finally:
+                self._limiter.answered(ticket, route, top, None if answer is None else _lessons(answer))
+            if answer is not None and answer.status_code == 429:
+                last = "too many requests"
+                self._too_many(ticket, answer, attempt, deadline)
+                continue
+            if answer is not None and answer.status_code < 500:
+                return self._accept(answer, method)
+            last = last if answer is None else f"HTTP {answer.status_code}"
+            # Pauses of about 0.5, 1, 2, 4 s; the spread keeps many callers from coming back as one.
+            pause = 0.5 * 2**attempt * random.uniform(0.8, 1.2)
+            if attempt + 1 == ATTEMPTS or loop.time() + pause >= deadline:
+                break
+            await asyncio.sleep(pause)
+        raise ProviderBusy(DISCORD, last) if last == "too many requests" else ProviderDown(DISCORD, last)
+
+    async def _ticket(self, route: str, major: str, deadline: float) -> Ticket:
+        if (pause := self._limiter.refusals_pause()) > 0:
+            raise TooManyRefusals(DISCORD, "stopped asking after too many refusals", retry_after=pause)
+        try:
+            return await self._limiter.acquire(route, major, deadline)
+        except WaitTooLong as wait:
+            raise ProviderBusy(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
+
+    def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float) -> None:
+        """Pause what a 429 is about: its bucket, or everything (external-apis §1.7)."""
+        body = _json(answer)
+        fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
+        scope = answer.headers.get("x-ratelimit-scope")
+        if scope != "shared":
+            self._limiter.refused()
+        said = fields.get("retry_after")
+        seconds = float(said) if isinstance(said, int | float) and not isinstance(said, bool) and said >= 0 else None
+        if seconds is None:
+            seconds = seconds_to_wait(answer.headers.get("retry-after"))
+        if seconds is None:
+            seconds = float(2**attempt)
+        # An answer that carries none of Discord's own signs comes from what guards it, and is about all of us.
+        ours = scope is not None or "x-ratelimit-bucket" in answer.headers or "retry_after" in fields
+        everything = scope == "global" or "x-ratelimit-global" in answer.headers or fields.get("global") is True
+        if everything or not ours:
+            self._limiter.pause_all(seconds)
+        else:
+            self._limiter.pause(ticket, seconds)
+        if asyncio.get_running_loop().time() + seconds >= deadline:
+            raise ProviderBusy(DISCORD, "too many requests", retry_after=seconds)
+
+    def _accept(self, answer: httpx.Response, method: str) -> object:
+        """The JSON of a success, nothing for a write's 204, or the refusal as an error."""
+        status = answer.status_code
+        if status in {401, 403}:
+            self._limiter.refused()
+        if status >= 400:
+            raise refusal(status, _json(answer))
+        if method != "GET":
+            # A role write that worked says 204 and nothing else (external-apis §1.4).
+            if status != 204:
+                raise ProviderConfused(DISCORD, f"HTTP {status} to a write")
+            return None
+        body = _json(answer) if status == 200 else None
+        if body is None:
+            raise ProviderConfused(DISCORD, f"HTTP {status} without usable JSON")
+        return body
+
+
+def audit_reason(reason: str) -> str:
+    """The reason as X-Audit-Log-Reason takes it: percent-encoded UTF-8, 1 to 512 characters (external-apis §1.4)."""
+    encoded = quote(reason, safe=" /")
+    if len(encoded) <= 512:
+        return encoded
+    kept = reason[:512]
+    while len(quote(kept, safe=" /")) > 512:
+        kept = kept[:-1]
+    return quote(kept, safe=" /")
+
+
+def _lessons(answer: httpx.Response) -> dict[str, str] | None:
+    """The headers to learn from; a 401, 429 or 5xx without limits in it says nothing about the route's bucket."""
+    if answer.status_code in {401, 429} or answer.status_code >= 500:
+        return dict(answer.headers) if "x-ratelimit-limit" in answer.headers else None
+    return dict(answer.headers)
+
+
+def _json(answer: httpx.Response) -> object:
+    try:
+        return cast("object", orjson.loads(answer.content))
+    except orjson.JSONDecodeError:
+        return None

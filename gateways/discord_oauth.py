@@ -1,0 +1,254 @@
+"""Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, cast
+from urllib.parse import quote, urlencode
+
+import httpx
+import orjson
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+
+from gateways.discord import VERSION
+from gateways.discord_types import DISCORD, OAuthUser, UserGuild, refusal
+from gateways.errors import (
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+    seconds_to_wait,
+)
+from gateways.shapes import Shape, listed
+
+DEADLINE = 10.0
+"""Seconds for each call."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSet:
+    """What Discord hands out for a sign-in; `scope` is space-separated, `expires_at` aware UTC."""
+
+    access_token: str
+    refresh_token: str
+    expires_at: datetime
+    scope: str
+
+    def __repr__(self) -> str:
+        """Without the tokens, so that no log ever shows them."""
+        return f"TokenSet(expires_at={self.expires_at.isoformat()}, scope={self.scope!r})"
+
+
+class DiscordSignIn(Protocol):
+    """OAuth2 with Discord. Every call raises a ProviderError when there is no plain answer."""
+
+    def authorize_url(
+        self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
+    ) -> str:
+        """Where to send the person."""
+        ...
+
+    def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
+        """Where to send an admin who wants to add the bot."""
+        ...
+
+    async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
+        """Trade a code for tokens; ProviderRefused when the code is bad, used or too old."""
+        ...
+
+    async def refresh(self, token_set: TokenSet) -> TokenSet:
+        """Newer tokens; Unauthorized when the grant is gone."""
+        ...
+
+    async def revoke(self, token: str) -> None:
+        """End the whole grant that the token belongs to."""
+        ...
+
+    async def me(self, access_token: str) -> OAuthUser:
+        """Whose token it is; Unauthorized when it does not count any more."""
+        ...
+
+    async def my_guilds(self, access_token: str) -> list[UserGuild]:
+        """The person's guilds; Unauthorized when the token does not count any more."""
+        ...
+
+
+class DiscordOAuth:
+    """The real thing (external-apis §1.2, §1.3)."""
+
+    def __init__(
+        self,
+        *,
+        client_id: str,
+        client_secret: str,
+        authorize_url: str,
+        token_url: str,
+        revoke_url: str,
+        api_url: str,
+        public_url: str,
+    ) -> None:
+        self._client_id = client_id
+        self._authorize, self._token, self._revoke = authorize_url, token_url, revoke_url
+        self._api = api_url.rstrip("/")
+        agent = {"User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
+        # Authlib's client has no types; everything that comes out of it is checked below.
+        self._oauth: Any = AsyncOAuth2Client(
+            client_id=client_id,
+            client_secret=client_secret,
+            token_endpoint_auth_method="client_secret_basic",
+            revocation_endpoint_auth_method="client_secret_basic",
+            code_challenge_method="S256",
+            headers=agent,
+            timeout=DEADLINE,
+        )
+        for hook in ("access_token_response", "refresh_token_response"):
+            self._oauth.register_compliance_hook(hook, _only_oauth_answers)
+        self._http = httpx.AsyncClient(headers=agent, timeout=DEADLINE, follow_redirects=False)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._oauth.aclose()
+        await self._http.aclose()
+
+    def authorize_url(
+        self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
+    ) -> str:
+        """Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none (external-apis §1.2)."""
+        more = {} if prompt is None else {"prompt": prompt}
+        url, _ = self._oauth.create_authorization_url(
+            self._authorize,
+            state=state,
+            code_verifier=verifier,
+            scope=" ".join(scopes),
+            redirect_uri=redirect_uri,
+            **more,
+        )
+        return str(url)
+
+    def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
+        """Discord's page that adds the bot, with a fixed guild where one is given (external-apis §1.2)."""
+        query = {"client_id": self._client_id, "scope": "bot applications.commands", "permissions": str(permissions)}
+        if guild_id is not None:
+            query |= {"guild_id": guild_id, "disable_guild_select": "true"}
+        return f"{self._authorize}?{urlencode(query, quote_via=quote)}"
+
+    async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
+        """POST to the token address, grant_type=authorization_code (external-apis §1.2)."""
+        call = self._oauth.fetch_token(
+            self._token,
+            grant_type="authorization_code",
+            code=code,
+            code_verifier=verifier,
+            redirect_uri=redirect_uri,
+        )
+        return _token_set(await self._guarded(call), fallback="")
+
+    async def refresh(self, token_set: TokenSet) -> TokenSet:
+        """POST to the token address, grant_type=refresh_token; the newest refresh token is the one to keep."""
+        call = self._oauth.fetch_token(
+            self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token
+        )
+        try:
+            return _token_set(await self._guarded(call), fallback=token_set.refresh_token)
+        except ProviderRefused as fault:
+            raise Unauthorized(DISCORD, "the sign-in has ended", status=fault.status) from None
+
+    async def revoke(self, token: str) -> None:
+        """POST to the revocation address; every token of that sign-in ends with it (external-apis §1.2)."""
+        answer = cast("httpx.Response", await self._guarded(self._oauth.revoke_token(self._revoke, token=token)))
+        if answer.status_code != 200:
+            raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} to a revocation")
+
+    async def me(self, access_token: str) -> OAuthUser:
+        """GET /users/@me with the person's token."""
+        user = Shape(await self._read("/users/@me", access_token), "the user", DISCORD)
+        return OAuthUser(
+            id=user.id(),
+            username=user.text("username"),
+            global_name=user.text_or_none("global_name"),
+            avatar=user.text_or_none("avatar"),
+            discriminator=user.text("discriminator"),
+        )
+
+    async def my_guilds(self, access_token: str) -> list[UserGuild]:
+        """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3)."""
+        answer = await self._read("/users/@me/guilds", access_token)
+        items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
+        return [
+            UserGuild(
+                id=item.id(),
+                name=item.text("name"),
+                icon=item.text_or_none("icon"),
+                owner=item.flag("owner"),
+                permissions=item.number("permissions"),
+            )
+            for item in items
+        ]
+
+    async def _read(self, path: str, access_token: str) -> object:
+        headers = {"Authorization": f"Bearer {access_token}"}
+        answer = cast("httpx.Response", await self._guarded(self._http.get(self._api + path, headers=headers)))
+        if fault := _fault(answer):
+            raise fault
+        body = _json(answer)
+        if answer.status_code != 200 or body is None:
+            raise ProviderConfused(DISCORD, f"HTTP {answer.status_code} without usable JSON")
+        return body
+
+    async def _guarded(self, call: Any) -> Any:
+        """Await a call within the deadline, its ways to fail turned into ours."""
+        try:
+            async with asyncio.timeout(DEADLINE):
+                return await call
+        except OAuthError as fault:
+            # Discord's own: HTTP 400 with invalid_grant for a bad, used or expired code (external-apis §1.2).
+            status = 401 if fault.error == "invalid_client" else 400
+            kind = Unauthorized if status == 401 else ProviderRefused
+            raise kind(DISCORD, f"sign-in refused ({fault.error})", status=status) from None
+        except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
+            raise ProviderDown(DISCORD, f"no answer ({type(fault).__name__})") from None
+
+
+def _fault(answer: httpx.Response) -> ProviderError | None:
+    status = answer.status_code
+    if status == 429:
+        wait = seconds_to_wait(answer.headers.get("retry-after"))
+        return ProviderBusy(DISCORD, "too many requests", retry_after=wait)
+    if status >= 500:
+        return ProviderDown(DISCORD, f"HTTP {status}")
+    if status == 401:
+        return Unauthorized(DISCORD, "the sign-in has ended", status=status)
+    return refusal(status, _json(answer)) if status >= 400 else None
+
+
+def _only_oauth_answers(answer: httpx.Response) -> httpx.Response:
+    """Let Authlib see only an OAuth2 answer: a token, or an error in the form of RFC 6749 §5.2."""
+    body = _json(answer)
+    oauth = isinstance(body, dict) and ("error" in body or "access_token" in body)
+    if answer.status_code in {200, 400, 401} and oauth:
+        return answer
+    raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} without a token")
+
+
+def _token_set(value: object, *, fallback: str) -> TokenSet:
+    """A token answer; `expires_in` is in seconds from now."""
+    token = Shape(value, "the token", DISCORD)
+    if token.text("token_type").lower() != "bearer" or not token.text("access_token"):
+        raise ProviderConfused(DISCORD, "the token is no bearer token")
+    return TokenSet(
+        access_token=token.text("access_token"),
+        refresh_token=token.text_or_none("refresh_token") or fallback,
+        expires_at=datetime.now(UTC) + timedelta(seconds=token.number("expires_in")),
+        scope=token.text("scope"),
+    )
+
+
+def _json(answer: httpx.Response) -> object:
+    try:
+        return cast("object", orjson.loads(answer.content))
+    except orjson.JSONDecodeError:
+        return None

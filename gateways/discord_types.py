@@ -1,0 +1,243 @@
+"""What Discord tells us about guilds, roles, members and users, and how it refuses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from gateways.errors import NotThere, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
+from gateways.shapes import Shape, listed
+
+DISCORD = "Discord"
+ADMINISTRATOR = 1 << 3
+"""Bit 3 (external-apis §1.5)."""
+
+
+class RoleGone(NotThere):
+    """10011: no such role (external-apis §1.6)."""
+
+
+class MemberGone(NotThere):
+    """10007: that user is not a member of the guild (external-apis §1.6)."""
+
+
+class GuildGone(NotThere):
+    """10004: no such guild (external-apis §1.6)."""
+
+
+class MissingAccess(ProviderRefused):
+    """50001: the bot is not (or no longer) in that guild, or may not see the thing (external-apis §1.6)."""
+
+
+class MissingPermissions(ProviderRefused):
+    """50013 or 50028: permission or role hierarchy forbids it (external-apis §1.5, §1.6)."""
+
+
+class TokenRejected(Unauthorized):
+    """401: Discord does not accept our token. Nothing else may be asked until an operator acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A guild's role; `permissions` are its bits, tags are read by presence of their key (external-apis §1.4)."""
+
+    id: str
+    name: str
+    color: int
+    position: int
+    managed: bool
+    permissions: int
+    bot_id: str | None = None
+    integration_id: str | None = None
+    premium_subscriber: bool = False
+    available_for_purchase: bool = False
+    guild_connections: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guild:
+    """A guild the bot is in, with all of its roles."""
+
+    id: str
+    name: str
+    icon: str | None
+    owner_id: str
+    roles: tuple[Role, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user in a guild.
+
+    `roles` never holds @everyone, `pending` means membership screening is open, `avatar` is the user's own (the CDN's
+    `avatars/{user}/{hash}`), not one for this guild.
+    """
+
+    user_id: str
+    username: str
+    global_name: str | None
+    nick: str | None
+    avatar: str | None
+    roles: frozenset[str]
+    pending: bool
+    bot: bool = False
+
+    @property
+    def display_name(self) -> str:
+        """Nickname, else global name, else username (external-apis §1.3)."""
+        return self.nick or self.global_name or self.username
+
+
+@dataclass(frozen=True, slots=True)
+class BotUser:
+    """A user as the bot sees it; for `me()` the bot itself."""
+
+    id: str
+    username: str
+    global_name: str | None
+    avatar: str | None
+    bot: bool
+
+    @property
+    def display_name(self) -> str:
+        """Global name, else username."""
+        return self.global_name or self.username
+
+
+@dataclass(frozen=True, slots=True)
+class BotGuild:
+    """One line of the bot's own guild list."""
+
+    id: str
+    name: str
+    icon: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthUser:
+    """The person who signed in; `discriminator` is "0" for migrated names (external-apis §1.3)."""
+
+    id: str
+    username: str
+    global_name: str | None
+    avatar: str | None
+    discriminator: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserGuild:
+    """A guild of the person who signed in, with that person's own permissions there."""
+
+    id: str
+    name: str
+    icon: str | None
+    owner: bool
+    permissions: int
+
+    @property
+    def is_admin(self) -> bool:
+        """Owner, or with the Administrator permission."""
+        return self.owner or bool(self.permissions & ADMINISTRATOR)
+
+
+def read_role(value: object) -> Role:
+    """A role object. True tags are keys that are present with null (external-apis §1.4)."""
+    role = Shape(value, "a role", DISCORD)
+    tags = role.inner("tags") if role.has("tags") else Shape({}, "tags", DISCORD)
+    return Role(
+        id=role.id(),
+        name=role.text("name"),
+        color=role.number("color"),
+        position=role.number("position"),
+        managed=role.flag("managed"),
+        permissions=role.number("permissions"),
+        bot_id=tags.text_or_none("bot_id"),
+        integration_id=tags.text_or_none("integration_id"),
+        premium_subscriber=tags.has("premium_subscriber"),
+        available_for_purchase=tags.has("available_for_purchase"),
+        guild_connections=tags.has("guild_connections"),
+    )
+
+
+def read_roles(value: object, guild_id: str) -> tuple[Role, ...]:
+    """All roles of a guild; a list without @everyone (whose id is the guild's) is no list of roles."""
+    roles = tuple(read_role(item) for item in listed(value, "the list of roles", DISCORD))
+    if all(role.id != guild_id for role in roles):
+        raise ProviderConfused(DISCORD, "the list of roles lacks @everyone")
+    return roles
+
+
+def read_guild(value: object, guild_id: str) -> Guild:
+    """A guild object; it must be the one asked for."""
+    guild = Shape(value, "the guild", DISCORD)
+    if guild.id() != guild_id:
+        raise ProviderConfused(DISCORD, "another guild than the one asked for")
+    return Guild(
+        id=guild_id,
+        name=guild.text("name"),
+        icon=guild.text_or_none("icon"),
+        owner_id=guild.id("owner_id"),
+        roles=read_roles(guild.items("roles"), guild_id),
+    )
+
+
+def read_member(value: object, user_id: str) -> Member:
+    """A member object; it must be the user asked for."""
+    member = Shape(value, "the member", DISCORD)
+    user = member.inner("user")
+    if user.id() != user_id:
+        raise ProviderConfused(DISCORD, "another member than the one asked for")
+    roles = [item for item in member.items("roles") if isinstance(item, str)]
+    if len(roles) != len(member.items("roles")):
+        raise ProviderConfused(DISCORD, "the member's roles are not ids")
+    return Member(
+        user_id=user_id,
+        username=user.text("username"),
+        global_name=user.text_or_none("global_name"),
+        nick=member.text_or_none("nick"),
+        avatar=user.text_or_none("avatar"),
+        roles=frozenset(roles),
+        pending=member.flag("pending", default=False),
+        bot=user.flag("bot", default=False),
+    )
+
+
+def read_user(value: object) -> BotUser:
+    """A user object as the bot reads it."""
+    user = Shape(value, "the user", DISCORD)
+    return BotUser(
+        id=user.id(),
+        username=user.text("username"),
+        global_name=user.text_or_none("global_name"),
+        avatar=user.text_or_none("avatar"),
+        bot=user.flag("bot", default=False),
+    )
+
+
+_GONE: dict[int, type[NotThere]] = {10004: GuildGone, 10007: MemberGone, 10011: RoleGone}
+_FORBIDDEN: dict[int, type[ProviderRefused]] = {
+    50001: MissingAccess,
+    50013: MissingPermissions,
+    50028: MissingPermissions,
+}
+
+
+def refusal(status: int, body: object) -> ProviderError:
+    """The error for a 4xx answer (not 429), by Discord's own code (external-apis §1.6).
+
+    A refusal without Discord's `{code, message}` comes from something in front of Discord; a 404 of that kind says
+    nothing about the guild, member or role.
+    """
+    fields: Mapping[str, object] = cast("Mapping[str, object]", body) if isinstance(body, Mapping) else {}
+    code, message = fields.get("code"), fields.get("message")
+    said = message if isinstance(message, str) else f"HTTP {status}"
+    if status == 401:
+        return TokenRejected(DISCORD, said, status=status, code=code if isinstance(code, int) else None)
+    if not isinstance(code, int):
+        if status == 404:
+            return ProviderConfused(DISCORD, "HTTP 404 that is not Discord's own")
+        return ProviderRefused(DISCORD, said, status=status)
+    if code in _FORBIDDEN:
+        return _FORBIDDEN[code](DISCORD, said, status=status, code=code)
+    if status == 404:
+        return _GONE.get(code, NotThere)(DISCORD, said, status=status, code=code)
+    return ProviderRefused(DISCORD, said, status=status, code=code)
