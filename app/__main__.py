@@ -1,0 +1,55 @@
+"""`python -m app`: run the whole product on this machine until told to stop."""
+
+import argparse
+import asyncio
+import os
+import sys
+
+from app.leftovers import AlreadyRunning
+from app.plan import Web, make_plan
+from app.postgres_account import NoDatabaseAccount
+from app.postgres_programs import PostgresFailed
+from app.supervisor import StartFailed, Supervisor
+from settings import SettingsError, load
+
+
+def main() -> int:
+    """Exit code 0 after a stop, 1 with a sentence when it could not start."""
+    parser = argparse.ArgumentParser(prog="python -m app", description="Run Holdfast on this machine.")
+    web = parser.add_mutually_exclusive_group()
+    web.add_argument("--dev", dest="web", action="store_const", const=Web.RELOADING, help="hot reload")
+    web.add_argument("--without-web", dest="web", action="store_const", const=Web.ABSENT, help="all but the web")
+    parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this parent process is gone")
+    parser.set_defaults(web=Web.BUILT)
+    arguments = parser.parse_args()
+    try:
+        plan = make_plan(load(), arguments.web)
+        asyncio.run(_run(Supervisor(plan, say=_say), arguments.end_with))
+    except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount) as fault:
+        _say(str(fault))
+        return 1
+    return 0
+
+
+async def _run(supervisor: Supervisor, parent: int | None) -> None:
+    watch = asyncio.create_task(_end_with(parent, supervisor)) if parent else None
+    try:
+        await supervisor.run()
+    finally:
+        if watch is not None:
+            watch.cancel()
+
+
+async def _end_with(parent: int, supervisor: Supervisor) -> None:
+    """Stop when the process that started us is gone (a plain `reflex run` may be killed in any way)."""
+    while os.getppid() == parent:
+        await asyncio.sleep(0.5)
+    supervisor.stop()
+
+
+def _say(text: str) -> None:
+    print(f"holdfast| {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

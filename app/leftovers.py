@@ -1,0 +1,135 @@
+"""What an earlier run left behind: who holds the lock, what it said about itself, and processes that outlived it."""
+
+import fcntl
+import json
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+# Every process under a supervisor carries this variable; its value is the data directory.
+MARK = "HOLDFAST_RUN"
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a supervisor says about itself: process id, the address it serves, its database once that is migrated."""
+
+    pid: int
+    url: str
+    database_url: str | None = None
+
+
+class AlreadyRunning(Exception):
+    """Another supervisor works on the same data directory."""
+
+    def __init__(self, running: Running | None) -> None:
+        self.running = running
+        where = f"at {running.url} (process {running.pid})" if running else "on the same data"
+        super().__init__(f"Holdfast already runs {where}.")
+
+
+class Lock:
+    """The lock on a data directory; the kernel lets go of it when the holder dies, however it dies."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "supervisor.lock"
+        self._file: IO[str] | None = None
+
+    def take(self, running: Running, patience: float = 0.5) -> None:
+        """Take the lock and say who we are. Raises AlreadyRunning; a short look by running() is waited out."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
+        deadline = time.monotonic() + patience
+        while not _locked(file, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                holder = _parse(file.read())
+                file.close()
+                raise AlreadyRunning(holder)
+            time.sleep(0.02)
+        self._file = file
+        self.say(running)
+
+    def say(self, running: Running) -> None:
+        """Replace what others read about us."""
+        assert self._file is not None, "take() comes first"
+        self._file.seek(0)
+        self._file.truncate()
+        json.dump(asdict(running), self._file)
+        self._file.flush()
+
+    def release(self) -> None:
+        """Let go of it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def running(data_dir: Path) -> Running | None:
+    """What the supervisor that now works on this data directory says, None when there is none.
+
+    One that is just about to say it counts as process 0 at an empty address.
+    """
+    try:
+        with (data_dir / "supervisor.lock").open("r+") as file:
+            return None if _locked(file, fcntl.LOCK_SH) else _parse(file.read()) or Running(0, "")
+    except FileNotFoundError:
+        return None
+
+
+def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
+    """End every process of an earlier run on this data directory; returns how many there were.
+
+    Call it only with the lock held: whoever carries the mark then has lost its supervisor.
+    """
+    mark = f"{MARK}={data_dir}".encode()
+    first = _marked(mark)
+    _signal(first, signal.SIGTERM)
+    deadline = time.monotonic() + patience
+    while (left := _marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    _signal(left, signal.SIGKILL)
+    while _marked(mark):
+        time.sleep(0.02)
+    return len(first)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """The ids of living processes (not ourselves) that carry the mark in their environment."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:  # gone, or somebody else's
+            continue
+    return found
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _locked(file: IO[str], how: int) -> bool:
+    """Try to lock without waiting."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _parse(text: str) -> Running | None:
+    """What a holder wrote, None while it is still writing."""
+    try:
+        return Running(**json.loads(text))
+    except (ValueError, TypeError):
+        return None

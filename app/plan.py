@@ -1,0 +1,83 @@
+"""Which processes make up the product on one machine, as data for the supervisor."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+
+from app.leftovers import MARK
+from app.processes import Program
+from app.supervisor import Plan
+from settings import ROOT, Settings
+
+# In the sandbox people want to see a sale noticed while they watch.
+SANDBOX_SWEEP_SECONDS = 20
+
+
+class Web(StrEnum):
+    """How the web process runs: as built, with hot reload, or not at all (a plain `reflex run` is the web then)."""
+
+    BUILT = "built"
+    RELOADING = "reloading"
+    ABSENT = "absent"
+
+
+def data_dir(settings: Settings) -> Path:
+    """Where everything this machine keeps lies, as an absolute path."""
+    return (ROOT / settings.data_dir).resolve()
+
+
+def make_plan(settings: Settings, web: Web) -> Plan:
+    """The processes for these settings."""
+    home = data_dir(settings) / ("sandbox" if settings.sandbox else "live")
+    python = (sys.executable, "-m")
+    console = f" (sandbox console: http://localhost:{settings.sandbox_port}/console)" if settings.sandbox else ""
+    sandbox = Program(
+        "sandbox",
+        (*python, "sandbox"),
+        {"SANDBOX_DATA": str(home), "SANDBOX_PORT": str(settings.sandbox_port)},
+        ready_port=settings.sandbox_port,
+        stop_seconds=15,
+    )
+    programs = (
+        *([sandbox] if settings.sandbox else []),
+        *([_web(settings, web)] if web is not Web.ABSENT else []),
+        Program("bot", (*python, "bot")),
+        Program("jobs", (*python, "jobs"), stop_seconds=20),
+    )
+    return Plan(
+        data_dir=data_dir(settings),
+        cwd=ROOT,
+        url=settings.public_url,
+        programs=programs,
+        environment=_environment(settings),
+        database=None if settings.database_url else home / "db",
+        migrate=(*python, "alembic", "upgrade", "head"),
+        health=None if web is Web.ABSENT else (settings.port, "/health", settings.public_host),
+        ready_text=f"Holdfast is ready at {settings.public_url}{console}",
+    )
+
+
+def _web(settings: Settings, web: Web) -> Program:
+    if web is Web.RELOADING:
+        return Program("web", (*_reflex(), "run", "--env", "preview", "--frontend-port", str(settings.port)))
+    from app.web import command
+
+    argv, environment = command()
+    return Program("web", tuple(argv), environment)
+
+
+def _reflex() -> tuple[str, ...]:
+    return (str(Path(sys.executable).with_name("reflex")),)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """What every process gets: where the database is, that it is supervised, and the virtual environment's programs."""
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    environment |= {"HOLDFAST_SUPERVISED": "1", MARK: str(data_dir(settings)), "PYTHONUNBUFFERED": "1"}
+    if settings.database_url:
+        environment["DATABASE_URL"] = settings.database_url
+    if settings.sandbox and "sweep_seconds" not in settings.model_fields_set:
+        environment["SWEEP_SECONDS"] = str(SANDBOX_SWEEP_SECONDS)
+    return environment

@@ -1,0 +1,174 @@
+"""One child process: started so that it dies with us, its output prefixed, restarted with growing pauses."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """How long to wait before a restart, in seconds: doubled with each crash, forgotten after a stable time."""
+
+    first: float = 1.0
+    longest: float = 60.0
+    stable: float = 60.0
+
+    def after(self, previous: float | None, ran: float) -> float:
+        """The pause after a process that ran so many seconds, when the pause before it was `previous`."""
+        if previous is None or ran >= self.stable:
+            return self.first
+        return min(previous * 2, self.longest)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to keep running: a name for the log, a command, what to add to the environment.
+
+    `ready_port` is a loopback port that must accept a connection before the next program in the list starts.
+    `stop_seconds` is how long it may take to end after SIGTERM before it is killed.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    ready_port: int | None = None
+    stop_seconds: float = 10.0
+
+
+class Keeper:
+    """Keeps one program running until told to stop."""
+
+    def __init__(
+        self, program: Program, *, cwd: Path, environment: Mapping[str, str], pauses: Pauses, say: Say
+    ) -> None:
+        self.program = program
+        self.process: asyncio.subprocess.Process | None = None
+        self._cwd = cwd
+        self._environment = {**environment, **program.environment}
+        self._pauses = pauses
+        self._say = say
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to keep the program running."""
+        self._task = asyncio.create_task(self._keep(), name=f"keep {self.program.name}")
+
+    async def stop(self) -> None:
+        """Ask it to end with SIGTERM, kill it when its time is up, and wait until it is gone."""
+        self._stopping.set()
+        process = self.process
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), self.program.stop_seconds)
+            except TimeoutError:
+                self._say(f"{self.program.name} did not end within {self.program.stop_seconds:g} s: killing it")
+                process.kill()
+        if self._task is not None:
+            await self._task
+
+    async def ready(self, seconds: float = 120.0) -> bool:
+        """Wait until the program's port accepts a connection; False when it ended or time is up."""
+        if self.program.ready_port is None:
+            return True
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self._stopping.is_set():
+            if await accepts(self.program.ready_port):
+                return True
+            await asyncio.sleep(0.05)
+        return False
+
+    async def _keep(self) -> None:
+        pause: float | None = None
+        while not self._stopping.is_set():
+            begun = time.monotonic()
+            code = await self._run_once()
+            if self._stopping.is_set():
+                return
+            pause = self._pauses.after(pause, time.monotonic() - begun)
+            self._say(f"{self.program.name} ended with {describe(code)}; starting it again in {pause:g} s")
+            try:
+                await asyncio.wait_for(self._stopping.wait(), pause)
+            except TimeoutError:
+                continue
+
+    async def _run_once(self) -> int:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.program.command,
+                cwd=self._cwd,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                preexec_fn=_die_with(os.getpid()),
+            )
+        except OSError as fault:
+            self._say(f"{self.program.name} could not be started: {fault}")
+            return 127
+        self.process = process
+        if self._stopping.is_set():  # stop() came while it was being born, and could not see it yet
+            process.kill()
+        assert process.stdout is not None
+        output = asyncio.create_task(self._repeat(process.stdout))
+        code = await process.wait()
+        # A grandchild may hold the pipe open longer; what it says after its parent's end is not waited for.
+        await asyncio.wait({output}, timeout=1.0)
+        output.cancel()
+        return code
+
+    async def _repeat(self, stream: asyncio.StreamReader) -> None:
+        """Print the program's output line by line, each with its name in front."""
+        rest = b""
+        while chunk := await stream.read(65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                self._print(line)
+        if rest:
+            self._print(rest)
+
+    def _print(self, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip("\r")
+        sys.stdout.write(f"{self.program.name:<8}| {text}\n")
+        sys.stdout.flush()
+
+
+async def accepts(port: int) -> bool:
+    """Whether something on this machine accepts connections on the port."""
+    try:
+        _, writer = await asyncio.open_connection("localhost", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def describe(code: int) -> str:
+    """A process's end in words: its exit code, or the signal that ended it."""
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What a child does before its program: ask the kernel for SIGTERM when the parent dies, however it dies.
+
+    SIGTERM and not SIGKILL, so that a child can end its own children. Whoever ignores it is ended by the next start.
+    """
+
+    def arm() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # the parent died before the line above
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return arm

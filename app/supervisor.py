@@ -1,0 +1,160 @@
+"""The supervisor: brings the processes of one machine up in order, keeps them up, and takes them down in order."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from app.leftovers import Lock, Running, end_survivors
+from app.postgres import Postgres
+from app.processes import Keeper, Pauses, Program, Say
+
+WATCH_SECONDS = 2.0
+SLOW_SECONDS = 60.0
+
+
+class StartFailed(Exception):
+    """Something that has to work before the processes start did not."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one machine runs.
+
+    `url` is what people open; `health` is the (port, path, Host header) that says whether all is well, None without a
+    web process. `database` is the directory of the embedded PostgreSQL, None when `environment` has a DATABASE_URL.
+    `migrate` is the command that brings the database up to date. Programs start in their order.
+    """
+
+    data_dir: Path
+    cwd: Path
+    url: str
+    programs: tuple[Program, ...]
+    environment: Mapping[str, str]
+    database: Path | None = None
+    migrate: tuple[str, ...] = ()
+    health: tuple[int, str, str] | None = None
+    ready_text: str = "Holdfast is ready."
+    pauses: Pauses = field(default_factory=Pauses)
+
+
+class Supervisor:
+    """Runs a plan until told to stop (SIGINT, SIGTERM or stop())."""
+
+    def __init__(self, plan: Plan, *, say: Say) -> None:
+        self._plan = plan
+        self._say = say
+        self._lock = Lock(plan.data_dir)
+        self._postgres = Postgres(plan.database, say=say) if plan.database else None
+        self._environment = dict(plan.environment)
+        self._keepers: list[Keeper] = []
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Begin to stop; asked a second time, kill the processes instead of waiting for them."""
+        if self._stopping.is_set():
+            for keeper in self._keepers:
+                if keeper.process is not None and keeper.process.returncode is None:
+                    keeper.process.kill()
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Bring everything up, keep it up, and take it down when told to stop.
+
+        Raises AlreadyRunning when another supervisor has the data directory, StartFailed or PostgresFailed when the
+        database cannot be brought up; everything already started is taken down again first.
+        """
+        said = Running(os.getpid(), self._plan.url)
+        self._lock.take(said)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            if ended := await asyncio.to_thread(end_survivors, self._plan.data_dir):
+                self._say(f"ended {ended} processes that an earlier run left behind")
+            await self._bring_up_database()
+            self._lock.say(replace(said, database_url=self._environment.get("DATABASE_URL")))
+            await self._bring_up_programs()
+            await self._watch()
+        finally:
+            await self._take_down()
+            self._lock.release()
+
+    async def _bring_up_database(self) -> None:
+        if self._postgres is not None and not self._stopping.is_set():
+            self._say("starting PostgreSQL")
+            self._environment["DATABASE_URL"] = await asyncio.to_thread(self._postgres.start)
+        if self._plan.migrate and not self._stopping.is_set():
+            self._say("bringing the database up to date")
+            process = await asyncio.create_subprocess_exec(
+                *self._plan.migrate, cwd=self._plan.cwd, env=self._environment
+            )
+            if await process.wait() != 0 and not self._stopping.is_set():
+                raise StartFailed("The database could not be brought up to date; the reason is above.")
+
+    async def _bring_up_programs(self) -> None:
+        for program in self._plan.programs:
+            if self._stopping.is_set():
+                return
+            self._say(f"starting {program.name}")
+            keeper = Keeper(
+                program, cwd=self._plan.cwd, environment=self._environment, pauses=self._plan.pauses, say=self._say
+            )
+            self._keepers.append(keeper)
+            keeper.start()
+            waits = [asyncio.ensure_future(keeper.ready()), asyncio.ensure_future(self._stopping.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if waits[0].done() and not waits[0].result():
+                self._say(f"{program.name} is not ready yet; going on without it")
+            for wait in waits:
+                wait.cancel()
+
+    async def _watch(self) -> None:
+        """Say when all is well for the first time, and bring PostgreSQL back should it ever fall."""
+        begun, told, ready = time.monotonic(), False, False
+        while not self._stopping.is_set():
+            if not ready and (ready := await self._is_healthy()):
+                self._say(self._plan.ready_text)
+            if not ready and not told and time.monotonic() - begun > SLOW_SECONDS:
+                told = True
+                self._say("still not healthy; what the processes say is above")
+            if self._postgres is not None and not self._postgres.is_running():
+                self._say("PostgreSQL has ended; starting it again")
+                await asyncio.to_thread(self._postgres.start)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), WATCH_SECONDS if ready else 0.1)
+            except TimeoutError:
+                continue
+
+    async def _is_healthy(self) -> bool:
+        return self._plan.health is None or await answers_ok(*self._plan.health)
+
+    async def _take_down(self) -> None:
+        """First those that nobody waits for, all at once; then the others from the last to the first; then the data."""
+        self._stopping.set()
+        if self._keepers:
+            self._say("stopping")
+        await asyncio.gather(*(keeper.stop() for keeper in self._keepers if keeper.program.ready_port is None))
+        for keeper in reversed(self._keepers):
+            if keeper.program.ready_port is not None:
+                await keeper.stop()
+        if self._postgres is not None:
+            await asyncio.to_thread(self._postgres.stop)
+
+
+async def answers_ok(port: int, path: str, host: str) -> bool:
+    """Whether a GET on this machine answers 200 within five seconds."""
+    try:
+        async with asyncio.timeout(5):
+            reader, writer = await asyncio.open_connection("localhost", port)
+            try:
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+                status = await reader.readline()
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return False
+    return status.split()[1:2] == [b"200"]

@@ -1,0 +1,278 @@
+"""The supervisor with fake children: restarts with growing pauses, ends in order, takes its children with it."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
+from app.processes import Pauses, Program
+from app.supervisor import Plan, StartFailed, Supervisor
+from tests.conftest import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTE = "open('notes', 'a').write({text!r} + '\\n')"
+QUICK = Pauses(first=0.01, longest=0.04, stable=60)
+
+
+def child(name: str, code: str, port: int | None = None, stop_seconds: float = 10) -> Program:
+    """A fake program that runs this Python code in the plan's directory."""
+    return Program(name, (sys.executable, "-S", "-c", code), ready_port=port, stop_seconds=stop_seconds)
+
+
+def patient(name: str, port: int | None = None) -> Program:
+    """A fake program that notes when it begins and when it is asked to end."""
+    listen = f"import socket; s = socket.create_server(('127.0.0.1', {port})); " if port else ""
+    code = (
+        f"import signal, sys; signal.signal(15, lambda *_: ({NOTE.format(text=name + ' ends')}, sys.exit())); "
+        f"{listen}{NOTE.format(text=name + ' begins')}; signal.pause()"
+    )
+    return child(name, code, port)
+
+
+def plan(directory: Path, *programs: Program, pauses: Pauses = QUICK, migrate: tuple[str, ...] = ()) -> Plan:
+    return Plan(
+        data_dir=directory, cwd=directory, url="http://localhost:1", programs=programs, environment=marked(directory),
+        pauses=pauses, migrate=migrate,
+    )  # fmt: skip
+
+
+def marked(directory: Path) -> dict[str, str]:
+    return {**os.environ, "HOLDFAST_RUN": str(directory)}
+
+
+def notes(directory: Path) -> list[str]:
+    path = directory / "notes"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+async def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Wait until the condition holds; fail when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("previous", "ran", "pause"), [(None, 0.1, 1), (1, 0.1, 2), (32, 5, 60), (60, 5, 60), (60, 61, 1)]
+)
+def test_pauses_grow_to_a_limit_and_are_forgotten_after_a_stable_minute(
+    previous: float | None, ran: float, pause: float
+) -> None:
+    assert Pauses().after(previous, ran) == pause
+
+
+async def test_a_crash_restarts_the_program_with_growing_pauses(tmp_path: Path, said: list[str]) -> None:
+    supervisor = Supervisor(
+        plan(tmp_path, child("bot", f"{NOTE.format(text='x')}; raise SystemExit(3)")), say=said.append
+    )
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: len(notes(tmp_path)) >= 4)
+    supervisor.stop()
+    await task
+    restarts = [line for line in said if "bot ended" in line]
+    assert (
+        restarts[:4]
+        == [f"bot ended with exit code 3; starting it again in {pause} s" for pause in (0.01, 0.02, 0.04, 0.04)][
+            : len(restarts)
+        ]
+    )
+
+
+async def test_a_program_that_does_not_exist_is_retried_and_spoils_nothing(tmp_path: Path, said: list[str]) -> None:
+    supervisor = Supervisor(plan(tmp_path, Program("web", ("/no/such/program",)), patient("bot")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "bot begins" in notes(tmp_path))
+    supervisor.stop()
+    await task
+    assert any("web could not be started" in line for line in said)
+
+
+async def test_others_start_after_the_port_they_need_and_end_before_it(tmp_path: Path, said: list[str]) -> None:
+    supervisor = Supervisor(plan(tmp_path, patient("sandbox", free_port()), patient("bot")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "bot begins" in notes(tmp_path))
+    os.kill(os.getpid(), signal.SIGTERM)
+    await task
+    assert notes(tmp_path) == ["sandbox begins", "bot begins", "bot ends", "sandbox ends"]
+
+
+async def test_a_deaf_program_is_killed_when_its_time_is_up(tmp_path: Path, said: list[str]) -> None:
+    deaf = f"import signal; signal.signal(15, signal.SIG_IGN); {NOTE.format(text='up')}; signal.pause()"
+    supervisor = Supervisor(plan(tmp_path, child("jobs", deaf, stop_seconds=0.1)), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(tmp_path))
+    supervisor.stop()
+    await asyncio.wait_for(task, 10)
+    assert any("killing it" in line for line in said)
+
+
+async def test_every_line_has_its_programs_name_in_front(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = "print('one'); print('x' * 200_000); print('last', end='', flush=True); import signal; signal.pause()"
+    supervisor = Supervisor(plan(tmp_path, child("web", code)), say=lambda _: None)
+    task = asyncio.create_task(supervisor.run())
+    out = ""
+
+    def seen() -> bool:
+        nonlocal out
+        out += capfd.readouterr().out
+        return out.count("\n") >= 2
+
+    await until(seen)
+    supervisor.stop()
+    await task
+    out += capfd.readouterr().out
+    assert out.splitlines() == ["web     | one", "web     | " + "x" * 200_000, "web     | last"]
+
+
+async def test_a_failed_migration_starts_nothing(tmp_path: Path, said: list[str]) -> None:
+    supervisor = Supervisor(plan(tmp_path, patient("bot"), migrate=("false",)), say=said.append)
+    with pytest.raises(StartFailed):
+        await supervisor.run()
+    assert notes(tmp_path) == []
+
+
+async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[str]) -> None:
+    port = free_port()
+    code = (
+        "import http.server as h\n"
+        "class H(h.BaseHTTPRequestHandler):\n"
+        "    n = 0\n"
+        "    def do_GET(self):\n"
+        "        H.n += 1; self.send_response(503 if H.n < 3 else 200); self.end_headers()\n"
+        f"        {NOTE.format(text='asked')}\n"
+        f"h.HTTPServer(('127.0.0.1', {port}), H).serve_forever()"
+    )
+    base = plan(tmp_path, child("web", code))
+    supervisor = Supervisor(
+        Plan(**{**vars(base), "health": (port, "/health", "localhost"), "ready_text": "ready!"}), say=said.append
+    )
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "ready!" in said)
+    assert len(notes(tmp_path)) == 3
+    supervisor.stop()
+    await task
+    assert said.count("ready!") == 1
+
+
+async def test_a_second_start_is_told_where_the_first_one_runs(tmp_path: Path, said: list[str]) -> None:
+    first = Supervisor(plan(tmp_path, patient("bot")), say=said.append)
+    task = asyncio.create_task(first.run())
+    await until(lambda: "bot begins" in notes(tmp_path))
+    with pytest.raises(AlreadyRunning, match=rf"already runs at http://localhost:1 \(process {os.getpid()}\)"):
+        await Supervisor(plan(tmp_path, patient("bot")), say=said.append).run()
+    first.stop()
+    await task
+    assert notes(tmp_path) == ["bot begins", "bot ends"]
+    assert running(tmp_path) is None
+
+
+async def test_postgres_is_brought_up_handed_down_and_brought_back(short_dir: Path, said: list[str]) -> None:
+    tell = "import os, signal; open('notes', 'a').write(os.environ['DATABASE_URL'] + '\\n'); signal.pause()"
+    base = plan(short_dir, child("bot", tell), migrate=("true",))
+    supervisor = Supervisor(Plan(**{**vars(base), "database": short_dir / "db"}), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(short_dir))
+    found = running(short_dir)
+    assert found is not None
+    assert found.database_url == notes(short_dir)[0]
+    pid_file = short_dir / "db" / "cluster" / "postmaster.pid"
+    os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
+    await until(lambda: any("PostgreSQL has ended" in line for line in said))
+    supervisor.stop()
+    await task
+    assert not pid_file.exists()
+
+
+HOST = """
+import asyncio, json, sys
+from pathlib import Path
+from app.processes import Program
+from app.supervisor import Plan, Supervisor
+directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+plan = Plan(directory, directory, "http://localhost:1", (Program("bot", tuple(json.loads(command))),), environment)
+asyncio.run(Supervisor(plan, say=print).run())
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Callable[[Program], subprocess.Popen[bytes]]]:
+    """Starts a supervisor in a process (and process group) of its own."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(program: Program) -> subprocess.Popen[bytes]:
+        arguments = [str(tmp_path), json.dumps(program.command), json.dumps(marked(tmp_path))]
+        started.append(
+            subprocess.Popen([sys.executable, "-c", HOST, *arguments], cwd=ROOT, start_new_session=True)
+        )  # fmt: skip
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+    end_survivors(tmp_path, patience=0)
+
+
+@pytest.mark.parametrize("whom", ["the supervisor", "the process group"])
+async def test_kill_9_takes_the_children_too(
+    tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]], whom: str
+) -> None:
+    code = "import os, signal; open('notes', 'w').write(str(os.getpid()) + '\\n'); signal.pause()"
+    supervisor = host(child("bot", code))
+    await until(lambda: notes(tmp_path))
+    pid = int(notes(tmp_path)[0])
+    assert os.getpgid(pid) == supervisor.pid
+    if whom == "the supervisor":
+        supervisor.kill()
+    else:
+        os.killpg(supervisor.pid, signal.SIGKILL)
+    supervisor.wait()
+    await until(lambda: not alive(pid))
+
+
+async def test_what_survives_a_killed_supervisor_is_ended_by_the_next_start(
+    tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]], said: list[str]
+) -> None:
+    deaf = (
+        "import os, signal; signal.signal(15, signal.SIG_IGN); "
+        "open('notes', 'w').write(f'{os.getpid()}\\n'); signal.pause()"
+    )
+    supervisor = host(child("bot", deaf))
+    await until(lambda: notes(tmp_path))
+    pid = int(notes(tmp_path)[0])
+    supervisor.kill()
+    supervisor.wait()
+    assert alive(pid)
+    assert end_survivors(tmp_path, patience=0.1) == 1
+    assert not alive(pid)
+
+
+def test_a_short_look_at_the_lock_does_not_refuse_a_start(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    lock.take(Running(1, "http://localhost:1"))
+    assert running(tmp_path) == Running(1, "http://localhost:1")
+    lock.release()
+    assert running(tmp_path) is None
+    assert running(tmp_path / "nowhere") is None
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs (one that is dead but not yet waited for does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
