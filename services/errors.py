@@ -1,6 +1,9 @@
 """What can go wrong in a use case, each with its HTTP status and the sentence that a person reads."""
 
+import math
 from typing import ClassVar
+
+from gateways.errors import ProviderError
 
 
 class HoldfastError(Exception):
@@ -103,6 +106,14 @@ class ProviderUnavailable(Retryable):
     """Somebody else's service is at fault; the message says whose."""
 
     status: ClassVar[int] = 503
+
+
+def unavailable(error: ProviderError) -> ProviderUnavailable:
+    """What a person is told when a provider gave no usable answer: whose fault it is, and when to try again."""
+    seconds = math.ceil(max(1.0, error.retry_after if error.retry_after is not None else 5.0))
+    return ProviderUnavailable(
+        f"{error.provider} does not answer as it should right now. Please try again in {seconds} seconds.", seconds
+    )
 
 
 class SignInFailed(HoldfastError):

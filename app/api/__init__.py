@@ -1,0 +1,51 @@
+"""The REST API: one module a noun, put together here into the one object that is served beside the screens."""
+
+from fastapi import APIRouter, FastAPI
+
+from app.api import (
+    analytics,
+    auth,
+    discord,
+    health,
+    me,
+    openapi,
+    problems,
+    rules,
+    servers,
+    wallets,
+)
+from app.api.limits import BodyLimit
+from app.http.headers import SecurityHeaders
+from app.http.origins import OriginGate
+from app.http.redaction import AccessLog
+from settings import settings
+
+__all__ = ["api"]
+
+
+def _made() -> FastAPI:
+    """The API with its calls, what it answers when something goes wrong, and the gates in front of it."""
+    made = FastAPI(
+        title=f"{settings().product_name} API",
+        description="Everything the dashboard does. Sign in with the cookie or the `x-session-id` header.",
+        version="1",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: "_".join([*map(str, route.tags), route.name]),
+    )
+    problems.answer_for(made)
+    calls = APIRouter(prefix="/api")
+    for noun in (auth, servers, analytics, discord, rules, wallets, me, openapi):
+        calls.include_router(noun.router)
+    made.include_router(health.router)
+    made.include_router(calls)
+    made.include_router(problems.router)
+    # The last added stands outermost.
+    for gate in (BodyLimit, OriginGate, SecurityHeaders, AccessLog):
+        made.add_middleware(gate)
+    return made
+
+
+api = _made()

@@ -1,0 +1,153 @@
+"""Signing in with Discord and out again, and who is signed in."""
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import RedirectResponse
+
+from app.api.caller import Caller, shown_session_id
+from app.api.shapes import Answer, Done, Text
+from app.api.wallets import WalletAnswer
+from app.http.origins import asked_for_by_us
+from gateways import gateways
+from models import transaction
+from services import servers, sessions, sign_in, users
+from services.actors import Actor
+from services.errors import Forbidden, HoldfastError, SignInFailed
+from settings import settings
+
+router = APIRouter(prefix="/auth", tags=["auth"])
+_log = logging.getLogger(__name__)
+_FAILED = "/oauth-error?error=auth_failed"
+_UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+class UserAnswer(Answer):
+    """The signed-in person."""
+
+    id: int
+    username: str
+    email: str | None
+    discord_id: str
+    discord_username: str
+    discord_avatar: str | None
+    is_discord_connected: bool
+    is_verified: bool
+    verified_wallets: list[WalletAnswer]
+
+
+@router.get("/user")
+async def user(caller: Caller) -> UserAnswer:
+    """Who is signed in."""
+    async with transaction() as db:
+        return UserAnswer.model_validate(await users.view(db, gateways(), caller))
+
+
+@router.get("/discord", include_in_schema=False)
+async def start(return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
+    """Leave for Discord to sign in, and come back to the path in `return`."""
+    return await _leave(sign_in.SIGN_IN, return_path, None)
+
+
+@router.get("/discord/connect", include_in_schema=False)
+async def connect(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
+    """Leave for Discord to let it grant us anew what it no longer does; signed out, it is a sign-in."""
+    actor = await _whoever(request)
+    purpose = sign_in.SIGN_IN if actor is None else sign_in.CONNECT
+    return await _leave(purpose, return_path, None if actor is None else actor.user_id)
+
+
+async def _whoever(request: Request) -> Actor | None:
+    async with transaction() as db:
+        return await sessions.actor_of(db, sessions.session_id_from_cookie_header(request.headers.get("cookie")))
+
+
+async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> Response:
+    cookie = sign_in.new_login_cookie()
+    async with transaction() as db:
+        address = await sign_in.begin(
+            db, gateways(), purpose=purpose, return_path=return_path, login_cookie=cookie, user_id=user_id
+        )
+    answer = RedirectResponse(address, status_code=302, headers=_UNSEEN)
+    _set(answer, sessions.login_cookie_name(), cookie, int(sign_in.JOURNEY.total_seconds()))
+    return answer
+
+
+@router.get("/discord/callback", include_in_schema=False)
+async def callback(request: Request, state: Text = "", code: Text = "", error: Text = "") -> Response:
+    """Come back from Discord: a new session for this browser, or /oauth-error."""
+    cookies = request.headers.get("cookie")
+    login_cookie = sessions.cookie_from_header(cookies, sessions.login_cookie_name())
+    async with transaction() as db:
+        journey = await sign_in.take(db, state=state, login_cookie=login_cookie)
+    try:
+        if journey is None or error or not code:
+            raise SignInFailed
+        proof = await sign_in.ask(gateways(), journey, code)
+        async with transaction() as db:
+            signed_in = await sign_in.finish(
+                db,
+                journey,
+                proof,
+                old_session_id=sessions.session_id_from_cookie_header(cookies),
+                user_agent=request.headers.get("user-agent", ""),
+            )
+    except SignInFailed:
+        answer = RedirectResponse(_FAILED, status_code=302, headers=_UNSEEN)
+        _unset(answer, sessions.login_cookie_name())
+        return answer
+    await _learn_servers(signed_in)
+    answer = RedirectResponse(signed_in.return_path, status_code=302, headers=_UNSEEN)
+    _set(answer, sessions.cookie_name(), signed_in.session_id, int(sessions.SESSION_LIFE.total_seconds()))
+    _unset(answer, sessions.login_cookie_name())
+    return answer
+
+
+async def _learn_servers(signed_in: sign_in.SignedIn) -> None:
+    """Read the person's servers from Discord. They are signed in all the same if it cannot say, and can refresh."""
+    try:
+        async with transaction() as db:
+            actor = await sessions.actor_of(db, signed_in.session_id)
+            if actor is not None:
+                await servers.sync(db, gateways(), actor)
+    except HoldfastError as fault:
+        _log.warning("Signed in without knowing the servers: %s", fault)
+
+
+@router.post("/logout")
+async def log_out(request: Request, answer: Response) -> Done:
+    """Sign out; without a session there is nothing to do, which is no error."""
+    await _sign_out(request, answer)
+    return Done()
+
+
+@router.get("/logout", include_in_schema=False)
+async def log_out_and_leave(request: Request) -> Response:
+    """Sign out and go to the landing page, whose script drops the stored session id that no longer has a cookie."""
+    if not asked_for_by_us(request.headers):
+        raise Forbidden("Log out from the site itself, not by a link from elsewhere.")
+    answer = RedirectResponse("/", status_code=302, headers=_UNSEEN)
+    await _sign_out(request, answer)
+    return answer
+
+
+async def _sign_out(request: Request, answer: Response) -> None:
+    session_id = shown_session_id(request.headers)
+    async with transaction() as db:
+        token = await sign_in.sign_out(db, session_id)
+    await sign_in.revoke(gateways(), token)
+    unset_session(answer)
+
+
+def unset_session(answer: Response) -> None:
+    """Let the browser forget its session."""
+    _unset(answer, sessions.cookie_name())
+
+
+def _set(answer: Response, name: str, value: str, seconds: int) -> None:
+    answer.set_cookie(name, value, max_age=seconds, path="/", secure=settings().https, httponly=True, samesite="lax")
+
+
+def _unset(answer: Response, name: str) -> None:
+    answer.delete_cookie(name, path="/", secure=settings().https, httponly=True, samesite="lax")

@@ -1,0 +1,35 @@
+"""Who calls: the session that a request shows, by cookie or by header, and the person it belongs to."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.datastructures import Headers
+
+from models import transaction
+from services import sessions
+from services.actors import Actor
+from services.errors import NotSignedIn
+
+
+def shown_session_id(headers: Headers) -> str | None:
+    """The session id that a request shows, or None. Raises NotSignedIn when cookie and header name different ones."""
+    by_cookie = sessions.session_id_from_cookie_header(headers.get("cookie"))
+    by_header = headers.get(sessions.HEADER) or None
+    if by_cookie is not None and by_header is not None and by_cookie != by_header:
+        raise NotSignedIn
+    return by_header or by_cookie
+
+
+async def _caller(request: Request) -> Actor:
+    session_id = shown_session_id(request.headers)
+    if session_id is None:
+        raise NotSignedIn
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, session_id)
+    if actor is None:
+        raise NotSignedIn
+    return actor
+
+
+Caller = Annotated[Actor, Depends(_caller)]
+"""The signed-in person; the call answers 401 without one, before it looks at anything else."""

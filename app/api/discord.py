@@ -1,0 +1,87 @@
+"""What Discord says: the caller's servers there, a server's roles, and the addresses that invite the bot."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.api.caller import Caller
+from app.api.shapes import Answer, Text
+from gateways import gateways
+from models import transaction
+from services import servers
+from services.errors import FieldRefused
+
+router = APIRouter(prefix="/discord", tags=["discord"])
+ServerId = Annotated[Text, Query(alias="serverId")]
+"""Discord's id of a server."""
+
+
+class InviteAnswer(Answer):
+    """Discord's page that adds the bot."""
+
+    invite_url: str
+
+
+class GuildAnswer(Answer):
+    """A server on Discord that the caller runs; `icon` is Discord's hash of the picture."""
+
+    id: str
+    name: str
+    icon: str | None
+    icon_url: str | None
+    owner: bool
+    has_bot: bool
+
+
+class RoleAnswer(Answer):
+    """A role; `reason` says why it cannot be given where `assignable` is false."""
+
+    id: str
+    name: str
+    color: int
+    assignable: bool
+    reason: str | None
+
+
+@router.get("/invite")
+async def invite(caller: Caller) -> InviteAnswer:
+    """Where to add the bot to a server that is chosen there."""
+    return InviteAnswer(invite_url=servers.navigation_invite_url(gateways()))
+
+
+@router.get("/invite-url")
+async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
+    """Where to add the bot to this server."""
+    if not (server_id.isascii() and server_id.isdigit() and len(server_id) <= 20):
+        raise FieldRefused("serverId", "The server id must be Discord's: digits only.")
+    return InviteAnswer(invite_url=servers.invite_url(gateways(), server_id))
+
+
+@router.get("/servers")
+async def run_by_caller(caller: Caller) -> list[GuildAnswer]:
+    """The caller's servers on Discord where they are owner or administrator."""
+    async with transaction() as db:
+        guilds = await servers.invite_list(db, gateways(), caller)
+    return [
+        GuildAnswer(
+            id=guild.id,
+            name=guild.name,
+            icon=_hash(guild.icon_url),
+            icon_url=guild.icon_url,
+            owner=guild.owner,
+            has_bot=guild.has_bot,
+        )
+        for guild in guilds
+    ]
+
+
+def _hash(icon_url: str | None) -> str | None:
+    """The hash in an icon's address (`…/icons/<server>/<hash>.png?size=…`)."""
+    return icon_url.partition("?")[0].rpartition("/")[2].partition(".")[0] if icon_url else None
+
+
+@router.get("/roles")
+async def roles(caller: Caller, server_id: ServerId) -> list[RoleAnswer]:
+    """The roles of a server that the caller runs, without @everyone."""
+    async with transaction() as db:
+        return [RoleAnswer.model_validate(role) for role in await servers.roles(db, gateways(), caller, server_id)]

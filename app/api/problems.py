@@ -1,0 +1,81 @@
+"""What a call answers when something goes wrong: `{"message": …}`, a sentence for a person, with the right status."""
+
+import logging
+import math
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from app.http.redaction import request_id
+from gateways.errors import ProviderError
+from services.errors import HoldfastError, Retryable, unavailable
+
+router = APIRouter(include_in_schema=False)
+_log = logging.getLogger(__name__)
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+def answer_for(api: FastAPI) -> None:
+    """Give the API an answer for everything that its calls can raise."""
+    api.add_exception_handler(HoldfastError, _told)
+    api.add_exception_handler(ProviderError, _provider_at_fault)
+    api.add_exception_handler(RequestValidationError, _not_the_shape)
+    api.add_exception_handler(HTTPException, _refused_by_the_frame)
+    api.add_exception_handler(OperationalError, _database_away)
+    api.add_exception_handler(InterfaceError, _database_away)
+    api.add_exception_handler(Exception, _unexpected)
+
+
+def told(error: HoldfastError) -> JSONResponse:
+    """The answer for an error that a person is told."""
+    headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, Retryable) else None
+    return JSONResponse({"message": error.message}, status_code=error.status, headers=headers)
+
+
+async def _told(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HoldfastError)
+    return told(error)
+
+
+async def _provider_at_fault(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ProviderError)
+    _log.warning("A provider gave no usable answer: %s", error)
+    return told(unavailable(error))
+
+
+async def _not_the_shape(_: Request, error: Exception) -> Response:
+    """Where the request departs from the call's shape; what was sent there is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    faults: list[str] = []
+    for fault in error.errors():
+        place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
+        faults.append(f"{place}: {fault['msg']}" if place else str(fault["msg"]))
+    return JSONResponse({"message": f"The request does not have this call's shape. {'; '.join(faults)}"}, 422)
+
+
+async def _refused_by_the_frame(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    # FastAPI's own: a body that is no JSON at all.
+    status = 422 if error.status_code == 400 else error.status_code
+    return JSONResponse({"message": str(error.detail)}, status_code=status, headers=error.headers)
+
+
+async def _database_away(_: Request, error: Exception) -> Response:
+    _log.error("The database did not answer.", exc_info=error)
+    message = "The database does not answer right now. Please try again in a few seconds."
+    return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
+
+
+async def _unexpected(_: Request, error: Exception) -> Response:
+    """The cause is in the log, under the same number; the server logs it because it is raised on."""
+    return JSONResponse({"message": f"Something went wrong on our side (request {request_id.get()})."}, 500)
+
+
+@router.api_route("/api", methods=_METHODS)
+@router.api_route("/api/{rest:path}", methods=_METHODS)
+async def no_such_call(rest: str = "") -> Response:
+    """Everything under /api that is no call."""
+    return JSONResponse({"message": "There is no such call."}, status_code=404)

@@ -1,0 +1,184 @@
+"""Verification rules: made, read, changed and deleted by those who run their server."""
+
+import json
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from services.rules import RuleDraft, RuleView
+
+from app.api.caller import Caller
+from app.api.shapes import Answer, Field, InternalId, Loose, PathId, Payload, QueryId
+from gateways import gateways
+from models import transaction
+from services import rules
+
+router = APIRouter(prefix="/verification-rules", tags=["rules"])
+
+
+class Removal(Payload):
+    """When a role goes that nothing earns any more: `now`, or after some hours of `grace`."""
+
+    mode: str = "now"
+    hours: int = Field(default=0, ge=0, le=24 * 365)
+
+
+class RemovalAnswer(Answer):
+    """When a role goes that nothing earns any more."""
+
+    mode: str
+    hours: int
+
+
+class RuleAnswer(Answer):
+    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for."""
+
+    id: int
+    server_id: int
+    rule_name: str
+    contract_address: str
+    blockchain: str
+    verification_type: str
+    min_tokens: int
+    role_id: str
+    role_name: str
+    role_color: str
+    trait_type: str | None
+    trait_value: str | None
+    token_ids: list[str]
+    expression: Any
+    removal: RemovalAnswer
+    shadow: bool
+    state: str
+    pause_reason: str | None
+    holders: int
+    summary: str
+    created_at: datetime
+
+
+class RulePayload(Payload):
+    """A new rule. What is missing or wrong in a field is the service's to say, in the order of the form."""
+
+    rule_name: Loose = ""
+    contract_address: Loose = ""
+    blockchain: Loose = ""
+    verification_type: Loose = "basic"
+    min_tokens: Any = 1
+    role_id: Loose = ""
+    role_color: str | None = None
+    trait_type: str | None = None
+    trait_value: str | None = None
+    token_ids: list[str] | None = None
+    role_name: str | None = None
+    server_id: InternalId
+    expression: dict[str, Any] | None = None
+    removal: Removal = Removal()
+    shadow: bool = False
+
+
+class RuleChanges(Payload):
+    """What is to be different; fields that are absent stay as they are."""
+
+    rule_name: Loose = ""
+    contract_address: Loose = ""
+    blockchain: Loose = ""
+    verification_type: Loose = ""
+    min_tokens: Any = 1
+    role_id: Loose = ""
+    role_color: str | None = None
+    trait_type: str | None = None
+    trait_value: str | None = None
+    token_ids: list[str] | None = None
+    role_name: str | None = None
+    expression: dict[str, Any] | None = None
+    removal: Removal = Removal()
+    shadow: bool = False
+    state: str = ""
+
+
+class DeletedAnswer(Answer):
+    """That the rule is gone; `members` have their roles settled now."""
+
+    success: bool = True
+    members: int
+
+
+def rule_answer(view: RuleView) -> RuleAnswer:
+    """A rule as it goes over the wire."""
+    return RuleAnswer(
+        id=view.id,
+        server_id=view.server_id,
+        rule_name=view.rule_name,
+        contract_address=view.contract_address,
+        blockchain=view.blockchain,
+        verification_type=view.verification_type,
+        min_tokens=view.min_tokens,
+        role_id=view.role_id,
+        role_name=view.role_name,
+        role_color=view.role_color,
+        trait_type=view.trait_type,
+        trait_value=view.trait_value,
+        token_ids=list(view.token_ids),
+        expression=json.loads(view.expression),
+        removal=RemovalAnswer(mode=view.removal_mode, hours=view.removal_hours),
+        shadow=view.state == "shadow",
+        state=view.state,
+        pause_reason=view.pause_reason,
+        holders=view.holders,
+        summary=view.summary,
+        created_at=view.created_at,
+    )
+
+
+@router.get("")
+async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleAnswer]:
+    """The rules of a server, by its internal id."""
+    async with transaction() as db:
+        return [rule_answer(rule) for rule in await rules.list_rules(db, gateways(), caller, server_id)]
+
+
+@router.post("", status_code=201)
+async def create(caller: Caller, payload: RulePayload) -> RuleAnswer:
+    """Make a rule; it is in force at once, unless it is to watch only (`shadow`)."""
+    draft = RuleDraft(
+        rule_name=payload.rule_name,
+        contract_address=payload.contract_address,
+        blockchain=payload.blockchain,
+        verification_type=payload.verification_type,
+        min_tokens=payload.min_tokens,
+        role_id=payload.role_id,
+        role_color=payload.role_color or "#5865F2",
+        trait_type=payload.trait_type,
+        trait_value=payload.trait_value,
+        token_ids=tuple(payload.token_ids or ()),
+        role_name=payload.role_name,
+        server_id=payload.server_id,
+        expression=payload.expression,
+        removal_mode=payload.removal.mode,
+        removal_hours=payload.removal.hours,
+        shadow=payload.shadow,
+    )
+    async with transaction() as db:
+        return rule_answer(await rules.create(db, gateways(), caller, draft))
+
+
+@router.get("/{rule_id}")
+async def one(caller: Caller, rule_id: PathId) -> RuleAnswer:
+    """One rule."""
+    async with transaction() as db:
+        return rule_answer(await rules.get(db, gateways(), caller, rule_id))
+
+
+@router.patch("/{rule_id}")
+async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleAnswer:
+    """Change fields of a rule, or its state: `active`, `paused` or `shadow`."""
+    changes = payload.model_dump(by_alias=True, exclude_unset=True)
+    async with transaction() as db:
+        return rule_answer(await rules.change(db, gateways(), caller, rule_id, changes))
+
+
+@router.delete("/{rule_id}")
+async def delete(caller: Caller, rule_id: PathId) -> DeletedAnswer:
+    """Delete a rule; roles that only it kept follow its removal policy."""
+    async with transaction() as db:
+        return DeletedAnswer(members=await rules.delete(db, gateways(), caller, rule_id))

@@ -1,0 +1,140 @@
+"""The servers that the caller runs."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from services.servers import ServerView
+
+from app.api.caller import Caller
+from app.api.rules import RuleAnswer, rule_answer
+from app.api.shapes import Answer, Loose, PathId, Payload
+from gateways import gateways
+from models import transaction
+from services import events, servers, sweep
+
+router = APIRouter(tags=["servers"])
+
+
+class ServerAnswer(Answer):
+    """A server: `id` is Discord's, `internalId` ours."""
+
+    id: str
+    internal_id: int
+    name: str
+    icon_url: str | None
+    bot_invited: bool
+    owner: bool
+    verified_members: int
+    verification_rules_count: int
+    verification_rules: list[RuleAnswer]
+
+
+class NewServerPayload(Payload):
+    """A server to be added by hand."""
+
+    discord_server_id: Loose = ""
+    server_name: Loose = ""
+    server_icon: Loose = ""
+    description: Loose = ""
+
+
+class NewServerAnswer(Answer):
+    """The server as it was added; `id` is ours."""
+
+    id: int
+    server_name: str
+    discord_server_id: str
+
+
+class SyncAnswer(Answer):
+    """How many servers the caller runs."""
+
+    success: bool = True
+    servers: int
+
+
+class AcceptedAnswer(Answer):
+    """That the work has been noted and will be done soon."""
+
+    message: str
+
+
+class EventAnswer(Answer):
+    """One line of a server's log; people and roles by their Discord ids."""
+
+    id: int
+    at: datetime
+    kind: str
+    actor: str | None
+    subject: str | None
+    role_id: str | None
+    rule_id: int | None
+    batch: str | None
+    data: dict[str, Any]
+
+
+def _answer(view: ServerView) -> ServerAnswer:
+    return ServerAnswer(
+        id=view.id,
+        internal_id=view.internal_id,
+        name=view.name,
+        icon_url=view.icon_url,
+        bot_invited=view.bot_invited,
+        owner=view.owner,
+        verified_members=view.verified_members,
+        verification_rules_count=view.verification_rules_count,
+        verification_rules=[rule_answer(rule) for rule in view.verification_rules],
+    )
+
+
+@router.get("/servers")
+async def run_by_caller(caller: Caller) -> list[ServerAnswer]:
+    """The servers where the caller is owner or administrator and that we know."""
+    async with transaction() as db:
+        return [_answer(view) for view in await servers.list_servers(db, caller)]
+
+
+@router.post("/servers", status_code=201)
+async def add(caller: Caller, payload: NewServerPayload) -> NewServerAnswer:
+    """Add a server that the caller runs, before or without the bot."""
+    async with transaction() as db:
+        view = await servers.add(
+            db,
+            gateways(),
+            caller,
+            payload.discord_server_id,
+            payload.server_name,
+            payload.server_icon,
+            payload.description,
+        )
+    return NewServerAnswer(id=view.internal_id, server_name=view.name, discord_server_id=view.id)
+
+
+@router.post("/admin/sync-servers")
+async def sync(caller: Caller) -> SyncAnswer:
+    """Read the caller's servers from Discord again."""
+    async with transaction() as db:
+        return SyncAnswer(servers=await servers.sync(db, gateways(), caller))
+
+
+@router.post("/servers/{server_id}/recheck", status_code=202)
+async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
+    """Look at every member again, soon."""
+    async with transaction() as db:
+        await sweep.recheck_server(db, gateways(), caller, server_id)
+    return AcceptedAnswer(message="All members are being checked again.")
+
+
+@router.get("/servers/{server_id}/events")
+async def log(
+    caller: Caller,
+    server_id: PathId,
+    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> list[EventAnswer]:
+    """What happened, newest first; `before` is the id of the last line of the page already read."""
+    async with transaction() as db:
+        server = await servers.get(db, gateways(), caller, server_id)
+        lines = await events.of_server(db, server.internal_id, before=before, limit=limit)
+    return [EventAnswer.model_validate(line) for line in lines]

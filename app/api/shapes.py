@@ -1,0 +1,77 @@
+"""How JSON looks on our wire: camelCase names, texts that a database can keep, ids that fit their column."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from fastapi import Path, Query
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+_LARGEST_ID = 2**31 - 1
+
+
+class Answer(BaseModel):
+    """What a call answers, filled from a view."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
+
+
+class Done(Answer):
+    """That it is done."""
+
+    success: bool = True
+
+
+class Payload(BaseModel):
+    """What a call is sent. Unknown fields are ignored; a text that no database can keep is not this shape."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _texts_are_texts(cls, data: Any) -> Any:
+        _check_texts(data)
+        return data
+
+
+def _check_texts(value: object) -> None:
+    """Raise ValueError where a text, however deep, has a NUL or half a surrogate pair: neither can be stored."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            _kept(item)
+        elif isinstance(item, list):
+            waiting.extend(cast("list[object]", item))
+        elif isinstance(item, Mapping):
+            fields = cast("Mapping[object, object]", item)
+            waiting.extend([*fields, *fields.values()])
+
+
+def _kept(text: str) -> str:
+    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("a text has characters that cannot be stored")
+    return text
+
+
+def _internal_id(value: object) -> int:
+    """An id of ours; what cannot be one becomes 0, which nothing has, so the answer is the usual "not found"."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("an id is a whole number")
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= _LARGEST_ID else 0
+
+
+def _or_empty(value: object) -> object:
+    return "" if value is None else value
+
+
+Text = Annotated[str, AfterValidator(_kept)]
+"""A text from the address."""
+Loose = Annotated[str, BeforeValidator(_or_empty)]
+"""A text in a payload; null counts as empty, because the service has the sentence for what is missing."""
+InternalId = Annotated[int, BeforeValidator(_internal_id)]
+PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
+QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
+
+__all__ = ["Answer", "Done", "Field", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]

@@ -1,0 +1,56 @@
+"""Requests that another site makes a browser send: refused where they would change something."""
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from services import sessions
+from settings import settings
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_FOREIGN = "This request came from another site and was refused."
+
+
+class OriginGate:
+    """Refuses (403) an unsafe request whose session is the cookie's and whose Origin is not PUBLIC_URL.
+
+    A request that shows its session in the `x-session-id` header needs no Origin: no other site can make a browser
+    send that header.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http" and scope["method"] not in _SAFE and _is_foreign(Headers(scope=scope)):
+            await JSONResponse({"message": _FOREIGN}, status_code=403)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _is_foreign(headers: Headers) -> bool:
+    if headers.get(sessions.HEADER) or f"{sessions.cookie_name()}=" not in (headers.get("cookie") or ""):
+        return False
+    origins = headers.getlist("origin")
+    return any(not is_ours(origin) for origin in origins) or headers.get("sec-fetch-site") == "cross-site"
+
+
+def is_ours(origin: str) -> bool:
+    """Whether an Origin header names this site; `null` (a sandboxed frame, a file) does not."""
+    return origin.lower() == settings().public_url.rstrip("/").lower()
+
+
+def asked_for_by_us(headers: Headers) -> bool:
+    """Whether a visit (GET) was started on this site or typed in, and is really made.
+
+    False for links, images and frames of other sites, and for a browser that only fetches ahead (Purpose, Sec-Purpose).
+    """
+    if "prefetch" in (headers.get("sec-purpose") or headers.get("purpose") or "").lower():
+        return False
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    referrer = headers.get("referer")
+    public = settings().public_url.rstrip("/")
+    return not referrer or referrer == public or referrer.startswith(f"{public}/")

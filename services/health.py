@@ -1,0 +1,24 @@
+"""Whether the parts that must work together have come up."""
+
+from datetime import datetime
+
+from sqlalchemy import text
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models import Schedule
+
+BOT_READY = "bot.ready"
+"""The schedule row in which the bot notes when it knew all its servers."""
+
+
+async def database_answers(db: AsyncSession) -> None:
+    """Return if it does; raises what the driver raises if not."""
+    await db.execute(text("SELECT 1"))
+
+
+async def bot_ready(db: AsyncSession, since: datetime | None) -> bool:
+    """Whether the bot has known all its servers, at or after the given time if there is one."""
+    row = await db.get(Schedule, BOT_READY)
+    if row is None or row.started_at is None:
+        return False
+    return since is None or row.started_at >= since

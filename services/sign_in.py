@@ -1,0 +1,177 @@
+"""The way to Discord and back that signs a browser in, bound to that browser and good for one return each."""
+
+import hmac
+import logging
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from sqlmodel import col, delete
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways import Gateways
+from gateways.discord_oauth import TokenSet
+from gateways.discord_types import OAuthUser
+from gateways.errors import ProviderError
+from models import SignIn, User, now
+from services import events, sessions, users
+from services.errors import SignInFailed
+from settings import settings
+
+SCOPES = ("identify", "guilds")
+CALLBACK_PATH = "/api/auth/discord/callback"
+SIGN_IN, CONNECT = "sign_in", "connect"
+HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
+"""Where a journey ends that did not say where it came from."""
+JOURNEY = timedelta(minutes=10)
+_RETURN_LENGTH = 1_000
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """A sign-in that came back to the browser it left from."""
+
+    purpose: str
+    verifier: str
+    return_path: str
+    user_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Who Discord says it is, and what it granted us for them."""
+
+    person: OAuthUser
+    tokens: TokenSet
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A browser that has just been signed in."""
+
+    user_id: int
+    session_id: str
+    return_path: str
+
+
+def redirect_uri() -> str:
+    """Where Discord sends people back: always under PUBLIC_URL, whatever a request's headers say."""
+    return settings().public_url.rstrip("/") + CALLBACK_PATH
+
+
+def new_login_cookie() -> str:
+    """256 random bits that bind a journey to one browser."""
+    return secrets.token_urlsafe(32)
+
+
+async def begin(
+    db: AsyncSession,
+    outside: Gateways,
+    *,
+    purpose: str,
+    return_path: str | None,
+    login_cookie: str,
+    user_id: int | None = None,
+) -> str:
+    """Note that a browser leaves for Discord; the address there to send it to. The journey may take ten minutes."""
+    state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+    await db.exec(delete(SignIn).where(col(SignIn.expires_at) <= now()))
+    db.add(
+        SignIn(
+            state_hash=sessions.hash_of(state),
+            cookie_hash=sessions.hash_of(login_cookie),
+            verifier=verifier,
+            return_path=checked_return_path(return_path) or HOME[purpose],
+            purpose=purpose,
+            user_id=user_id,
+            expires_at=now() + JOURNEY,
+        )
+    )
+    return outside.discord_oauth.authorize_url(
+        state=state, verifier=verifier, scopes=SCOPES, redirect_uri=redirect_uri()
+    )
+
+
+async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Journey | None:
+    """The journey that this return ends, or None if there is none, it took too long, or another browser began it.
+
+    Commit before asking Discord: a state is used up by being shown, whatever comes of it.
+    """
+    taken = delete(SignIn).where(col(SignIn.state_hash) == sessions.hash_of(state)).returning(SignIn)
+    row = (await db.execute(taken)).scalar_one_or_none()
+    if row is None or row.expires_at <= now() or login_cookie is None:
+        return None
+    if not hmac.compare_digest(row.cookie_hash, sessions.hash_of(login_cookie)):
+        return None
+    return Journey(row.purpose, row.verifier, row.return_path, row.user_id)
+
+
+async def ask(outside: Gateways, journey: Journey, code: str) -> Proof:
+    """Exchange the code at Discord and ask who it is. Raises SignInFailed when Discord refuses or fails."""
+    try:
+        tokens = await outside.discord_oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
+        return Proof(await outside.discord_oauth.me(tokens.access_token), tokens)
+    except ProviderError as error:
+        _log.warning("A sign-in came to nothing: %s", error)
+        raise SignInFailed from error
+
+
+async def finish(
+    db: AsyncSession, journey: Journey, proof: Proof, *, old_session_id: str | None, user_agent: str
+) -> SignedIn:
+    """Keep who signed in and open a new session for their browser; the one it had before is closed.
+
+    Raises SignInFailed when somebody connects another Discord account than the one they are signed in with.
+    """
+    if journey.user_id is not None:
+        user = await db.get(User, journey.user_id)
+        if user is None or user.discord_id != proof.person.id:
+            raise SignInFailed
+    user_id = await users.keep(db, proof.person, proof.tokens)
+    await sessions.close(db, old_session_id)
+    session_id = await sessions.open_session(db, user_id, user_agent)
+    kind = "user.connected" if journey.purpose == CONNECT else "user.signed_in"
+    await events.record(db, events.line(kind, actor=proof.person.id, subject=proof.person.id))
+    return SignedIn(user_id, session_id, with_session(journey.return_path, session_id))
+
+
+async def sign_out(db: AsyncSession, session_id: str | None) -> str | None:
+    """Close a session; Discord's token to revoke if it was the person's last one, else None."""
+    user_id = await sessions.close(db, session_id)
+    return None if user_id is None else await users.let_go(db, user_id)
+
+
+async def revoke(outside: Gateways, token: str | None) -> None:
+    """Tell Discord that the grant is over. If Discord fails, nobody here has the token any more all the same."""
+    if token is None:
+        return
+    try:
+        await outside.discord_oauth.revoke(token)
+    except ProviderError as error:
+        _log.warning("A token was forgotten but not revoked: %s", error)
+
+
+def checked_return_path(path: str | None) -> str | None:
+    """The path if it is a screen of ours, without a session parameter; None for everything else.
+
+    Only plain absolute paths pass: nothing that a browser, a proxy or a router could read as another host, and none
+    of our calls, so that a link cannot end a sign-in with a log-out.
+    """
+    if path is None or len(path) > _RETURN_LENGTH or not path.startswith("/") or not path.isprintable():
+        return None
+    parts = urlsplit(path)
+    plain = unquote(parts.path)
+    odd = "\\" in path or "\\" in plain or "//" in plain or not plain.isprintable()
+    if odd or parts.netloc or {".", ".."} & set(plain.split("/")) or plain.split("/")[1] in {"api", "health"}:
+        return None
+    query = urlencode(
+        [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
+    )
+    return quote(plain) + (f"?{query}" if query else "")
+
+
+def with_session(path: str, session_id: str) -> str:
+    """A checked return path that hands the page its session's id."""
+    return f"{path}{'&' if '?' in path else '?'}session={session_id}"

@@ -1,0 +1,189 @@
+"""People who signed in: what they see of themselves, and the grant that Discord gave us for them."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select, update
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways import Gateways
+from gateways.discord_oauth import TokenSet
+from gateways.discord_types import OAuthUser
+from gateways.errors import ProviderError, ProviderRefused, Unauthorized
+from models import User, now, transaction
+from services.actors import Actor
+from services.errors import NotConnected, NotSignedIn, unavailable
+from services.secrets import Unreadable, seal, unseal
+from services.wallets import WalletView, list_wallets
+
+_ASKED_EVERY = timedelta(minutes=5)
+_PATIENCE = 2.0
+"""Seconds that a look at oneself may wait for Discord."""
+_EARLY = timedelta(minutes=10)
+"""How long before its end a token is exchanged for a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserView:
+    """The signed-in person as they see themselves; `discord_avatar` is Discord's hash of the picture."""
+
+    id: int
+    username: str
+    email: str | None
+    discord_id: str
+    discord_username: str
+    discord_avatar: str | None
+    is_discord_connected: bool
+    is_verified: bool
+    verified_wallets: tuple[WalletView, ...]
+
+
+async def view(db: AsyncSession, outside: Gateways, actor: Actor) -> UserView:
+    """The actor with their wallets. Whether Discord still accepts their grant is asked afresh every few minutes.
+
+    Raises NotSignedIn when the person no longer exists.
+    """
+    await _ask_discord(outside, actor.user_id)
+    row = await _row(db, actor.user_id)
+    if row is None:
+        raise NotSignedIn
+    wallets = tuple(await list_wallets(db, actor))
+    return UserView(
+        id=actor.user_id,
+        username=row.username,
+        email=row.email,
+        discord_id=row.discord_id,
+        discord_username=row.username,
+        discord_avatar=row.avatar,
+        is_discord_connected=row.connected,
+        is_verified=bool(wallets),
+        verified_wallets=wallets,
+    )
+
+
+async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
+    """Store who Discord says signed in, with what it granted us; the user's number."""
+    values = _told(person) | {
+        "access_token": seal(tokens.access_token),
+        "refresh_token": seal(tokens.refresh_token) if tokens.refresh_token else None,
+        "token_expires_at": tokens.expires_at,
+        "connected": True,
+        "updated_at": now(),
+    }
+    known = insert(User).values(discord_id=person.id, created_at=now(), **values)
+    kept = known.on_conflict_do_update(index_elements=["discord_id"], set_=values).returning(col(User.id))
+    return (await db.execute(kept)).scalar_one()
+
+
+def _told(person: OAuthUser) -> dict[str, object]:
+    """What Discord tells of a person; names of before 2023 keep their number after a #."""
+    number = "" if person.discriminator in {"", "0"} else f"#{person.discriminator}"
+    return {"username": person.username + number, "global_name": person.global_name, "avatar": person.avatar}
+
+
+async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) -> str:
+    """A token with which Discord answers for this person, exchanged for a new one shortly before its end.
+
+    Raises NotConnected when Discord (or our key) no longer accepts what it granted, ProviderUnavailable when
+    Discord cannot be asked.
+    """
+    user = await _row(db, user_id)
+    if user is None or not user.connected:
+        raise NotConnected
+    token = _usable(user)
+    return token if token is not None else await _refreshed(outside, user_id)
+
+
+async def let_go(db: AsyncSession, user_id: int) -> str | None:
+    """Forget what Discord granted for a person; the token to be revoked there, or None if there is none to revoke."""
+    user = await _row(db, user_id)
+    if user is None or user.access_token is None:
+        return None
+    sealed, user.access_token, user.refresh_token = user.access_token, None, None
+    user.token_expires_at, user.connected, user.updated_at = None, False, now()
+    db.add(user)
+    try:
+        return unseal(sealed)
+    except Unreadable:
+        return None
+
+
+async def _row(db: AsyncSession, user_id: int, *, lock: bool = False) -> User | None:
+    """The user as the database has it now, even if this transaction read them before."""
+    query = select(User).where(User.id == user_id).execution_options(populate_existing=True)
+    # Key share: rows that refer to the user may be written meanwhile, only the user's own row waits.
+    return (await db.exec(query.with_for_update(key_share=True) if lock else query)).first()
+
+
+def _usable(user: User) -> str | None:
+    """The stored token, if it can be read and does not end soon."""
+    if user.access_token is None or user.token_expires_at is None or user.token_expires_at - _EARLY <= now():
+        return None
+    try:
+        return unseal(user.access_token)
+    except Unreadable:
+        return None
+
+
+def _token_set(user: User) -> TokenSet:
+    """What Discord last handed out for a person, for the exchange. Raises Unreadable."""
+    return TokenSet("", unseal(user.refresh_token or b""), user.token_expires_at or now(), "")
+
+
+async def _refreshed(outside: Gateways, user_id: int) -> str:
+    """Exchange the refresh token, one process at a time.
+
+    In a transaction of its own: Discord replaces the refresh token at once, so ours must be stored even if the use
+    case that needed it is undone.
+    """
+    async with transaction() as db:
+        user = await _row(db, user_id, lock=True)
+        if user is None or not user.connected:
+            raise NotConnected
+        token = _usable(user)
+        if token is not None:
+            return token
+        try:
+            tokens = await outside.discord_oauth.refresh(_token_set(user))
+        except Unreadable:
+            tokens = None
+        except ProviderRefused as refused:
+            # 400 is invalid_grant; 401 would be our own client's credentials, which the person cannot mend.
+            if refused.status != 400:
+                raise unavailable(refused) from refused
+            tokens = None
+        except ProviderError as error:
+            raise unavailable(error) from error
+        user.connected, user.updated_at = tokens is not None, now()
+        if tokens is not None:
+            user.access_token, user.token_expires_at = seal(tokens.access_token), tokens.expires_at
+            user.refresh_token = seal(tokens.refresh_token) if tokens.refresh_token else user.refresh_token
+        db.add(user)
+    if tokens is None:
+        raise NotConnected
+    return tokens.access_token
+
+
+async def _ask_discord(outside: Gateways, user_id: int) -> None:
+    """Look whether Discord still accepts the grant, and under which name it knows the person now.
+
+    An outage changes nothing. A token that is due for exchange is left to whoever needs it next, because an exchange
+    must not be broken off after a few seconds.
+    """
+    async with transaction() as db:
+        user = await _row(db, user_id)
+    token = None if user is None or not user.connected or user.updated_at > now() - _ASKED_EVERY else _usable(user)
+    if token is None:
+        return
+    values: dict[str, object]
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            values = _told(await outside.discord_oauth.me(token))
+    except Unauthorized:
+        values = {"connected": False}
+    except (ProviderError, TimeoutError):
+        values = {}
+    async with transaction() as db:
+        await db.exec(update(User).where(col(User.id) == user_id).values(updated_at=now(), **values))
