@@ -127,7 +127,8 @@ class DiscordOAuth:
             redirect_uri=redirect_uri,
             **more,
         )
-        return str(url)
+        # Discord asks for %20 between scopes; a plus sign that is meant is %2B already.
+        return str(url).replace("+", "%20")
 
     def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
         """Discord's page that adds the bot, with a fixed guild where one is given (external-apis §1.2)."""
@@ -149,9 +150,7 @@ class DiscordOAuth:
 
     async def refresh(self, token_set: TokenSet) -> TokenSet:
         """POST to the token address, grant_type=refresh_token; the newest refresh token is the one to keep."""
-        call = self._oauth.fetch_token(
-            self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token
-        )
+        call = self._oauth.fetch_token(self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token)
         try:
             return _token_set(await self._guarded(call), fallback=token_set.refresh_token)
         except ProviderRefused as fault:
@@ -228,9 +227,12 @@ def _fault(answer: httpx.Response) -> ProviderError | None:
 def _only_oauth_answers(answer: httpx.Response) -> httpx.Response:
     """Let Authlib see only an OAuth2 answer: a token, or an error in the form of RFC 6749 §5.2."""
     body = _json(answer)
-    oauth = isinstance(body, dict) and ("error" in body or "access_token" in body)
-    if answer.status_code in {200, 400, 401} and oauth:
-        return answer
+    if isinstance(body, dict):
+        if answer.status_code == 200 and "access_token" in body:
+            _token_set(cast("object", body), fallback="")
+            return answer
+        if answer.status_code in {400, 401} and "error" in body:
+            return answer
     raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} without a token")
 
 

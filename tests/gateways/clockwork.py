@@ -41,7 +41,7 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 class TickingDiscord(httpx.AsyncBaseTransport):
-    """Answers role writes with Discord's headers: one bucket name for all guilds, counted for each, and a global rate."""
+    """Answers role writes with Discord's headers: one bucket name, counted for each guild, and a global rate."""
 
     def __init__(self, *, limit: int = 10, window: float = 10.0, per_second: int = 50, latency: float = 0.04) -> None:
         self.limit, self.window, self.per_second, self.latency = limit, window, per_second, latency
@@ -80,7 +80,8 @@ class TickingDiscord(httpx.AsyncBaseTransport):
         if used >= self.limit:
             self.too_many += 1
             headers |= {"X-RateLimit-Scope": "user", "Via": "1.1 google"}
-            return httpx.Response(429, headers=headers, json={"message": "", "retry_after": ends - now, "global": False})
+            body = {"message": "", "retry_after": ends - now, "global": False}
+            return httpx.Response(429, headers=headers, json=body)
         self.windows[guild] = (ends, used + 1)
         self.admitted.append(now)
         return httpx.Response(204, headers=headers)

@@ -1,0 +1,184 @@
+"""Signing in: what is sent to Discord, and what its answers become."""
+
+import base64
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from aiohttp import web
+
+from gateways.discord_oauth import DiscordOAuth, TokenSet
+from gateways.errors import (
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+)
+from tests.gateways.wire import Wire
+
+TOKEN = {
+    "access_token": "6qrZcUqja7812RVdnEKjpzOL4CvHBFG",
+    "token_type": "Bearer",
+    "expires_in": 604800,
+    "refresh_token": "D43f5y0ahjqew82jZ4NViEr2YafMKhue",
+    "scope": "identify guilds",
+}
+BAD_CODE = web.json_response({"error": "invalid_grant", "error_description": 'Invalid "code" in request.'}, status=400)
+OLD = TokenSet("a", "r", datetime.now(UTC), "identify")
+
+
+@pytest.fixture
+async def oauth(server: Wire) -> AsyncIterator[DiscordOAuth]:
+    client = DiscordOAuth(
+        client_id="157730590492196864",
+        client_secret="hush:&",
+        authorize_url="https://discord.com/oauth2/authorize",
+        token_url=f"{server.url}/oauth2/token",
+        revoke_url=f"{server.url}/oauth2/token/revoke",
+        api_url=f"{server.url}/api/v10/",
+        public_url="http://localhost:3000",
+    )
+    yield client
+    await client.close()
+
+
+def query(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query, strict_parsing=True).items()}
+
+
+def test_the_consent_page_gets_state_scopes_and_a_pkce_challenge(oauth: DiscordOAuth) -> None:
+    # The verifier and its challenge are those of RFC 7636, appendix B.
+    verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    url = oauth.authorize_url("s3cret", verifier, ["identify", "guilds"], "http://localhost:3000/cb", prompt="none")
+    assert url.startswith("https://discord.com/oauth2/authorize?")
+    assert "scope=identify%20guilds" in url
+    assert query(url) == {
+        "response_type": "code",
+        "client_id": "157730590492196864",
+        "state": "s3cret",
+        "scope": "identify guilds",
+        "redirect_uri": "http://localhost:3000/cb",
+        "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+        "code_challenge_method": "S256",
+        "prompt": "none",
+    }
+
+
+def test_an_invite_names_the_guild_only_when_one_is_given(oauth: DiscordOAuth) -> None:
+    url = oauth.bot_invite_url("42", 2416004112)
+    assert "scope=bot%20applications.commands" in url
+    assert query(url) == {
+        "client_id": "157730590492196864",
+        "scope": "bot applications.commands",
+        "permissions": "2416004112",
+        "guild_id": "42",
+        "disable_guild_select": "true",
+    }
+    assert "guild" not in oauth.bot_invite_url(None, 8)
+
+
+async def test_a_code_becomes_tokens_that_no_repr_shows(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(web.json_response(TOKEN))
+    tokens = await oauth.exchange("the-code", "the-verifier", "http://localhost:3000/cb")
+    assert (tokens.access_token, tokens.refresh_token) == (TOKEN["access_token"], TOKEN["refresh_token"])
+    assert abs(tokens.expires_at - datetime.now(UTC) - timedelta(days=7)) < timedelta(minutes=1)
+    assert tokens.scope == "identify guilds"
+    assert str(TOKEN["access_token"]) not in repr(tokens)
+    asked = server.asked[0]
+    assert asked.headers["Content-Type"].startswith("application/x-www-form-urlencoded")
+    assert base64.b64decode(asked.headers["Authorization"].removeprefix("Basic ")) == b"157730590492196864:hush:&"
+    assert {name: value[0] for name, value in parse_qs(asked.body).items()} == {
+        "grant_type": "authorization_code",
+        "code": "the-code",
+        "code_verifier": "the-verifier",
+        "redirect_uri": "http://localhost:3000/cb",
+    }
+
+
+async def test_a_bad_code_is_refused_and_a_dead_grant_is_unauthorized(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(BAD_CODE)
+    with pytest.raises(ProviderRefused) as caught:
+        await oauth.exchange("bad", "v", "http://x")
+    assert not isinstance(caught.value, Unauthorized)
+    with pytest.raises(Unauthorized):
+        await oauth.refresh(OLD)
+
+
+async def test_refreshing_keeps_the_newest_refresh_token(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(web.json_response(TOKEN), web.json_response({**TOKEN, "refresh_token": None}))
+    assert (await oauth.refresh(OLD)).refresh_token == TOKEN["refresh_token"]
+    assert parse_qs(server.asked[0].body)["refresh_token"] == ["r"]
+    assert (await oauth.refresh(OLD)).refresh_token == "r"
+
+
+async def test_revoking_sends_the_token(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(web.json_response({}))
+    await oauth.revoke("tok")
+    assert parse_qs(server.asked[0].body)["token"] == ["tok"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (web.Response(status=429, headers={"Retry-After": "7"}), ProviderBusy),
+        (web.Response(status=500), ProviderDown),
+        ("close", ProviderDown),
+        (web.Response(text="{"), ProviderConfused),
+        (web.json_response({}), ProviderConfused),
+        (web.json_response([]), ProviderConfused),
+        (web.json_response({**TOKEN, "access_token": ""}), ProviderConfused),
+        (web.json_response({**TOKEN, "expires_in": "soon"}), ProviderConfused),
+        (web.json_response({"error": "invalid_client"}, status=401), Unauthorized),
+    ],
+)
+async def test_every_other_answer_to_an_exchange_is_an_error(
+    oauth: DiscordOAuth, server: Wire, answer: Any, kind: type[ProviderError]
+) -> None:
+    server.says(answer)
+    with pytest.raises(ProviderError) as caught:
+        await oauth.exchange("code", "v", "http://x")
+    assert type(caught.value) is kind
+
+
+async def test_who_signed_in_and_where_they_are_admin(oauth: DiscordOAuth, server: Wire) -> None:
+    person = {"id": "80351110224678912", "username": "nelly", "discriminator": "0", "global_name": None, "avatar": "x"}
+    common = {"name": "g", "icon": None, "features": []}
+    server.says(
+        web.json_response(person),
+        web.json_response(
+            [
+                {"id": "1", "owner": True, "permissions": "0", **common},
+                {"id": "2", "owner": False, "permissions": "8", **common},
+                {"id": "3", "owner": False, "permissions": "4503599627370528", **common},
+            ]
+        ),
+    )
+    assert (await oauth.me("tok")).username == "nelly"
+    assert server.asked[0].headers["Authorization"] == "Bearer tok"
+    assert [guild.is_admin for guild in await oauth.my_guilds("tok")] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (web.json_response({"message": "401: Unauthorized", "code": 0}, status=401), Unauthorized),
+        (web.Response(status=429, headers={"Retry-After": "7"}), ProviderBusy),
+        (web.Response(status=502), ProviderDown),
+        ("close", ProviderDown),
+        (web.json_response({}), ProviderConfused),
+        (web.json_response([{}]), ProviderConfused),
+        (web.Response(status=302, headers={"Location": "/"}), ProviderConfused),
+    ],
+)
+async def test_every_other_answer_to_a_persons_read_is_an_error(
+    oauth: DiscordOAuth, server: Wire, answer: Any, kind: type[ProviderError]
+) -> None:
+    server.says(answer)
+    with pytest.raises(ProviderError) as caught:
+        await oauth.my_guilds("tok")
+    assert type(caught.value) is kind
+    assert "tok" not in str(caught.value).replace("token", "")
