@@ -1,0 +1,105 @@
+"""Saying what set-up does and how far it is: numbered steps with their time, one moving line on a terminal."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Mapping, Sequence  # noqa: UP035  (read by Pythons too old for the product, to say so)
+
+QUIET_SECONDS = 15.0  # how often a log (not a terminal) hears that a long step still goes on
+TAIL_LINES = 25
+
+
+class StepFailed(Exception):
+    """A step could not be done; the text says what to do, or where to read on."""
+
+
+class Teller:
+    """Numbers the steps and tells each one's progress and time."""
+
+    def __init__(self, total: int, log: Path) -> None:
+        self._total = total
+        self._number = 0
+        self._log = log
+        self._begun = time.monotonic()
+        self._terminal = sys.stdout.isatty()
+        self._title = ""
+        self._told = 0.0
+
+    def begin(self, title: str) -> None:
+        """Begin the next step."""
+        self._number += 1
+        self._title = title
+        self._begun = self._told = time.monotonic()
+        if not self._terminal:
+            self._print(f"{title} ...")
+
+    def progress(self, text: str = "") -> None:
+        """Tell how far the step is; cheap enough to call for every line of a program's output."""
+        now = time.monotonic()
+        line = f"{self._title} ... {text}{', ' if text else ''}{now - self._begun:.0f} s"
+        if self._terminal and now - self._told > 0.1:
+            self._told = now
+            width = os.get_terminal_size().columns
+            sys.stdout.write(("\r\033[K" + self._label() + line)[: width + 3])
+            sys.stdout.flush()
+        elif not self._terminal and now - self._told > QUIET_SECONDS:
+            self._told = now
+            self._print(line)
+
+    def done(self, text: str = "done") -> None:
+        """End the step, with its time when it took any."""
+        took = time.monotonic() - self._begun
+        if self._terminal:
+            sys.stdout.write("\r\033[K")
+        self._print(f"{self._title}: {text}" + (f" ({took:.1f} s)" if took >= 0.1 else ""))
+
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        measure: Callable[[str], str] = lambda line: line,
+    ) -> None:
+        """Run a program; its output goes to the log, and what `measure` makes of each line is the progress.
+
+        Raises StepFailed with the end of its output when it fails.
+        """
+        lines: list[str] = []
+        shown = ""
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("a") as log, selectors.DefaultSelector() as selector:
+            log.write(f"\n$ {' '.join(command)}\n")
+            process = subprocess.Popen(
+                list(command), env=dict(environment), stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert process.stdout is not None
+            selector.register(process.stdout, selectors.EVENT_READ)
+            rest = b""
+            while True:
+                if selector.select(timeout=1.0):
+                    chunk = os.read(process.stdout.fileno(), 65536)
+                    if not chunk:
+                        break
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    for line in (raw.decode(errors="replace").rstrip() for raw in whole):
+                        log.write(line + "\n")
+                        lines.append(line)
+                        shown = measure(line) or shown
+                self.progress(shown)
+            process.stdout.close()
+        if process.wait() != 0:
+            self.done("failed")
+            lines.append(rest.decode(errors="replace"))
+            tail = "\n".join(f"    {line}" for line in lines[-TAIL_LINES:] if line.strip())
+            raise StepFailed(f"{tail}\n{' '.join(command)} failed; its whole output is in {self._log}.")
+
+    def _label(self) -> str:
+        return f"[{self._number}/{self._total}] "
+
+    def _print(self, text: str) -> None:
+        print(self._label() + text, flush=True)
