@@ -89,9 +89,7 @@ async def begin(
             expires_at=now() + JOURNEY,
         )
     )
-    return outside.discord_oauth.authorize_url(
-        state=state, verifier=verifier, scopes=SCOPES, redirect_uri=redirect_uri()
-    )
+    return outside.oauth.authorize_url(state=state, verifier=verifier, scopes=SCOPES, redirect_uri=redirect_uri())
 
 
 async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Journey | None:
@@ -111,8 +109,8 @@ async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Jou
 async def ask(outside: Gateways, journey: Journey, code: str) -> Proof:
     """Exchange the code at Discord and ask who it is. Raises SignInFailed when Discord refuses or fails."""
     try:
-        tokens = await outside.discord_oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
-        return Proof(await outside.discord_oauth.me(tokens.access_token), tokens)
+        tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
+        return Proof(await outside.oauth.me(tokens.access_token), tokens)
     except ProviderError as error:
         _log.warning("A sign-in came to nothing: %s", error)
         raise SignInFailed from error
@@ -148,7 +146,7 @@ async def revoke(outside: Gateways, token: str | None) -> None:
     if token is None:
         return
     try:
-        await outside.discord_oauth.revoke(token)
+        await outside.oauth.revoke(token)
     except ProviderError as error:
         _log.warning("A token was forgotten but not revoked: %s", error)
 

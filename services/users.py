@@ -146,7 +146,7 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
         if token is not None:
             return token
         try:
-            tokens = await outside.discord_oauth.refresh(_token_set(user))
+            tokens = await outside.oauth.refresh(_token_set(user))
         except Unreadable:
             tokens = None
         except ProviderRefused as refused:
@@ -180,7 +180,7 @@ async def _ask_discord(outside: Gateways, user_id: int) -> None:
     values: dict[str, object]
     try:
         async with asyncio.timeout(_PATIENCE):
-            values = _told(await outside.discord_oauth.me(token))
+            values = _told(await outside.oauth.me(token))
     except Unauthorized:
         values = {"connected": False}
     except (ProviderError, TimeoutError):

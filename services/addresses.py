@@ -1,0 +1,55 @@
+"""Wallet and contract addresses as people write them: recognised, checked, and brought to one form."""
+
+import re
+
+from eth_utils.address import is_checksum_address
+
+EVM_LENGTH = 42
+SOLANA_SHORTEST, SOLANA_LONGEST = 32, 44
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+class AddressRefused(Exception):
+    """The text is no address of ours to use; the message says what is wrong with it."""
+
+
+def parse(text: str) -> tuple[str, str]:
+    """`(family, address)` of a wallet: `evm` in lower case or `solana` as given. Raises AddressRefused."""
+    given = text.strip()
+    if given[:2].lower() == "0x":
+        return "evm", parse_evm(given)
+    if "." in given and re.fullmatch(r"[^\s/]+\.[^\s/.]+", given):
+        raise AddressRefused(
+            f"{given[:80]} is a name. Names cannot be looked up here: paste the address (0x…) instead."
+        )
+    if is_solana(given):
+        return "solana", given
+    raise AddressRefused("That is not a wallet address. Paste one that starts with 0x and has 42 characters.")
+
+
+def parse_evm(text: str) -> str:
+    """An EVM address in lower case; mixed case must carry a right checksum (EIP-55). Raises AddressRefused."""
+    given = text.strip()
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]{40}", given):
+        raise AddressRefused(f"An address that starts with 0x has {EVM_LENGTH} characters: 0x and 40 of 0-9 and a-f.")
+    digits = given[2:]
+    mixed = digits != digits.lower() and digits != digits.upper()
+    if mixed and not is_checksum_address("0x" + digits):
+        raise AddressRefused("The capital letters of this address don't fit: check it for a mistyped character.")
+    return "0x" + digits.lower()
+
+
+def is_solana(text: str) -> bool:
+    """Whether the text is the base58 form of exactly 32 bytes."""
+    if not SOLANA_SHORTEST <= len(text) <= SOLANA_LONGEST or any(letter not in _BASE58 for letter in text):
+        return False
+    number = 0
+    for letter in text:
+        number = number * 58 + _BASE58.index(letter)
+    zeros = len(text) - len(text.lstrip("1"))
+    return zeros + (number.bit_length() + 7) // 8 == 32
+
+
+def shorten(address: str) -> str:
+    """The first 6 and the last 4 characters."""
+    return f"{address[:6]}...{address[-4:]}"

@@ -1,0 +1,86 @@
+"""The breaker: when too many would lose a role at once, nobody loses it until an admin has looked."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import text
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models import Breaker, now
+from services import events
+
+MOST_PEOPLE = 5
+MOST_SHARE_PERCENT = 20
+
+
+def too_many(losing: int, holders: int) -> bool:
+    """Whether this many of so many holders within a day is more than chance: over 5 people and over 20 %."""
+    return losing > MOST_PEOPLE and losing * 100 > holders * MOST_SHARE_PERCENT
+
+
+async def stopped(db: AsyncSession, candidates: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
+    """Of the removals about to be intended (`(server id, role id)`, one entry a member) the roles that are stopped.
+
+    Counts those done and those pending within 24 hours together with the new ones, whatever their cause, and records
+    a trip. Workers count one after another, so that two batches cannot slip past together.
+    """
+    new: dict[tuple[int, str], int] = {}
+    for role in candidates:
+        new[role] = new.get(role, 0) + 1
+    refused: set[tuple[int, str]] = set()
+    for (server_id, role_id), count in sorted(new.items()):
+        await db.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:role, 0))"), {"role": f"{server_id}:{role_id}"}
+        )
+        if await _refuses(db, server_id, role_id, count):
+            refused.add((server_id, role_id))
+    return refused
+
+
+async def _refuses(db: AsyncSession, server_id: int, role_id: str, count: int) -> bool:
+    breaker = await db.get(Breaker, (server_id, role_id))
+    if breaker is not None:
+        return breaker.approved_at is None
+    result = await db.execute(
+        text(
+            """
+            SELECT
+              (SELECT count(*) FROM event WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
+               AND at > now() - interval '24 hours'),
+              (SELECT count(*) FROM "grant" WHERE server_id = :server AND role_id = :role AND state = 'taking'),
+              (SELECT count(*) FROM "grant" WHERE server_id = :server AND role_id = :role AND state = 'held')
+            """
+        ),
+        {"server": server_id, "role": role_id},
+    )
+    taken, pending, held = (int(value) for value in result.one())
+    losing, holders = taken + pending + count, taken + pending + held
+    if not too_many(losing, holders):
+        return False
+    db.add(Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders))
+    await events.record(
+        db,
+        events.line(
+            "breaker.tripped", server_id=server_id, role_id=role_id, data={"wouldLose": losing, "holders": holders}
+        ),
+    )
+    await db.flush()
+    return True
+
+
+async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
+    """The roles of a server whose removals wait for an admin."""
+    rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, col(Breaker.approved_at).is_(None)))
+    return list(rows.all())
+
+
+async def approve(db: AsyncSession, server_id: int, admin: str) -> int:
+    """Let the stopped removals of a server go on; tells how many roles were concerned."""
+    waiting = await tripped(db, server_id)
+    for breaker in waiting:
+        breaker.approved_at, breaker.approved_by = now(), admin
+        db.add(breaker)
+        await events.record(
+            db, events.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
+        )
+    return len(waiting)

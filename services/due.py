@@ -1,0 +1,205 @@
+"""Who must be looked at: marking members as due, claiming them in batches, and being done with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+CHANNEL = "holdfast_due"
+"""What NOTIFY calls when somebody became due."""
+
+# Somebody waits at the screen; somebody has just joined; an admin changed something; the daily round.
+WAITING, JOINED, CHANGED, SWEPT = 100, 80, 50, 0
+
+LEASE = timedelta(seconds=90)
+LONGEST_PAUSE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A member that this worker alone may decide about while the lease lasts."""
+
+    server_id: int
+    discord_id: str
+    version: int
+    attempts: int
+    priority: int
+
+    @property
+    def key(self) -> str:
+        """The row's key in the table."""
+        return f"{self.server_id}:{self.discord_id}"
+
+
+async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priority: int) -> None:
+    """Mark one member of one server as due now."""
+    await _mark(db, "SELECT CAST(:server AS integer) AS server_id, CAST(:who AS text) AS discord_id", priority,
+                {"server": server_id, "who": discord_id})  # fmt: skip
+
+
+async def mark_everywhere(db: AsyncSession, discord_id: str, priority: int) -> None:
+    """Mark a person as due in every server with the bot where they are a member."""
+    await _mark(
+        db,
+        "SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id "
+        "WHERE m.discord_id = :who AND m.left_at IS NULL AND s.bot_invited",
+        priority,
+        {"who": discord_id},
+    )
+
+
+async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
+    """Mark every member of a server whom a rule can concern: those with a wallet or with a role of ours."""
+    return await _mark(db, _CONCERNED + " AND m.server_id = :server", priority, {"server": server_id})
+
+
+async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
+    """Mark everybody whom a rule can concern, for the daily round.
+
+    Nothing new is known of them, so a look that is under way already counts as this round's: versions stay.
+    """
+    return await _mark(db, _CONCERNED, priority, {}, raises_version=False)
+
+
+_CONCERNED = """
+    SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
+    WHERE m.left_at IS NULL AND s.bot_invited AND (
+        EXISTS (SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id)
+        OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id))
+"""
+
+
+async def _mark(
+    db: AsyncSession, who: str, priority: int, values: dict[str, object], *, raises_version: bool = True
+) -> int:
+    # Always in the same order, so that two marks that overlap wait for each other instead of deadlocking.
+    statement = f"""
+        WITH marked AS (
+        INSERT INTO due (kind, key, priority, due_at, version, attempts)
+        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, 0 FROM ({who}) w ORDER BY 2
+        ON CONFLICT (kind, key) DO UPDATE SET
+            version = due.version + :step,
+            priority = GREATEST(due.priority, EXCLUDED.priority),
+            due_at = LEAST(due.due_at, EXCLUDED.due_at)
+        RETURNING 1)
+        SELECT count(*) FROM marked
+    """
+    result = await db.execute(text(statement), {**values, "priority": priority, "step": int(raises_version)})
+    marked = int(result.scalar_one())
+    if marked:
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})
+    return marked
+
+
+async def claim(db: AsyncSession, worker: str, limit: int) -> list[Claim]:
+    """Up to `limit` due members, the most urgent first, under a lease; another worker's are skipped."""
+    result = await db.execute(
+        text(
+            """
+            WITH next AS (
+                SELECT kind, key FROM due
+                WHERE kind = 'member' AND due_at <= now() AND (claimed_until IS NULL OR claimed_until < now())
+                ORDER BY priority DESC, due_at LIMIT :limit FOR UPDATE SKIP LOCKED
+            )
+            UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker
+            FROM next WHERE d.kind = next.kind AND d.key = next.key
+            RETURNING d.key, d.version, d.attempts, d.priority
+            """
+        ),
+        {"limit": limit, "lease": LEASE, "worker": worker},
+    )
+    claims: list[Claim] = []
+    for key, version, attempts, priority in result.all():
+        server, _, discord_id = str(key).partition(":")
+        claims.append(Claim(int(server), discord_id, int(version), int(attempts), int(priority)))
+    return claims
+
+
+async def renew(db: AsyncSession, worker: str) -> None:
+    """Prolong the lease on everything that this worker holds."""
+    await db.execute(
+        text("UPDATE due SET claimed_until = now() + :lease WHERE claimed_by = :worker AND claimed_until IS NOT NULL"),
+        {"lease": LEASE, "worker": worker},
+    )
+
+
+async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> set[str]:
+    """Lock the claims and tell (by key) of which nothing has become known since they were claimed."""
+    result = await db.execute(
+        text(
+            """
+            SELECT key FROM due WHERE kind = 'member' AND claimed_by = :worker
+            AND (key, version) IN (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[])))
+            ORDER BY key FOR UPDATE
+            """
+        ),
+        _arrays(worker, claims),
+    )
+    return {str(key) for (key,) in result.all()}
+
+
+async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+    """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once."""
+    await db.execute(
+        text(
+            """
+            DELETE FROM due WHERE kind = 'member' AND claimed_by = :worker
+            AND (key, version) IN (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[])))
+            """
+        ),
+        _arrays(worker, claims),
+    )
+    await _release(db, worker, claims)
+
+
+async def later(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+    """These could not be answered in full: look again after a pause that grows with the attempts."""
+    pauses = [min(5 * 2 ** min(claim.attempts, 10), LONGEST_PAUSE) for claim in claims]
+    await db.execute(
+        text(
+            """
+            UPDATE due d SET attempts = d.attempts + 1, priority = 0, due_at = now() + w.pause * interval '1 second'
+            FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]), CAST(:pauses AS integer[]))
+                  AS w (key, version, pause)) w
+            WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
+            """
+        ),
+        {**_arrays(worker, claims), "pauses": pauses},
+    )
+    await _release(db, worker, claims)
+
+
+async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datetime]]) -> None:
+    """Look at these again at the given times (a grace time that ends)."""
+    await db.execute(
+        text(
+            """
+            UPDATE due d SET attempts = 0, priority = 0, due_at = w.due_at
+            FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]),
+                                       CAST(:moments AS timestamptz[])) AS w (key, version, due_at)) w
+            WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
+            """
+        ),
+        {**_arrays(worker, [claim for claim, _ in moments]), "moments": [moment for _, moment in moments]},
+    )
+    await _release(db, worker, [claim for claim, _ in moments])
+
+
+async def _release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+    await db.execute(
+        text(
+            "UPDATE due SET claimed_until = NULL, claimed_by = NULL "
+            "WHERE kind = 'member' AND claimed_by = :worker AND key = ANY(CAST(:keys AS text[]))"
+        ),
+        {"worker": worker, "keys": [claim.key for claim in claims]},
+    )
+
+
+def _arrays(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
+    return {
+        "worker": worker,
+        "keys": [claim.key for claim in claims],
+        "versions": [claim.version for claim in claims],
+    }

@@ -1,0 +1,71 @@
+"""The audit log: one line per thing that happened, never changed afterwards."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models import Event, now
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """One line of the log as an admin reads it."""
+
+    id: int
+    at: datetime
+    kind: str
+    actor: str | None
+    subject: str | None
+    role_id: str | None
+    rule_id: int | None
+    batch: str | None
+    data: dict[str, Any]
+
+
+def line(
+    kind: str,
+    *,
+    server_id: int | None = None,
+    actor: str | None = None,
+    subject: str | None = None,
+    role_id: str | None = None,
+    rule_id: int | None = None,
+    batch: UUID | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One line as `record_all` takes it."""
+    return {
+        "at": now(), "kind": kind, "server_id": server_id, "actor": actor, "subject": subject, "role_id": role_id,
+        "rule_id": rule_id, "batch": batch, "data": dict(data or {}),
+    }  # fmt: skip
+
+
+async def record(db: AsyncSession, entry: dict[str, Any]) -> None:
+    """Write one line."""
+    await record_all(db, [entry])
+
+
+async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
+    """Write many lines in one statement."""
+    if entries:
+        await db.execute(insert(Event), entries)
+
+
+async def of_server(db: AsyncSession, server_id: int, *, before: int | None = None, limit: int = 50) -> list[EventView]:
+    """The newest lines of a server, those before the line `before` if it is given."""
+    query = select(Event).where(Event.server_id == server_id).order_by(col(Event.id).desc()).limit(limit)
+    if before is not None:
+        query = query.where(col(Event.id) < before)
+    return [
+        EventView(
+            row.id or 0, row.at, row.kind, row.actor, row.subject, row.role_id, row.rule_id,
+            str(row.batch) if row.batch else None, row.data,
+        )
+        for row in (await db.exec(query)).all()
+    ]  # fmt: skip

@@ -1,0 +1,176 @@
+"""What a rule requires, as a tree: leaves are requirements, nodes combine them; three-valued as Kleene's."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, cast
+
+MAX_DEPTH = 4
+MAX_LEAVES = 40
+
+
+class Answer(Enum):
+    """What is known of a requirement. Unknown is not no."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class ExpressionRefused(Exception):
+    """The tree is not one of ours; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A leaf: how much of what a member has to hold."""
+
+    type: str
+    chain: str
+    contract: str
+    min_tokens: int = 1
+    trait: tuple[str, str] | None = None
+    token_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A node that is satisfied when at least `n` of its branches are; all and any are its two ends."""
+
+    n: int
+    of: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A node that is satisfied when its branch is not."""
+
+    branch: "Expression"
+
+
+Expression = Requirement | AtLeast | Not
+
+
+def evaluate(expression: Expression, answer: Callable[[Requirement], Answer]) -> Answer:
+    """Kleene's answer for the whole tree: enough yes is yes, too many no is no, anything else unknown."""
+    if isinstance(expression, Requirement):
+        return answer(expression)
+    if isinstance(expression, Not):
+        inner = evaluate(expression.branch, answer)
+        return {Answer.YES: Answer.NO, Answer.NO: Answer.YES}.get(inner, Answer.UNKNOWN)
+    answers = [evaluate(branch, answer) for branch in expression.of]
+    if answers.count(Answer.YES) >= expression.n:
+        return Answer.YES
+    if len(answers) - answers.count(Answer.NO) < expression.n:
+        return Answer.NO
+    return Answer.UNKNOWN
+
+
+def requirements(expression: Expression) -> Iterator[Requirement]:
+    """Every leaf, left to right."""
+    if isinstance(expression, Requirement):
+        yield expression
+    elif isinstance(expression, Not):
+        yield from requirements(expression.branch)
+    else:
+        for branch in expression.of:
+            yield from requirements(branch)
+
+
+def parse(document: object) -> Expression:
+    """The tree that a JSON document describes (`{type, chain, …}`, `all`, `any`, `not`, `atLeast`).
+
+    Raises ExpressionRefused for another shape, more than 4 levels or more than 40 leaves.
+    """
+    tree = _parse(document, depth=1)
+    if sum(1 for _ in requirements(tree)) > MAX_LEAVES:
+        raise ExpressionRefused(f"A rule can have at most {MAX_LEAVES} conditions.")
+    return tree
+
+
+def _parse(document: object, depth: int) -> Expression:
+    if depth > MAX_DEPTH:
+        raise ExpressionRefused(f"Conditions can be nested at most {MAX_DEPTH} levels deep.")
+    if not isinstance(document, dict):
+        raise ExpressionRefused("A condition must be an object.")
+    node = cast(dict[str, Any], document)
+    if "all" in node:
+        branches = _branches(node["all"], depth)
+        return AtLeast(len(branches), branches)
+    if "any" in node:
+        return AtLeast(1, _branches(node["any"], depth))
+    if "not" in node:
+        return Not(_parse(node["not"], depth + 1))
+    if "atLeast" in node:
+        return _at_least(node["atLeast"], depth)
+    return _leaf(node)
+
+
+def _branches(value: object, depth: int) -> tuple[Expression, ...]:
+    if not isinstance(value, list) or not value:
+        raise ExpressionRefused("A group of conditions must be a list with at least one condition.")
+    return tuple(_parse(item, depth + 1) for item in cast(list[object], value))
+
+
+def _at_least(value: object, depth: int) -> AtLeast:
+    if not isinstance(value, dict):
+        raise ExpressionRefused("atLeast must be an object with n and of.")
+    node = cast(dict[str, Any], value)
+    branches = _branches(node.get("of"), depth)
+    n = node.get("n")
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= len(branches):
+        raise ExpressionRefused("atLeast needs n between 1 and the number of its conditions.")
+    return AtLeast(n, branches)
+
+
+def _leaf(node: Mapping[str, Any]) -> Requirement:
+    needed = ("type", "chain", "contract")
+    if not all(isinstance(node.get(name), str) and node[name] for name in needed):
+        raise ExpressionRefused("A condition needs type, chain and contract.")
+    least = node.get("minTokens", 1)
+    if not isinstance(least, int) or isinstance(least, bool) or least < 1:
+        raise ExpressionRefused("minTokens must be a whole number of at least 1.")
+    return Requirement(
+        type=node["type"],
+        chain=node["chain"],
+        contract=node["contract"],
+        min_tokens=least,
+        trait=_trait(node.get("trait")),
+        token_ids=_token_ids(node.get("tokenIds")),
+    )
+
+
+def _trait(value: object) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    trait = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    kind, wanted = trait.get("type"), trait.get("value")
+    if not isinstance(kind, str) or not isinstance(wanted, str):
+        raise ExpressionRefused("A trait needs a type and a value.")
+    return kind, wanted
+
+
+def _token_ids(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast(list[object], value)):
+        raise ExpressionRefused("tokenIds must be a list of texts.")
+    return tuple(cast(list[str], value))
+
+
+def to_document(expression: Expression) -> dict[str, Any]:
+    """The JSON document that `parse` reads back as the same tree."""
+    if isinstance(expression, Not):
+        return {"not": to_document(expression.branch)}
+    if isinstance(expression, AtLeast):
+        branches = [to_document(branch) for branch in expression.of]
+        if expression.n == len(branches):
+            return {"all": branches}
+        return {"any": branches} if expression.n == 1 else {"atLeast": {"n": expression.n, "of": branches}}
+    leaf: dict[str, Any] = {"type": expression.type, "chain": expression.chain, "contract": expression.contract}
+    leaf["minTokens"] = expression.min_tokens
+    if expression.trait is not None:
+        leaf["trait"] = {"type": expression.trait[0], "value": expression.trait[1]}
+    if expression.token_ids:
+        leaf["tokenIds"] = list(expression.token_ids)
+    return leaf

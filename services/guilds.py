@@ -1,0 +1,155 @@
+"""What the gateway tells of guilds: the bot came or went, who is there, which roles are still safe to grant."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, text, update
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models import Access, Grant, Rule, Server, now
+from services import due, events, members, rule_states, schedules
+from services.members import MemberFacts
+from services.role_safety import find, refusal, standing
+from services.servers import allow
+
+BOT_READY = "bot.ready"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFacts:
+    """A guild's role as the gateway shows it."""
+
+    id: str
+    name: str
+    position: int
+    managed: bool
+    permissions: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuildFacts:
+    """A guild that the bot is in, as the gateway shows it."""
+
+    id: str
+    name: str
+    icon: str | None
+    owner_id: str
+    bot_id: str
+    roles: tuple[RoleFacts, ...]
+    members: tuple[MemberFacts, ...]
+    """Everybody who is there, bots included."""
+
+
+async def seen(db: AsyncSession, guild: GuildFacts) -> None:
+    """The bot is in this guild: keep it, its members and who runs it; if it is new there, look at everybody."""
+    server = await _server(db, guild.id)
+    came = server is None or not server.bot_invited
+    if server is None:
+        server = Server(discord_id=guild.id, name=guild.name)
+    server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
+    server.bot_invited = True
+    if came:
+        server.bot_joined_at, server.bot_left_at = now(), None
+    db.add(server)
+    await db.flush()
+    server_id = server.id or 0
+    await members.replace_all(db, server_id, guild.members)
+    await _who_runs(db, server_id, guild)
+    await check_roles(db, guild)
+    if came:
+        await events.record(db, events.line("bot.joined", server_id=server_id))
+        await due.mark_server(db, server_id, due.JOINED)
+
+
+async def who_runs(db: AsyncSession, guild: GuildFacts) -> None:
+    """Roles or members changed: keep the list of those who run the guild up to date."""
+    server = await _server(db, guild.id)
+    if server is not None and server.id is not None:
+        server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
+        db.add(server)
+        await _who_runs(db, server.id, guild)
+
+
+async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None:
+    admins = [
+        member.discord_id
+        for member in guild.members
+        if standing(guild.id, guild.owner_id, guild.roles, member.discord_id, member.roles).is_admin
+        and member.discord_id != guild.bot_id
+    ]
+    await db.execute(delete(Access).where(col(Access.server_id) == server_id, col(Access.discord_id).not_in(admins)))
+    for discord_id in admins:
+        await allow(db, server_id, discord_id, owner=discord_id == guild.owner_id)
+
+
+async def left(db: AsyncSession, guild_id: str) -> None:
+    """The bot is out of this guild: nothing can be given or taken there, and the log says so. The proofs stay."""
+    server = await _server(db, guild_id)
+    if server is None or not server.bot_invited:
+        return
+    server.bot_invited, server.bot_left_at = False, now()
+    db.add(server)
+    kept = await db.execute(
+        update(Grant).where(col(Grant.server_id) == server.id, col(Grant.state) == "taking").values(state="held")
+    )
+    await events.record(
+        db,
+        events.line("bot.left", server_id=server.id, data={"removalsLeftUndone": getattr(kept, "rowcount", 0)}),
+    )
+
+
+async def present(db: AsyncSession, guild_ids: Sequence[str]) -> None:
+    """These are all the guilds that the bot is in: it has left any other, perhaps while nobody was listening."""
+    known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
+    for guild_id in sorted(set(known.all()) - set(guild_ids)):
+        await left(db, guild_id)
+
+
+async def ready(db: AsyncSession) -> None:
+    """The bot has told us of all of its guilds."""
+    await schedules.began(db, BOT_READY)
+
+
+async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
+    """Pause the rules whose role is gone, has become dangerous, managed, or stands above the bot by now."""
+    server = await _server(db, guild.id)
+    if server is None:
+        return
+    held = next((member.roles for member in guild.members if member.discord_id == guild.bot_id), frozenset[str]())
+    bot = standing(guild.id, guild.owner_id, guild.roles, guild.bot_id, held)
+    used = await db.exec(
+        select(Rule.role_id).where(Rule.server_id == server.id, col(Rule.deleted_at).is_(None)).distinct()
+    )
+    for role_id in used.all():
+        role = find(guild.roles, role_id)
+        if role is None:
+            await rule_states.role_gone(db, server.id or 0, role_id)
+        elif reason := refusal(role, guild.id, bot):
+            await rule_states.pause_role(db, server.id or 0, role_id, reason)
+
+
+async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
+    """Somebody came (back)."""
+    if server := await _server(db, guild_id):
+        await members.joined(db, server.id or 0, member)
+
+
+async def member_changed(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
+    """Somebody's roles, name or screening changed."""
+    if server := await _server(db, guild_id):
+        await members.changed(db, server.id or 0, member)
+
+
+async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
+    """Somebody left: their roles went with them, their proofs stay."""
+    if server := await _server(db, guild_id):
+        await members.left_many(db, [(server.id or 0, discord_id)])
+        await db.execute(
+            text("DELETE FROM access WHERE server_id = :server AND discord_id = :who"),
+            {"server": server.id, "who": discord_id},
+        )
+
+
+async def _server(db: AsyncSession, guild_id: str) -> Server | None:
+    return (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()

@@ -1,0 +1,237 @@
+"""Carrying out what the ledger intends: one role given or taken at a time, read back whenever there is doubt."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import delete, text, update
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways import Gateways
+from gateways.discord_types import (
+    GuildGone,
+    Member,
+    MemberGone,
+    MissingAccess,
+    MissingPermissions,
+    RoleGone,
+    TokenRejected,
+)
+from gateways.errors import ProviderBusy, ProviderError, ProviderRefused
+from models import Grant, now
+from services import due, events, rule_states
+from services.members import left_many, seen_many
+
+STALE_AFTER = timedelta(seconds=60)
+"""A removal that could not be sent for so long is decided anew: the wallet may have been refilled meanwhile."""
+
+LONGEST_PAUSE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A role to be given to or taken from one member, committed before anything is asked of Discord."""
+
+    id: int
+    server_id: int
+    guild_id: str
+    discord_id: str
+    role_id: str
+    role_name: str
+    giving: bool
+    intended_at: datetime
+    attempts: int
+    evidence: dict[str, Any]
+
+    @property
+    def reason(self) -> str:
+        """What the server's own audit log says."""
+        return "Holds what the rule asks for" if self.giving else "No longer holds what the rules ask for"
+
+
+class Result(Enum):
+    """What came of an intent."""
+
+    DONE = "done"
+    ALREADY = "already"
+    """It had happened before, or was never needed."""
+    WAIT = "wait"
+    """Membership screening is not done, or Discord is out of order: try again later."""
+    AGAIN = "again"
+    """Too old to be trusted: decide anew."""
+    LEFT = "left"
+    NO_ROLE = "no_role"
+    REFUSED = "refused"
+    NO_GUILD = "no_guild"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one intent, what was seen on the way, and why it failed if it did."""
+
+    result: Result
+    member: Member | None = None
+    error: str | None = None
+    pause: float | None = None
+
+
+async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> list[Intent]:
+    """The intents whose time has come, in turns over the guilds so that a large one does not starve the others."""
+    result = await db.execute(
+        text(
+            """
+            SELECT * FROM (
+                SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
+                       COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
+                                 AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
+                       g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence,
+                       row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
+                FROM "grant" g JOIN server s ON s.id = g.server_id
+                LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
+                     AND b.approved_at IS NULL
+                WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
+                AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
+                AND NOT g.id = ANY(CAST(:busy AS integer[]))
+            ) o ORDER BY turn, id LIMIT :limit
+            """
+        ),
+        {"limit": limit, "busy": list(busy)},
+    )
+    return [
+        Intent(
+            id=row.id, server_id=row.server_id, guild_id=row.guild_id, discord_id=row.discord_id, role_id=row.role_id,
+            role_name=row.role_name, giving=row.giving, intended_at=row.intended_at, attempts=row.attempts,
+            evidence=row.evidence,
+        )
+        for row in result.all()
+    ]  # fmt: skip
+
+
+async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome:
+    """Give or take the role.
+
+    `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
+    twice. Raises TokenRejected, after which no writer may go on.
+    """
+    try:
+        member = None
+        if not sure:
+            member = await outside.discord.member(intent.guild_id, intent.discord_id)
+            if (intent.role_id in member.roles) is intent.giving:
+                return Outcome(Result.ALREADY, member)
+            if intent.giving and member.pending:
+                return Outcome(Result.WAIT, member, "membership screening is not done", pause=60)
+        if not intent.giving and now() - intent.intended_at > STALE_AFTER:
+            return Outcome(Result.AGAIN, member)
+        if intent.giving:
+            await outside.discord.add_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
+        else:
+            await outside.discord.remove_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
+    except TokenRejected:
+        raise
+    except MemberGone:
+        return Outcome(Result.LEFT)
+    except RoleGone as fault:
+        return Outcome(Result.NO_ROLE, error=str(fault))
+    except GuildGone as fault:
+        return Outcome(Result.NO_GUILD, error=str(fault))
+    except (MissingPermissions, MissingAccess) as fault:
+        return Outcome(Result.REFUSED, error=str(fault))
+    except (ProviderBusy, ProviderRefused, ProviderError) as fault:
+        pause = min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE)
+        return Outcome(Result.WAIT, error=str(fault), pause=max(pause, fault.retry_after or 0))
+    return Outcome(Result.DONE)
+
+
+async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    """Write down what came of an intent, if it is still the one that stands in the ledger."""
+    if outcome.member is not None:
+        await seen_many(db, [(intent.server_id, outcome.member)])
+    match outcome.result:
+        case Result.DONE | Result.ALREADY:
+            await _succeeded(db, intent, outcome.result)
+        case Result.WAIT:
+            await _postpone(db, intent, outcome)
+        case Result.AGAIN:
+            await _back_to_held(db, intent)
+            await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
+        case Result.LEFT:
+            await left_many(db, [(intent.server_id, intent.discord_id)])
+        case Result.NO_ROLE:
+            await rule_states.role_gone(db, intent.server_id, intent.role_id)
+        case Result.NO_GUILD:
+            await _postpone(db, intent, outcome)
+        case Result.REFUSED:
+            await _refused(db, intent, outcome)
+
+
+def _standing(intent: Intent) -> Any:
+    state = "giving" if intent.giving else "taking"
+    return (col(Grant.id) == intent.id) & (col(Grant.state) == state) & (col(Grant.intended_at) == intent.intended_at)
+
+
+async def _succeeded(db: AsyncSession, intent: Intent, result: Result) -> None:
+    if intent.giving:
+        standing = await db.execute(
+            update(Grant)
+            .where(_standing(intent))
+            .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=now())
+            .returning(col(Grant.id))
+        )
+    else:
+        standing = await db.execute(delete(Grant).where(_standing(intent)).returning(col(Grant.id)))
+    await db.execute(
+        text(
+            "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
+            "WHERE server_id = :server AND discord_id = :who"
+            if intent.giving
+            else "UPDATE member SET roles = array_remove(roles, :role) WHERE server_id = :server AND discord_id = :who"
+        ),
+        {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
+    )
+    if standing.first() is None:
+        return
+    await events.record(
+        db,
+        events.line(
+            "role.given" if intent.giving else "role.taken",
+            server_id=intent.server_id,
+            subject=intent.discord_id,
+            role_id=intent.role_id,
+            data={**intent.evidence, "roleName": intent.role_name, "seenDone": result is Result.ALREADY},
+        ),
+    )
+    if not intent.giving:
+        await rule_states.sweep_deleted(db)
+
+
+async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    await db.execute(
+        update(Grant)
+        .where(_standing(intent))
+        .values(
+            attempts=col(Grant.attempts) + 1,
+            next_at=now() + timedelta(seconds=outcome.pause or LONGEST_PAUSE),
+            last_error=outcome.error,
+        )
+    )
+
+
+async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = None) -> None:
+    await db.execute(
+        update(Grant)
+        .where(_standing(intent))
+        .values(state="held", next_at=None, attempts=0, last_error=error, updated_at=now())
+    )
+
+
+async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    # Discord bans whoever insists (10,000 refusals in 10 minutes): the rules for this role rest until mended.
+    await rule_states.pause_role(db, intent.server_id, intent.role_id, outcome.error or "Discord refused the role")
+    if intent.giving:
+        await db.execute(delete(Grant).where(_standing(intent)))
+    else:
+        await _back_to_held(db, intent, outcome.error)

@@ -1,0 +1,219 @@
+"""Writing decisions into the ledger of roles, in sets: intentions first, so that nothing is lost by a crash."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import bindparam, delete, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models import Grant, Notice
+from services import breaker, due, events, holdings
+from services.cases import evidence
+from services.decisions import Looked, Round, facts_of
+from services.members import left_many, seen_many
+from services.policy import Decision, Move
+
+INTENT_CHANNEL = "holdfast_intent"
+"""What NOTIFY calls when a role is to be given or taken."""
+
+Pair = tuple[Looked, Decision]
+
+
+async def settle(db: AsyncSession, worker: str, done: Round, now: datetime) -> int:
+    """Write a round down and be done with its claims; tells how many roles are to be given or taken.
+
+    A case of which something new became known meanwhile is left alone: it is due again at once.
+    """
+    await holdings.remember(db, done.asked)
+    ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
+    looked = [item for item in done.looked if item.case.claim.key in ours]
+    await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
+    await left_many(db, [(item.case.claim.server_id, item.case.claim.discord_id) for item in looked if item.gone])
+    active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
+    pairs = [(item, decision) for item in active for decision in item.decisions]
+
+    def moving(*moves: Move) -> list[Pair]:
+        return [pair for pair in pairs if pair[1].move in moves]
+
+    written = await _give(db, moving(Move.GIVE), now)
+    written += await _return(db, moving(Move.RETURN), now)
+    written += await _take(db, moving(Move.TAKE), now)
+    await _keep(db, moving(Move.KEEP))
+    await _wait(db, moving(Move.WAIT))
+    await _forget(db, moving(Move.FORGET))
+    await _lost(db, moving(Move.LOST))
+    await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
+    if written:
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+    return written
+
+
+def _row(pair: Pair) -> dict[str, Any]:
+    item, decision = pair
+    return {
+        "server_id": item.case.claim.server_id, "discord_id": item.case.claim.discord_id,
+        "role_id": decision.role_id,
+    }  # fmt: skip
+
+
+def _keys(pair: Pair) -> dict[str, Any]:
+    return {f"b_{name}": value for name, value in _row(pair).items()}
+
+
+_THIS_GRANT: Callable[[], Any] = lambda: (  # noqa: E731 - a condition, made anew for each statement
+    (col(Grant.server_id) == bindparam("b_server_id"))
+    & (col(Grant.discord_id) == bindparam("b_discord_id"))
+    & (col(Grant.role_id) == bindparam("b_role_id"))
+)
+
+
+async def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
+    if not pairs:
+        return 0
+    rows = [
+        {
+            **_row(pair), "rule_ids": list(pair[1].rule_ids), "state": "giving", "had_before": False,
+            "evidence": evidence(pair[0].evidence(pair[1])), "intended_at": now, "next_at": now,
+            "attempts": 0, "created_at": now, "updated_at": now,
+        }
+        for pair in pairs
+    ]  # fmt: skip
+    await db.execute(insert(Grant).values(rows).on_conflict_do_nothing())
+    return len(rows)
+
+
+async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
+    # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
+    await _update(
+        db,
+        [{**_keys(pair), "rule_ids": list(pair[1].rule_ids), "now": now} for pair in pairs],
+        {"state": "giving", "attempts": 1, "no_since": None},
+        ("rule_ids",),
+        ("intended_at", "next_at", "updated_at"),
+        ("taking",),
+    )
+    return len(pairs)
+
+
+async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
+    roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
+    stopped = await breaker.stopped(db, roles)
+    allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
+    # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
+    for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
+        chosen = [pair for pair in allowed if _state(pair) == state]
+        await _update(
+            db,
+            [
+                {
+                    **_keys(pair), "now": now, "no_since": pair[1].no_since,
+                    "evidence": evidence(pair[0].evidence(pair[1])),
+                }
+                for pair in chosen
+            ],
+            {"state": "taking", "attempts": attempts},
+            ("no_since", "evidence"),
+            ("intended_at", "next_at", "updated_at"),
+            states,
+        )  # fmt: skip
+    return len(allowed)
+
+
+async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+    changed = [
+        pair
+        for pair in pairs
+        if (grant := facts_of(pair[0], pair[1].role_id)) is not None
+        and (grant.rule_ids != pair[1].rule_ids or grant.no_since is not None)
+    ]
+    await _update(
+        db,
+        [{**_keys(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
+        {"no_since": None},
+        ("rule_ids",),
+        (),
+        ("held",),
+    )
+
+
+async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+    await _update(
+        db, [{**_keys(pair), "no_since": pair[1].no_since} for pair in pairs], {}, ("no_since",), (), ("held",)
+    )
+
+
+async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+    if pairs:
+        keys = [tuple(_row(pair).values()) for pair in pairs]
+        await db.execute(
+            delete(Grant).where(tuple_(col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id)).in_(keys))
+        )
+
+
+async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+    await _update(db, [_keys(pair) for pair in pairs], {"state": "lost"}, (), (), ("held",))
+    batch = uuid4()
+    await events.record_all(
+        db,
+        [
+            events.line(
+                "role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"], batch=batch
+            )
+            for row in map(_row, pairs)
+        ],
+    )
+    for row in map(_row, pairs):
+        db.add(
+            Notice(
+                discord_id=row["discord_id"], server_id=row["server_id"], kind="role.lost",
+                data={"roleId": row["role_id"]},
+            )
+        )  # fmt: skip
+
+
+async def _update(
+    db: AsyncSession,
+    rows: Sequence[dict[str, Any]],
+    fixed: dict[str, Any],
+    own: Sequence[str],
+    stamped: Sequence[str],
+    states: Sequence[str],
+) -> None:
+    """Update the grants that `rows` name and that are still in one of `states`; `own` columns differ by row."""
+    if not rows:
+        return
+    values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
+    values.update({name: bindparam("v_now") for name in stamped})
+    prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
+    table = Grant.__table__  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    connection = await db.connection()
+    await connection.execute(update(table).where(_THIS_GRANT(), col(Grant.state).in_(states)).values(values), prepared)
+
+
+def _state(pair: Pair) -> str:
+    grant = facts_of(pair[0], pair[1].role_id)
+    return grant.state if grant else ""
+
+
+async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round) -> None:
+    """Be done with the claims: doubtful ones come again soon, grace times when they end, others at the next event."""
+    claims = {item.case.claim.key: item for item in looked}
+    doubtful = [item.case.claim for item in looked if item.doubtful]
+    waits = [
+        (item.case.claim, min(moments))
+        for item in looked
+        if not item.doubtful and (moments := [d.due_at for d in item.decisions if d.due_at is not None])
+    ]
+    apart = {claim.key for claim in doubtful} | {claim.key for claim, _ in waits}
+    if doubtful:
+        await due.later(db, worker, doubtful)
+    if waits:
+        await due.at(db, worker, waits)
+    rest = [item.case.claim for key, item in claims.items() if key not in apart]
+    changed = [item.case.claim for item in done.looked if item.case.claim.key not in claims]
+    if rest or changed:
+        await due.done(db, worker, rest + changed)

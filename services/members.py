@@ -1,0 +1,122 @@
+"""Who is in a server, with which roles: what the gateway and Discord's answers tell us, kept for bulk decisions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, text, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways.discord_types import Member as LiveMember
+from models import Grant, Member, now
+from services import due, events
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFacts:
+    """A member as Discord shows them just now."""
+
+    discord_id: str
+    name: str
+    roles: frozenset[str]
+    pending: bool = False
+
+
+def facts_from(live: LiveMember) -> MemberFacts:
+    """The same facts from a member read over REST."""
+    return MemberFacts(live.user_id, live.display_name, live.roles, live.pending)
+
+
+async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
+    """Keep what Discord just said of these members."""
+    for server_id, live in seen:
+        await keep(db, server_id, [facts_from(live)])
+
+
+async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
+    """Keep these members of a server with their roles, in sets."""
+    moment = now()
+    ordered = sorted(members, key=lambda member: member.discord_id)
+    for start in range(0, len(ordered), 2000):
+        statement = insert(Member).values(
+            [
+                {
+                    "server_id": server_id, "discord_id": member.discord_id, "name": member.name,
+                    "roles": sorted(member.roles), "pending": member.pending, "left_at": None, "seen_at": moment,
+                }
+                for member in ordered[start : start + 2000]
+            ]
+        )  # fmt: skip
+        changed = ("name", "roles", "pending", "left_at", "seen_at")
+        await db.execute(
+            statement.on_conflict_do_update(
+                index_elements=["server_id", "discord_id"],
+                set_={name: statement.excluded[name] for name in changed},
+            )
+        )
+
+
+async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """These are no longer members: their roles went with them, their proofs stay."""
+    if not gone:
+        return
+    grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
+    had = (await db.exec(select(Grant.server_id, Grant.discord_id, func.count()).where(grants).group_by(
+        col(Grant.server_id), col(Grant.discord_id)
+    ))).all()  # fmt: skip
+    await events.record_all(
+        db,
+        [
+            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": count})
+            for server_id, discord_id, count in had
+        ],
+    )
+    await db.execute(delete(Grant).where(grants))
+    await db.execute(
+        update(Member)
+        .where(tuple_(col(Member.server_id), col(Member.discord_id)).in_(gone), col(Member.left_at).is_(None))
+        .values(left_at=now(), roles=[])
+    )
+
+
+async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
+    """Somebody came (back): what they hold is looked at straight away."""
+    await keep(db, server_id, [member])
+    await due.mark_member(db, server_id, member.discord_id, due.JOINED)
+
+
+async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
+    """A member's roles, name or screening changed: look again if that can matter to a role of ours."""
+    known = await db.get(Member, (server_id, member.discord_id))
+    before = set(known.roles) if known else set[str]()
+    waited = bool(known and known.pending and not member.pending)
+    await keep(db, server_id, [member])
+    lost = before - member.roles
+    ours = False
+    if lost:
+        ours = (
+            await db.exec(
+                select(Grant.id).where(
+                    Grant.server_id == server_id,
+                    Grant.discord_id == member.discord_id,
+                    Grant.state == "held",
+                    col(Grant.role_id).in_(lost),
+                )
+            )
+        ).first() is not None
+    if waited or ours:
+        await due.mark_member(db, server_id, member.discord_id, due.JOINED)
+
+
+async def replace_all(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
+    """The whole list of a server's members as the gateway gave it: keep it, and let go of those not on it."""
+    await keep(db, server_id, members)
+    result = await db.execute(
+        text(
+            "SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL "
+            "AND NOT discord_id = ANY(CAST(:present AS text[]))"
+        ),
+        {"server": server_id, "present": [member.discord_id for member in members]},
+    )
+    await left_many(db, [(server_id, str(discord_id)) for (discord_id,) in result.all()])

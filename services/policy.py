@@ -1,0 +1,154 @@
+"""Who should have which role: a pure decision, without any I/O, from answers, grants and live roles.
+
+The promise of the house lives here: a role is taken only when all rules for it say no, and unknown changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from services.expressions import Answer, Expression
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTerms:
+    """What a decision has to know of a rule."""
+
+    id: int
+    role_id: str
+    expression: Expression
+    state: str
+    """`active`, `shadow` or `paused`."""
+    grace_hours: int = 0
+    deleted: bool = False
+
+    @property
+    def decides(self) -> bool:
+        """Whether the rule gives and takes at present."""
+        return self.state == "active" and not self.deleted
+
+    @property
+    def rests(self) -> bool:
+        """Whether the rule is there without deciding: what it gave stays."""
+        return self.state != "active" and not self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class GrantFacts:
+    """What the ledger says of one role of one member."""
+
+    role_id: str
+    state: str
+    rule_ids: tuple[int, ...] = ()
+    no_since: datetime | None = None
+
+
+class Move(Enum):
+    """What is to happen to one role of one member."""
+
+    NONE = "none"
+    GIVE = "give"
+    KEEP = "keep"
+    """It is right; the ledger's reasons are brought up to date."""
+    RETURN = "return"
+    """A removal that may have begun is no longer right: look, and give again what is gone."""
+    TAKE = "take"
+    WAIT = "wait"
+    """Every rule says no, and the grace time runs."""
+    FORGET = "forget"
+    """The ledger's line has no role behind it any more."""
+    LOST = "lost"
+    """Somebody else took a role that we gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One move, and why: the rules that said yes, or since when all said no."""
+
+    role_id: str
+    move: Move
+    rule_ids: tuple[int, ...] = ()
+    no_since: datetime | None = None
+    due_at: datetime | None = None
+    doubtful: bool = False
+    """Some rule for this role could not be answered."""
+
+
+def decide(
+    rules: Sequence[RuleTerms],
+    answers: Mapping[int, Answer],
+    grants: Sequence[GrantFacts],
+    live_roles: frozenset[str],
+    now: datetime,
+) -> list[Decision]:
+    """One decision for each role that a rule or the ledger names, in the order of the role ids.
+
+    `answers` maps the id of every deciding rule to its answer; a missing one is unknown.
+    """
+    ledger = {grant.role_id: grant for grant in grants}
+    roles = sorted({rule.role_id for rule in rules} | ledger.keys())
+    return [
+        _decide_role(
+            role_id,
+            [rule for rule in rules if rule.role_id == role_id],
+            answers,
+            ledger.get(role_id),
+            role_id in live_roles,
+            now,
+        )
+        for role_id in roles
+    ]
+
+
+def _decide_role(
+    role_id: str,
+    rules: Sequence[RuleTerms],
+    answers: Mapping[int, Answer],
+    grant: GrantFacts | None,
+    has_role: bool,
+    now: datetime,
+) -> Decision:
+    deciding = {rule.id: answers.get(rule.id, Answer.UNKNOWN) for rule in rules if rule.decides}
+    yes = tuple(rule_id for rule_id, answer in deciding.items() if answer is Answer.YES)
+    doubtful = Answer.UNKNOWN in deciding.values()
+    if yes:
+        return Decision(role_id, _when_right(grant, has_role), yes, doubtful=doubtful)
+    resting = {rule.id for rule in rules if rule.rests}
+    if doubtful or grant is None or resting & set(grant.rule_ids):
+        return Decision(role_id, Move.NONE, doubtful=doubtful)
+    return _when_wrong(role_id, rules, grant, has_role, now)
+
+
+def _when_right(grant: GrantFacts | None, has_role: bool) -> Move:
+    if grant is None:
+        # A role that somebody else gave is right as it is, and not ours.
+        return Move.NONE if has_role else Move.GIVE
+    match grant.state:
+        case "giving":
+            return Move.NONE
+        case "taking":
+            return Move.RETURN
+        case "lost":
+            return Move.FORGET if has_role else Move.NONE
+        case _:
+            return Move.KEEP if has_role else Move.LOST
+
+
+def _when_wrong(
+    role_id: str,
+    rules: Sequence[RuleTerms],
+    grant: GrantFacts,
+    has_role: bool,
+    now: datetime,
+) -> Decision:
+    if grant.state == "taking":
+        return Decision(role_id, Move.NONE)
+    if grant.state == "lost" or (grant.state == "held" and not has_role):
+        return Decision(role_id, Move.FORGET)
+    reasons = [rule for rule in rules if rule.id in grant.rule_ids] or [rule for rule in rules if rule.decides]
+    grace = timedelta(hours=max((rule.grace_hours for rule in reasons), default=0))
+    since = grant.no_since or now
+    if now < since + grace:
+        return Decision(role_id, Move.WAIT, no_since=since, due_at=since + grace)
+    return Decision(role_id, Move.TAKE, no_since=since)

@@ -1,0 +1,85 @@
+"""Who may run a server, asked of Discord at the moment it matters and never remembered."""
+
+import asyncio
+from dataclasses import dataclass
+
+from sqlmodel import select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways import Gateways
+from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
+from gateways.errors import ProviderError, Unauthorized
+from models import Server
+from services.actors import Actor
+from services.errors import Conflict, NotConnected, ServerNotFound, unavailable
+from services.role_safety import Standing, standing
+from services.users import fresh_access_token
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """An admin's place in a guild just now, with the guild as the bot sees it (None while the bot is not in)."""
+
+    server: Server
+    guild: Guild | None
+    person: Standing | None
+    bot: Standing | None
+
+    def guild_with_bot(self) -> tuple[Guild, Standing, Standing]:
+        """The guild, the person and the bot; Conflict when the bot is not in it."""
+        if self.guild is None or self.person is None or self.bot is None:
+            raise Conflict("The bot is not in this server. Invite it first.")
+        return self.guild, self.person, self.bot
+
+
+async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Rights:
+    """The actor's rights in a server of ours; ServerNotFound unless they own or administer it now."""
+    # An id beyond the column's range names no server, and must not become a database error.
+    server = await db.get(Server, server_id) if 0 < server_id < 2**31 else None
+    return await _of(db, outside, actor, server)
+
+
+async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
+    """The same by Discord's id of the server."""
+    server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
+    return await _of(db, outside, actor, server)
+
+
+async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server | None) -> Rights:
+    if server is None:
+        raise ServerNotFound
+    if server.bot_invited:
+        try:
+            return await _through_bot(outside, actor, server)
+        except (GuildGone, MissingAccess):
+            pass  # the bot was removed a moment ago; the person's own list still tells
+        except MemberGone:
+            raise ServerNotFound from None
+        except ProviderError as fault:
+            raise unavailable(fault) from fault
+    guilds = await own_guilds(db, outside, actor)
+    if not any(guild.id == server.discord_id and guild.is_admin for guild in guilds):
+        raise ServerNotFound
+    return Rights(server, None, None, None)
+
+
+async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Rights:
+    guild, me = await asyncio.gather(outside.discord.guild(server.discord_id), outside.discord.me())
+    member, bot = await asyncio.gather(
+        outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)
+    )
+    person = standing(guild.id, guild.owner_id, guild.roles, actor.discord_id, member.roles)
+    if not person.is_admin:
+        raise ServerNotFound
+    return Rights(server, guild, person, standing(guild.id, guild.owner_id, guild.roles, me.id, bot.roles))
+
+
+async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor) -> list[UserGuild]:
+    """The actor's guilds as Discord lists them for their own grant. Raises NotConnected, ProviderUnavailable."""
+    token = await fresh_access_token(db, outside, actor.user_id)
+    try:
+        return await outside.oauth.my_guilds(token)
+    except Unauthorized:
+        raise NotConnected from None
+    except ProviderError as fault:
+        raise unavailable(fault) from fault

@@ -1,0 +1,118 @@
+"""Which roles a rule may grant: a pure judgement over a guild's roles, with the reason when it may not."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+ADMINISTRATOR = 1 << 3
+MANAGE_ROLES = 1 << 28
+
+# Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
+DANGEROUS = {
+    "Administrator": 1 << 3,
+    "Kick Members": 1 << 1,
+    "Ban Members": 1 << 2,
+    "Manage Channels": 1 << 4,
+    "Manage Server": 1 << 5,
+    "View Audit Log": 1 << 7,
+    "Manage Messages": 1 << 13,
+    "Mention Everyone": 1 << 17,
+    "Manage Nicknames": 1 << 27,
+    "Manage Roles": 1 << 28,
+    "Manage Webhooks": 1 << 29,
+    "Manage Expressions": 1 << 30,
+    "Manage Events": 1 << 33,
+    "Manage Threads": 1 << 34,
+    "Moderate Members": 1 << 40,
+}
+
+
+class RoleLike(Protocol):
+    """What a judgement needs to know of a role."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def managed(self) -> bool: ...
+    @property
+    def permissions(self) -> int: ...
+
+
+Rank = tuple[int, int]
+"""Higher is mightier; of two roles at one position the older (lower id) stands higher."""
+
+LOWEST: Rank = (-1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Somebody's place in a guild: their highest role and all of their permissions."""
+
+    top: Rank
+    permissions: int
+    owner: bool = False
+
+    @property
+    def is_admin(self) -> bool:
+        """Owner, or with the Administrator permission."""
+        return self.owner or bool(self.permissions & ADMINISTRATOR)
+
+    @property
+    def may_manage_roles(self) -> bool:
+        """Whether Discord lets them give and take roles at all."""
+        return self.is_admin or bool(self.permissions & MANAGE_ROLES)
+
+
+def rank(role: RoleLike) -> Rank:
+    """Where a role stands."""
+    return role.position, -int(role.id)
+
+
+def standing(guild_id: str, owner_id: str, roles: Iterable[RoleLike], user_id: str, held: Iterable[str]) -> Standing:
+    """The place of a member with the `held` roles; @everyone (whose id is the guild's) counts for all."""
+    theirs = set(held) | {guild_id}
+    mine = [role for role in roles if role.id in theirs]
+    permissions = 0
+    for role in mine:
+        permissions |= role.permissions
+    top = max((rank(role) for role in mine), default=LOWEST)
+    return Standing(top, permissions, owner=user_id == owner_id)
+
+
+def dangers(permissions: int) -> list[str]:
+    """The names of the permissions that no rule may hand out."""
+    return [name for name, bit in DANGEROUS.items() if permissions & bit]
+
+
+def refusal(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None = None) -> str | None:
+    """Why this role cannot be granted by a rule, as a sentence; None when it can.
+
+    `person` configures the rule; without one only the role and the bot are judged (a rule that exists already).
+    """
+    if role.id == guild_id:
+        return "@everyone belongs to every member already, so a rule cannot grant it."
+    if role.managed:
+        return f"{role.name} is managed by Discord or an integration and cannot be given by a rule."
+    if found := dangers(role.permissions):
+        return f"{role.name} carries the permission {found[0]}; a rule never grants a role with such power."
+    if not bot.may_manage_roles:
+        return "The bot lacks the permission Manage Roles in this server. Invite it again to give it that."
+    if not bot.owner and rank(role) >= bot.top:
+        return f"{role.name} stands above the bot's own role. Move the bot's role above it in Server Settings › Roles."
+    if person is not None and not person.owner and rank(role) >= person.top:
+        return f"{role.name} is not below your own highest role, so you cannot hand it out."
+    return None
+
+
+def color_hex(color: int, default: str = "#5865F2") -> str:
+    """Discord's colour number as six hexadecimal digits; 0 means no colour and shows as the default."""
+    return f"#{color:06X}" if color else default
+
+
+def find(roles: Sequence[RoleLike], role_id: str) -> RoleLike | None:
+    """The role with this id, if the guild has it."""
+    return next((role for role in roles if role.id == role_id), None)

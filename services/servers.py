@@ -1,0 +1,249 @@
+"""The servers of a person: those they run, those they could add the bot to, and what each looks like."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import delete, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways import Gateways
+from models import Access, Server, now
+from services import events, rights
+from services.actors import Actor
+from services.errors import FieldRefused, ServerNotFound
+from services.role_safety import color_hex, rank, refusal
+from services.rules import RuleView, views_of_servers
+from settings import settings
+
+SERVER_PERMISSIONS = 2416004112
+"""Manage Channels and Roles, View Channel, Send Messages, Embed Links, Read History, Use Commands."""
+NAVIGATION_PERMISSIONS = 268439808
+"""The constant of the navigation's invite link."""
+
+DISCORD_CDN = "https://cdn.discordapp.com"
+LONGEST_NAME = 100
+LONGEST_DESCRIPTION = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """A server as its admins see it; `id` is Discord's, `internal_id` ours."""
+
+    id: str
+    internal_id: int
+    name: str
+    icon_url: str | None
+    bot_invited: bool
+    verification_rules_count: int
+    verification_rules: tuple[RuleView, ...]
+    verified_members: int
+    owner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GuildView:
+    """A Discord server that the person runs, on the invite list."""
+
+    id: str
+    name: str
+    icon: str | None
+    icon_url: str | None
+    owner: bool
+    has_bot: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoleView:
+    """A role of a server, and why a rule of this person could not grant it."""
+
+    id: str
+    name: str
+    color: int
+    color_hex: str
+    assignable: bool
+    reason: str | None
+
+
+async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
+    """The servers that the person runs and that we know, by name."""
+    rows = await db.exec(
+        select(Server, Access.owner)
+        .join(Access, col(Access.server_id) == col(Server.id))
+        .where(Access.discord_id == actor.discord_id)
+        .order_by(col(Server.name), col(Server.id))
+    )
+    return await _views(db, list(rows.all()))
+
+
+async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: int) -> ServerView:
+    """One server, for somebody who runs it now; ServerNotFound for anyone else."""
+    found = await rights.by_id(db, outside, actor, internal_id)
+    owner = found.server.owner_id == actor.discord_id
+    return (await _views(db, [(found.server, owner)]))[0]
+
+
+async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[ServerView]:
+    ids = [server.id or 0 for server, _ in rows]
+    rules = await views_of_servers(db, ids)
+    verified = await _verified_members(db, ids)
+    return [
+        ServerView(
+            id=server.discord_id,
+            internal_id=server.id or 0,
+            name=server.name,
+            icon_url=icon_url(server.discord_id, server.icon),
+            bot_invited=server.bot_invited,
+            verification_rules_count=len(rules.get(server.id or 0, ())),
+            verification_rules=tuple(rules.get(server.id or 0, ())),
+            verified_members=verified.get(server.id or 0, 0),
+            owner=owner,
+        )
+        for server, owner in rows
+    ]
+
+
+async def _verified_members(db: AsyncSession, ids: Iterable[int]) -> dict[int, int]:
+    result = await db.execute(
+        text(
+            """
+            SELECT m.server_id, count(DISTINCT m.discord_id) FROM member m
+            JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id
+            WHERE m.server_id = ANY(CAST(:ids AS integer[])) AND m.left_at IS NULL GROUP BY m.server_id
+            """
+        ),
+        {"ids": list(ids)},
+    )
+    return {int(server_id): int(count) for server_id, count in result.all()}
+
+
+async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
+    """Read again from Discord which servers the person runs; tells how many of them we know.
+
+    Raises NotConnected, ProviderUnavailable.
+    """
+    guilds = {guild.id: guild for guild in await rights.own_guilds(db, outside, actor)}
+    known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
+    mine: list[int] = []
+    for server in known:
+        guild = guilds[server.discord_id]
+        server.name, server.icon = guild.name, guild.icon or server.icon
+        if guild.owner:
+            server.owner_id = actor.discord_id
+        db.add(server)
+        if guild.is_admin:
+            mine.append(server.id or 0)
+            await allow(db, server.id or 0, actor.discord_id, owner=guild.owner)
+    await db.execute(
+        delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
+    )
+    return len(mine)
+
+
+async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: bool) -> None:
+    """Remember that somebody runs a server, for their list; every change is checked live all the same."""
+    row = insert(Access).values(server_id=server_id, discord_id=discord_id, owner=owner, checked_at=now())
+    await db.execute(
+        row.on_conflict_do_update(
+            index_elements=["server_id", "discord_id"],
+            set_={"owner": row.excluded.owner, "checked_at": row.excluded.checked_at},
+        )
+    )
+
+
+async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
+    """Every Discord server that the person runs, with whether the bot is in it, by name."""
+    guilds = [guild for guild in await rights.own_guilds(db, outside, actor) if guild.is_admin]
+    rows = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
+    with_bot = set(rows.all())
+    views = [
+        GuildView(guild.id, guild.name, guild.icon, icon_url(guild.id, guild.icon), guild.owner, guild.id in with_bot)
+        for guild in guilds
+    ]
+    return sorted(views, key=lambda view: (view.name.casefold(), view.id))
+
+
+async def add(
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    discord_server_id: str,
+    name: str,
+    icon: str | None,
+    description: str | None,
+) -> ServerView:
+    """Add a server by the form, for somebody who runs it; adding it twice brings its fields up to date.
+
+    Raises FieldRefused, ServerNotFound, NotConnected, ProviderUnavailable.
+    """
+    discord_id, name = discord_server_id.strip(), name.strip()
+    if not discord_id or not name:
+        raise FieldRefused("discordServerId", "Please fill in Discord Server ID and Server Name")
+    if not (discord_id.isascii() and discord_id.isdigit() and 15 <= len(discord_id) <= 20):
+        raise FieldRefused("discordServerId", "A Discord Server ID is a number of about 18 digits.")
+    if len(name) > LONGEST_NAME:
+        raise FieldRefused("serverName", f"A server's name has at most {LONGEST_NAME} characters.")
+    description = (description or "").strip()
+    if len(description) > LONGEST_DESCRIPTION:
+        raise FieldRefused("description", f"A description has at most {LONGEST_DESCRIPTION} characters.")
+    icon = _checked_icon(icon)
+    guild = next(
+        (found for found in await rights.own_guilds(db, outside, actor) if found.id == discord_id and found.is_admin),
+        None,
+    )
+    if guild is None:
+        raise ServerNotFound("You do not run a Discord server with that ID.")
+    server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
+    if server is None:
+        server = Server(discord_id=discord_id, name=name)
+    server.name, server.icon, server.description = name, icon or server.icon or guild.icon, description
+    if guild.owner:
+        server.owner_id = actor.discord_id
+    db.add(server)
+    await db.flush()
+    await allow(db, server.id or 0, actor.discord_id, owner=guild.owner)
+    await events.record(db, events.line("server.added", server_id=server.id, actor=actor.discord_id))
+    return (await _views(db, [(server, guild.owner)]))[0]
+
+
+def _checked_icon(icon: str | None) -> str | None:
+    address = (icon or "").strip()
+    if not address:
+        return None
+    if not any(address.startswith(f"{base}/") for base in (DISCORD_CDN, settings().discord_cdn_url)):
+        raise FieldRefused("serverIcon", f"The icon must be an address on Discord's own CDN ({DISCORD_CDN}/…).")
+    return address[:500]
+
+
+def icon_url(guild_id: str, icon: str | None) -> str | None:
+    """The address of a server's icon on Discord's CDN."""
+    if not icon:
+        return None
+    return icon if icon.startswith("http") else f"{settings().discord_cdn_url}/icons/{guild_id}/{icon}.png?size=128"
+
+
+def invite_url(outside: Gateways, guild_id: str) -> str:
+    """Where an admin adds the bot to one server."""
+    return outside.oauth.bot_invite_url(guild_id, SERVER_PERMISSIONS)
+
+
+def navigation_invite_url(outside: Gateways) -> str:
+    """The navigation's general invite link."""
+    return outside.oauth.bot_invite_url(None, NAVIGATION_PERMISSIONS)
+
+
+async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_server_id: str) -> list[RoleView]:
+    """The roles of a server from the highest down, without @everyone, each with why it could not be granted.
+
+    Raises ServerNotFound for anyone who does not run it, Conflict while the bot is not in it.
+    """
+    found = await rights.by_discord_id(db, outside, actor, discord_server_id)
+    guild, person, bot = found.guild_with_bot()
+    views: list[RoleView] = []
+    for role in sorted(guild.roles, key=rank, reverse=True):
+        if role.id != guild.id:
+            reason = refusal(role, guild.id, bot, person)
+            color = role.color or int(color_hex(0)[1:], 16)
+            views.append(RoleView(role.id, role.name, color, color_hex(role.color), reason is None, reason))
+    return views

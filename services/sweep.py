@@ -1,0 +1,55 @@
+"""The daily round over everybody, and a round over one server when an admin asks for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import text
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from gateways import Gateways
+from models import Schedule
+from services import due, events, rights, schedules
+from services.actors import Actor
+
+SCHEDULE = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepView:
+    """How far the round is: `total` members were due when it began, `left` are still to be looked at."""
+
+    started_at: datetime | None
+    finished_at: datetime | None
+    total: int
+    left: int
+
+
+async def start_sweep(db: AsyncSession) -> int:
+    """Mark everybody whom a rule can concern as due; tells how many."""
+    total = await due.mark_all(db)
+    await schedules.began(db, SCHEDULE, total)
+    return total
+
+
+async def ask_for_sweep(db: AsyncSession) -> None:
+    """Let the next tick of any clock start a round."""
+    await schedules.bring_forward(db, SCHEDULE)
+
+
+async def progress(db: AsyncSession) -> SweepView:
+    """How far the present round is, or how the last one ended."""
+    row = await db.get(Schedule, SCHEDULE)
+    left = (await db.execute(text("SELECT count(*) FROM due WHERE kind = 'member'"))).scalar_one()
+    if row is None:
+        return SweepView(None, None, 0, int(left))
+    return SweepView(row.started_at, row.finished_at, row.total, min(int(left), row.total))
+
+
+async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
+    """Mark every member of a server as due, for somebody who runs it; ServerNotFound for anyone else."""
+    await rights.by_id(db, outside, actor, server_id)
+    total = await due.mark_server(db, server_id, due.CHANGED)
+    await events.record(
+        db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, data={"members": total})
+    )
+    return total
