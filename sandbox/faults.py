@@ -32,9 +32,14 @@ class Faults:
 
     def __init__(self) -> None:
         self._running: dict[str, Fault] = {}
+        self._watchers: list[tuple[str, Callable[[str], None]]] = []
+
+    def watch(self, target: str, began: Callable[[str], None]) -> None:
+        """Call `began` with the kind whenever a fault of the target begins."""
+        self._watchers.append((target, began))
 
     def set(self, target: str, kind: str, seconds: float) -> None:
-        """Start a fault, replacing the target's earlier one. Raises Refusal for an unknown target (404) or kind (400)."""
+        """Start a fault in place of the target's earlier one. Raises Refusal: 404 for the target, 400 for the kind."""
         if target not in TARGETS:
             raise Refusal(404, f"No target is called {target!r}. The targets are: {', '.join(TARGETS)}.")
         if kind not in KINDS:
@@ -47,6 +52,9 @@ class Faults:
             raise Refusal(400, "A fault lasts more than 0 seconds.")
         now = time.monotonic()
         self._running[target] = Fault(kind, now, now + seconds)
+        for watched, began in self._watchers:
+            if watched == target:
+                began(kind)
 
     def clear(self) -> None:
         """End every fault."""

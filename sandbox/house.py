@@ -91,7 +91,7 @@ class Sandbox:
     async def world(self) -> dict[str, Any]:
         """GET /control/world."""
         return {
-            **await self.discord.world(),
+            **await self.discord.world_view(),
             "chains": await self.chains.world() if self.chains else {},
             "accounts": await self.marketplaces.world() if self.marketplaces else {},
         }

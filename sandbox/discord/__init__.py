@@ -1,12 +1,40 @@
 """A local Discord: OAuth2, REST, gateway and CDN over one world."""
 
+import re
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.discord import (
+    control,
+    rest_channels,
+    rest_commands,
+    rest_guilds,
+    rest_interactions,
+    rest_members,
+    rest_messages,
+    rest_users,
+    restore,
+    shapes,
+)
+from sandbox.discord.authorize import Authorize
+from sandbox.discord.cdn import Cdn
+from sandbox.discord.entities import Guild, User
+from sandbox.discord.errors import unauthorized
+from sandbox.discord.gateway import Gateway
+from sandbox.discord.interactions import Interactions
+from sandbox.discord.limits import Limits
+from sandbox.discord.oauth import OAuth
+from sandbox.discord.rest import Bearer, Bot, answered, route
+from sandbox.discord.world import World
+
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
+
+_LISTS = re.compile(r"/(guilds|roles|members|search|channels|messages|commands)$")
+_REST = (rest_users, rest_guilds, rest_members, rest_channels, rest_messages, rest_commands, rest_interactions)
 
 
 class Discord:
@@ -14,21 +42,139 @@ class Discord:
 
     def __init__(self, sandbox: "Sandbox") -> None:
         self.sandbox = sandbox
+        self.bot_id = sandbox.settings["DISCORD_CLIENT_ID"]
+        self.world = World()
+        self.limits = Limits()
+        self.gateway = Gateway(self)
+        self.oauth = OAuth(self)
+        self.interactions = Interactions(self)
 
     async def start(self) -> None:
-        """Replay the world."""
+        """Replay the world, or make the one of the start."""
+        self.world.open(self.sandbox.data / "discord.jsonl")
+        if not self.world.guilds:
+            restore.to_start(self)
 
     async def stop(self) -> None:
-        """Close the gateway."""
+        """Close the gateway and the journal."""
+        await self.gateway.stop()
+        self.world.close()
 
     async def reset(self) -> None:
-        """Put the world back to the start."""
+        """Put the world back to the start; grants end, commands stay."""
+        self.limits.clear()
+        self.gateway.forget_limits()
+        self.oauth.forget()
+        self.interactions.forget()
+        restore.to_start(self)
 
-    async def world(self) -> dict[str, Any]:
+    async def world_view(self) -> dict[str, Any]:
         """The users and guilds of GET /control/world."""
-        users = [{"id": p.id, "username": p.username, "wallets": vars(p.wallets)} for p in self.sandbox.people]
-        return {"users": users, "guilds": []}
+        users = [
+            {"id": p.id, "username": self.world.users[p.id].username, "wallets": vars(p.wallets)}
+            for p in self.sandbox.people
+        ]
+        return {"users": users, "guilds": [self._guild_view(guild) for guild in self.world.guilds.values()]}
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
-        """Everything below /discord."""
-        return []
+        """Everything below /discord, and Discord's control calls."""
+        endpoints = [endpoint for module in _REST for endpoint in module.ENDPOINTS]
+        return [
+            *self.oauth.routes(),
+            *Authorize(self).routes(),
+            *Cdn(self).routes(),
+            *self.gateway.routes(),
+            *[route(self, endpoint) for endpoint in endpoints],
+            *control.routes(self),
+            web.route("*", "/discord/api/{tail:.*}", self._nothing_here),
+        ]
+
+    def user_called(self, name: str) -> User | None:
+        """The user with this id or username, or the person who had the username at the start."""
+        for user in self.world.users.values():
+            if name in (user.id, user.username):
+                return user
+        ids = [person.id for person in self.sandbox.people if person.username == name]
+        return self.world.users.get(ids[0]) if ids else None
+
+    def caller(self, header: str | None) -> Bot | Bearer | None:
+        """Who an Authorization header is. Raises 401 for a token that nobody has."""
+        if not header:
+            return None
+        kind, _, token = header.partition(" ")
+        if kind == "Bot" and token == self.sandbox.settings["DISCORD_BOT_TOKEN"]:
+            return Bot(token)
+        grant = self.oauth.bearer(token) if kind == "Bearer" else None
+        if grant is None:
+            raise unauthorized()
+        return Bearer(token, grant)
+
+    async def faulty(self, request: web.Request) -> web.StreamResponse | None:
+        """What a running fault makes of a REST or token call."""
+        answers = {"429": _throttled, "500": _broken, "empty": _empty, "malformed": _malformed}
+        return await self.sandbox.faults.apply(request, "discord", answers)
+
+    async def _nothing_here(self, request: web.Request) -> web.StreamResponse:
+        faulty = await self.faulty(request)
+        return faulty or answered({"message": "404: Not Found", "code": 0}, 404)
+
+    def _guild_view(self, guild: Guild) -> dict[str, Any]:
+        users = self.world.users
+        return {
+            "id": guild.id,
+            "name": guild.name,
+            "owner_id": guild.owner_id,
+            "bot_added": self.bot_id in guild.members,
+            "roles": [
+                {name: role[name] for name in ("id", "name", "position", "permissions", "managed", "color")}
+                for role in shapes.roles(guild)
+            ],
+            "members": [
+                {
+                    "user_id": member.user_id,
+                    "username": users[member.user_id].username,
+                    "nick": member.nick,
+                    "roles": list(member.roles),
+                    "pending": member.pending,
+                }
+                for member in guild.members.values()
+            ],
+            "channels": [
+                {
+                    "id": channel.id,
+                    "name": channel.name,
+                    "messages": [
+                        shapes.message(message, users[message.author_id])
+                        for message in self.world.messages[channel.id].values()
+                    ],
+                }
+                for channel in guild.channels.values()
+            ],
+        }
+
+
+async def _throttled(_: web.Request) -> web.Response:
+    seconds = 2.0
+    headers = {
+        "Retry-After": "2",
+        "X-RateLimit-Limit": "10",
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": f"{time.time() + seconds:.3f}",
+        "X-RateLimit-Reset-After": str(seconds),
+        "X-RateLimit-Bucket": "fa017" * 6,
+        "X-RateLimit-Scope": "user",
+    }
+    return answered({"message": "You are being rate limited.", "retry_after": seconds, "global": False}, 429, headers)
+
+
+async def _broken(_: web.Request) -> web.Response:
+    return answered({"message": "500: Internal Server Error", "code": 0}, 500)
+
+
+async def _empty(request: web.Request) -> web.Response:
+    is_list = request.method == "GET" and _LISTS.search(request.path) is not None
+    return answered([] if is_list else {}, 200)
+
+
+async def _malformed(_: web.Request) -> web.Response:
+    return web.Response(body=b'{"id": "11', headers={"Content-Type": "application/json", "Via": "1.1 google"})

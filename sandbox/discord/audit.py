@@ -1,0 +1,25 @@
+"""The audit log: who did what to a guild, and the reason given."""
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from sandbox.discord.entities import AuditEntry
+from sandbox.discord.world import World
+
+
+@dataclass(frozen=True)
+class By:
+    """Who does something, and the reason they gave."""
+
+    actor_id: str
+    reason: str | None = None
+
+
+def said_reason(header: str | None) -> str | None:
+    """The text of an X-Audit-Log-Reason header, cut to 512 characters."""
+    return unquote(header)[:512] if header else None
+
+
+def note(world: World, guild_id: str, by: By, action: str, target: str) -> None:
+    """Write down something that was done."""
+    world.save(AuditEntry(world.ids.next(), guild_id, by.actor_id, action, target, by.reason))

@@ -1,0 +1,81 @@
+"""The application's bot entering and leaving a guild."""
+
+from typing import TYPE_CHECKING
+
+from sandbox.discord import audit, intents, roles, shapes
+from sandbox.discord.audit import By
+from sandbox.discord.entities import Guild, Member, Role
+from sandbox.discord.permissions import ascending
+from sandbox.discord.seed import ABOVE_BOT, BELOW_BOT
+from sandbox.discord.snowflakes import now_iso
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+def add(discord: "Discord", guild: Guild, permissions: int, by: By, role_id: str | None = None) -> None:
+    """Let the bot in with its managed role above Admin and below Founder; in again, only its role's permissions
+    change."""
+    bot = discord.world.users[discord.bot_id]
+    if discord.bot_id in guild.members:
+        own = next((role for role in guild.roles.values() if role.bot_id == discord.bot_id), None)
+        if own is not None:
+            roles.change(discord, own, roles.RoleEdit(permissions=permissions), by)
+        return
+    role = Role(
+        role_id or discord.world.ids.next(),
+        guild.id,
+        bot.username,
+        permissions,
+        _position(guild),
+        managed=True,
+        bot_id=bot.id,
+    )
+    above = [other for other in guild.roles.values() if other.position >= role.position]
+    for other in above:
+        other.position += 1
+    member = Member(guild.id, bot.id, now_iso(), [role.id])
+    discord.world.save(*above, role, member)
+    audit.note(discord.world, guild.id, by, "added the bot", bot.id)
+    discord.gateway.dispatch(guild.id, "GUILD_CREATE", full_guild(discord, guild), intents.GUILDS)
+    event = {**shapes.member(member, bot), "guild_id": guild.id}
+    discord.gateway.dispatch(guild.id, "GUILD_MEMBER_ADD", event, intents.GUILD_MEMBERS)
+
+
+def remove(discord: "Discord", guild: Guild, by: By) -> None:
+    """Take the bot out, with its managed role; the gateway says GUILD_DELETE without `unavailable`."""
+    member = guild.members.get(discord.bot_id)
+    if member is None:
+        return
+    discord.gateway.dispatch(guild.id, "GUILD_DELETE", {"id": guild.id}, intents.GUILDS)
+    discord.world.remove(member)
+    for role in [role for role in guild.roles.values() if role.bot_id == discord.bot_id]:
+        roles.delete(discord, guild, role, by)
+    audit.note(discord.world, guild.id, by, "removed the bot", discord.bot_id)
+
+
+def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
+    """The data of GUILD_CREATE: without the presences intent only the bot is among `members`."""
+    own = guild.members[discord.bot_id]
+    return {
+        **shapes.guild(guild),
+        "joined_at": own.joined_at,
+        "large": False,
+        "unavailable": False,
+        "member_count": len(guild.members),
+        "voice_states": [],
+        "members": [shapes.member(own, discord.world.users[own.user_id])],
+        "channels": [shapes.channel(channel) for channel in guild.channels.values()],
+        "threads": [],
+        "presences": [],
+        "stage_instances": [],
+        "guild_scheduled_events": [],
+        "soundboard_sounds": [],
+    }
+
+
+def _position(guild: Guild) -> int:
+    by_name = {role.name: role.position for role in guild.roles.values()}
+    if BELOW_BOT in by_name:
+        return by_name[BELOW_BOT] + 1
+    return by_name.get(ABOVE_BOT, ascending(guild)[-1].position + 1)

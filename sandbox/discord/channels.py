@@ -1,0 +1,70 @@
+"""What can happen to channels and messages. No rights are checked here."""
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.discord import intents, shapes
+from sandbox.discord.entities import EPHEMERAL, Channel, Message
+from sandbox.discord.snowflakes import now_iso
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+def opened(discord: "Discord", channel: Channel) -> None:
+    """Save a new channel and tell the bot."""
+    discord.world.save(channel)
+    discord.gateway.dispatch(channel.guild_id, "CHANNEL_CREATE", shapes.channel(channel), intents.GUILDS)
+
+
+def changed(discord: "Discord", channel: Channel) -> None:
+    """Save a changed channel and tell the bot."""
+    discord.world.save(channel)
+    discord.gateway.dispatch(channel.guild_id, "CHANNEL_UPDATE", shapes.channel(channel), intents.GUILDS)
+
+
+def closed(discord: "Discord", channel: Channel) -> None:
+    """Delete a channel with its messages."""
+    discord.world.remove(channel)
+    discord.gateway.dispatch(channel.guild_id, "CHANNEL_DELETE", shapes.channel(channel), intents.GUILDS)
+
+
+def posted(discord: "Discord", message: Message) -> None:
+    """Put a message into its channel; an ephemeral one is only remembered with its interaction."""
+    if message.flags & EPHEMERAL:
+        return
+    channel = discord.world.channels[message.channel_id]
+    channel.last_message_id = message.id
+    discord.world.save(channel, message)
+    _tell(discord, "MESSAGE_CREATE", message)
+
+
+def edited(discord: "Discord", message: Message) -> None:
+    """Save an edited message."""
+    message.edited_timestamp = now_iso()
+    if not message.flags & EPHEMERAL:
+        discord.world.save(message)
+        _tell(discord, "MESSAGE_UPDATE", message)
+
+
+def deleted(discord: "Discord", message: Message) -> None:
+    """Delete a message."""
+    if message.flags & EPHEMERAL:
+        return
+    discord.world.remove(message)
+    guild_id = discord.world.channels[message.channel_id].guild_id
+    event = {"id": message.id, "channel_id": message.channel_id, "guild_id": guild_id}
+    discord.gateway.dispatch(guild_id, "MESSAGE_DELETE", event, intents.GUILD_MESSAGES)
+
+
+def _tell(discord: "Discord", event: str, message: Message) -> None:
+    guild = discord.world.guilds[discord.world.channels[message.channel_id].guild_id]
+    author = discord.world.users[message.author_id]
+    data: dict[str, Any] = {**shapes.message(message, author), "guild_id": guild.id}
+    if author.id != discord.bot_id:
+        # Without the message content intent the bot reads only what it wrote itself.
+        data |= {"content": "", "embeds": [], "components": []}
+    if member := guild.members.get(author.id):
+        partial = shapes.member(member, author)
+        del partial["user"]
+        data["member"] = partial
+    discord.gateway.dispatch(guild.id, event, data, intents.GUILD_MESSAGES)

@@ -1,0 +1,164 @@
+"""`/control/guilds`, `/control/members`, `/control/gateway`: people's deeds in Discord, for programs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from sandbox.control.body import Body, fields, number, optional_text, text
+from sandbox.discord import bots, control_interactions, members, roles
+from sandbox.discord.audit import By
+from sandbox.discord.entities import Guild, Member, Role, User
+from sandbox.discord.roles import RoleEdit
+from sandbox.discord.seed import BOT_PERMISSIONS
+from sandbox.refusal import Refusal
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
+    """Discord's control calls. Each answers with an empty object, or with the new role's id."""
+
+    async def guilds(request: web.Request) -> web.Response:
+        return web.json_response(change_guild(discord, await fields(request)))
+
+    async def people(request: web.Request) -> web.Response:
+        change_member(discord, await fields(request))
+        return web.json_response({})
+
+    async def gateway(request: web.Request) -> web.Response:
+        body = await fields(request)
+        match text(body, "action"):
+            case "drop":
+                discord.gateway.drop()
+            case "malformed":
+                discord.gateway.send_malformed()
+            case "pause":
+                discord.gateway.pause(number(body, "seconds"))
+            case action:
+                raise Refusal(400, f"The gateway cannot {action!r}: drop, malformed or pause.")
+        return web.json_response({})
+
+    return [
+        web.post("/control/guilds", guilds),
+        web.post("/control/members", people),
+        web.post("/control/gateway", gateway),
+        *control_interactions.routes(discord),
+    ]
+
+
+def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
+    """Do what the guild's owner could do to it. Raises Refusal."""
+    guild = find_guild(discord, text(body, "guild"))
+    by = By(guild.owner_id)
+    match text(body, "action"):
+        case "add_bot":
+            bots.add(discord, guild, _permissions(body, BOT_PERMISSIONS), by)
+        case "kick_bot":
+            if discord.bot_id not in guild.members:
+                raise Refusal(404, f"The bot is not in {guild.name}.")
+            bots.remove(discord, guild, by)
+        case "add_role":
+            edit = RoleEdit(text(body, "name"), _permissions(body, 0))
+            role = roles.create(discord, guild, edit, by)
+            if "position" in body:
+                roles.move(discord, guild, {role.id: int(number(body, "position"))}, by)
+            return {"id": role.id}
+        case "edit_role":
+            role = find_role(guild, text(body, "role"))
+            permissions = _permissions(body, role.permissions)
+            roles.change(discord, role, RoleEdit(optional_text(body, "name"), permissions), by)
+        case "delete_role":
+            role = find_role(guild, text(body, "role"))
+            if role.managed or role.id == guild.id:
+                raise Refusal(400, f"Discord does not delete {role.name}.")
+            roles.delete(discord, guild, role, by)
+        case "move_role":
+            role = find_role(guild, text(body, "role"))
+            position = int(number(body, "position"))
+            if role.id == guild.id or position < 1:
+                raise Refusal(400, "@everyone stays at position 0, and every other role above it.")
+            roles.move(discord, guild, {role.id: position}, by)
+        case action:
+            raise Refusal(400, f"There is no guild action {action!r}.")
+    return {}
+
+
+def change_member(discord: "Discord", body: Body) -> None:
+    """Do something to or as a member. Raises Refusal."""
+    guild, user = find_guild(discord, text(body, "guild")), find_user(discord, text(body, "user"))
+    by, action = By(guild.owner_id), text(body, "action")
+    if action == "join":
+        if user.id in guild.members:
+            raise Refusal(409, f"{user.username} is in {guild.name} already.")
+        members.join(discord, guild, user)
+        return
+    member = find_member(guild, user)
+    match action:
+        case "leave":
+            if user.id == guild.owner_id:
+                raise Refusal(400, "An owner cannot leave their own server.")
+            bots.remove(discord, guild, by) if user.bot else members.leave(discord, guild, member)
+        case "add_role" | "remove_role":
+            role = find_role(guild, text(body, "role"))
+            if role.managed or role.id == guild.id:
+                raise Refusal(400, f"Discord does not let anybody give or take {role.name}.")
+            (members.give_role if action == "add_role" else members.take_role)(discord, member, role, by)
+        case "rename":
+            _rename(discord, user, text(body, "name"))
+        case "set_pending":
+            if not isinstance(body.get("pending"), bool):
+                raise Refusal(400, "pending is true or false.")
+            member.pending = body["pending"]
+            members.changed(discord, member)
+        case _:
+            raise Refusal(400, f"There is no member action {action!r}.")
+
+
+def find_guild(discord: "Discord", wanted: str) -> Guild:
+    """The guild with this id or name. Raises Refusal(404)."""
+    for guild in discord.world.guilds.values():
+        if wanted in (guild.id, guild.name):
+            return guild
+    raise Refusal(404, f"There is no guild {wanted!r}.")
+
+
+def find_user(discord: "Discord", wanted: str) -> User:
+    """The user with this id or name; the bot counts. Raises Refusal(404)."""
+    user = discord.user_called(wanted)
+    if user is None:
+        raise Refusal(404, f"There is no person {wanted!r}.")
+    return user
+
+
+def find_member(guild: Guild, user: User) -> Member:
+    """The user in this guild. Raises Refusal(404)."""
+    if user.id not in guild.members:
+        raise Refusal(404, f"{user.username} is not in {guild.name}.")
+    return guild.members[user.id]
+
+
+def find_role(guild: Guild, wanted: str) -> Role:
+    """The role with this id or name. Raises Refusal(404)."""
+    for role in guild.roles.values():
+        if wanted in (role.id, role.name):
+            return role
+    raise Refusal(404, f"{guild.name} has no role {wanted!r}.")
+
+
+def _rename(discord: "Discord", user: User, name: str) -> None:
+    """A new username. Control calls go on knowing the person by the first one too."""
+    if any(other.username == name for other in discord.world.users.values() if other is not user):
+        raise Refusal(409, f"Somebody is called {name!r} already.")
+    user.username = name
+    members.user_changed(discord, user)
+
+
+def _permissions(body: Body, default: int) -> int:
+    value = body.get("permissions", default)
+    if isinstance(value, str) and value.isdigit():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise Refusal(400, "permissions is a number, or its digits as text.")
+    return value

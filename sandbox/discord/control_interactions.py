@@ -1,0 +1,68 @@
+"""`/control/interactions`: a person uses a command, a button, a select or a modal, and sees the answer."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from sandbox.control.body import fields, number
+from sandbox.discord import interaction_data
+from sandbox.discord.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
+from sandbox.refusal import Refusal
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+# How long a deferred answer is waited for, unless the call says `wait`.
+PATIENCE = 20.0
+
+
+def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
+    """Doing something, and looking again at what came of it."""
+
+    async def act(request: web.Request) -> web.Response:
+        body = await fields(request)
+        interaction, event = interaction_data.build(discord, body)
+        discord.interactions.begin(interaction)
+        if not discord.gateway.sessions:
+            return _nothing(discord, interaction, "No bot is connected to the gateway.")
+        discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)
+        return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else PATIENCE)
+
+    async def look(request: web.Request) -> web.Response:
+        interaction = discord.interactions.by_id(request.match_info["id"])
+        if interaction is None:
+            raise Refusal(404, "There is no such interaction, or it is over 15 minutes old.")
+        return web.json_response(discord.interactions.seen(interaction))
+
+    return [web.post("/control/interactions", act), web.get("/control/interactions/{id}", look)]
+
+
+async def _awaited(discord: "Discord", interaction: Interaction, patience: float) -> web.Response:
+    await _until_changed(interaction, interaction.began + ANSWER_SECONDS)
+    if interaction.callback is None:
+        return _nothing(discord, interaction, "The bot did not answer within 3 seconds.")
+    deadline = time.monotonic() + (min(patience, 3.0) if interaction.callback == DEFERRED_UPDATE else patience)
+    while not interaction.answered and await _until_changed(interaction, deadline):
+        pass
+    if not interaction.answered and interaction.callback != DEFERRED_UPDATE:
+        return _nothing(discord, interaction, f"The bot deferred its answer and gave none in {patience:g} seconds.")
+    return web.json_response(discord.interactions.seen(interaction))
+
+
+async def _until_changed(interaction: Interaction, deadline: float) -> bool:
+    """Whether something happened before the deadline (monotonic seconds)."""
+    try:
+        await asyncio.wait_for(interaction.changed.wait(), max(0.0, deadline - time.monotonic()))
+    except TimeoutError:
+        return False
+    interaction.changed.clear()
+    return True
+
+
+def _nothing(discord: "Discord", interaction: Interaction, message: str) -> web.Response:
+    return web.json_response({"message": message, **discord.interactions.seen(interaction)}, status=504)
+
+

@@ -1,0 +1,182 @@
+"""Building INTERACTION_CREATE from a control call: only what a person could do in Discord's own client."""
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.control.body import Body, optional_text, text
+from sandbox.discord import content, control, permissions, shapes
+from sandbox.discord.command_options import chosen_options, find_command
+from sandbox.discord.entities import Channel, Guild, Member, Message
+from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, MODAL_SUBMIT, Interaction, inputs_of
+from sandbox.refusal import Refusal
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+KINDS = {
+    "command": COMMAND,
+    "autocomplete": AUTOCOMPLETE,
+    "button": COMPONENT,
+    "select": COMPONENT,
+    "modal": MODAL_SUBMIT,
+}
+
+
+def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
+    """The interaction and its event. Raises Refusal for what Discord's client would not offer the person."""
+    kind = text(body, "kind")
+    if kind not in KINDS:
+        raise Refusal(400, f"There is no interaction {kind!r}. The kinds are: {', '.join(KINDS)}.")
+    guild = control.find_guild(discord, text(body, "guild"))
+    if discord.bot_id not in guild.members:
+        raise Refusal(404, f"The bot is not in {guild.name}.")
+    member = control.find_member(guild, control.find_user(discord, text(body, "user")))
+    channel, source = _place(discord, guild, member, body)
+    granted = permissions.channel_permissions(guild, channel, member)
+    if not granted & permissions.VIEW_CHANNEL:
+        raise Refusal(403, f"That member cannot see #{channel.name}.")
+    match kind:
+        case "command" | "autocomplete":
+            if not granted & permissions.USE_APPLICATION_COMMANDS:
+                raise Refusal(403, f"That member may not use application commands in #{channel.name}.")
+            data = _command(discord, guild, member, body, kind == "autocomplete")
+        case "button" | "select":
+            data = _component(discord, guild, source, body)
+        case _:
+            data, source = _modal(discord, member, body)
+    interaction = Interaction(
+        discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source
+    )
+    return interaction, _event(discord, interaction, guild, channel, member, data)
+
+
+def _place(discord: "Discord", guild: Guild, member: Member, body: Body) -> tuple[Channel, Message | None]:
+    """Where it happens, and for a button or select the message that has it."""
+    wanted = optional_text(body, "channel")
+    places = list(guild.channels.values())
+    if wanted is not None:
+        places = [channel for channel in places if wanted in (channel.id, channel.name)]
+        if not places:
+            raise Refusal(404, f"{guild.name} has no channel {wanted!r}.")
+    if body["kind"] in ("button", "select"):
+        source = _message_with(discord, places, member, text(body, "custom_id"), optional_text(body, "message_id"))
+        return discord.world.channels[source.channel_id], source
+    texts = [channel for channel in places if channel.type in (0, 5)]
+    if not texts:
+        raise Refusal(404, f"{guild.name} has no such text channel.")
+    return texts[0], None
+
+
+def _message_with(
+    discord: "Discord", places: list[Channel], member: Member, custom_id: str, message_id: str | None
+) -> Message:
+    """The newest message that the member sees with this component."""
+    ids = {channel.id for channel in places}
+    shown = [message for channel in places for message in discord.world.messages[channel.id].values()]
+    shown += [m for m in discord.interactions.hidden_messages(member.user_id) if m.channel_id in ids]
+    for message in sorted(shown, key=lambda message: -int(message.id)):
+        if message_id in (None, message.id) and content.find(message.components, custom_id):
+            return message
+    raise Refusal(404, f"That member sees no message with a component {custom_id!r}.")
+
+
+def _command(discord: "Discord", guild: Guild, member: Member, body: Body, completing: bool) -> dict[str, Any]:
+    name, *path = text(body, "name").removeprefix("/").split()
+    command = find_command(discord, guild, name)
+    needed = command.definition.get("default_member_permissions")
+    granted = permissions.guild_permissions(guild, member)
+    if needed is not None and not granted & permissions.ADMINISTRATOR and (int(needed) == 0 or int(needed) & ~granted):
+        raise Refusal(403, f"Discord does not offer /{name} to that member: its permissions are lacking.")
+    options, resolved = chosen_options(discord, guild, command.definition, path, body, completing)
+    data: dict[str, Any] = {"id": command.id, "name": name, "type": command.definition["type"], "options": options}
+    if command.guild_id:
+        data["guild_id"] = command.guild_id
+    return {**data, "resolved": resolved} if resolved else data
+
+
+def _component(discord: "Discord", guild: Guild, source: Message | None, body: Body) -> dict[str, Any]:
+    component = content.find(source.components if source else [], body["custom_id"])
+    if component is None:
+        raise Refusal(404, f"There is no component {body['custom_id']!r}.")
+    if component.get("disabled"):
+        raise Refusal(400, "That component is disabled.")
+    is_button = component["type"] == content.BUTTON
+    if is_button != (body["kind"] == "button"):
+        raise Refusal(400, f"That component is no {body['kind']}.")
+    data = {"custom_id": body["custom_id"], "component_type": component["type"], "id": component["id"]}
+    if is_button:
+        return data
+    values = [str(value) for value in body.get("values") or []]
+    if component["type"] == content.STRING_SELECT:
+        offered = {option["value"] for option in component["options"]}
+        if not set(values) <= offered:
+            raise Refusal(400, f"The select offers: {', '.join(sorted(offered))}.")
+    elif component["type"] == 6:
+        values = [control.find_role(guild, value).id for value in values]
+        return {**data, "values": values, "resolved": {"roles": {i: shapes.role(guild.roles[i]) for i in values}}}
+    if not component["min_values"] <= len(values) <= component["max_values"]:
+        raise Refusal(400, f"Between {component['min_values']} and {component['max_values']} values can be chosen.")
+    return {**data, "values": values}
+
+
+def _modal(discord: "Discord", member: Member, body: Body) -> tuple[dict[str, Any], Message | None]:
+    custom_id = text(body, "custom_id")
+    opened = discord.interactions.modals.get((member.user_id, custom_id))
+    if opened is None:
+        raise Refusal(404, f"That member has no modal {custom_id!r} open.")
+    modal, source = opened
+    given: dict[str, Any] = body.get("fields") or {}
+    if not isinstance(given, dict):
+        raise Refusal(400, "fields is an object of custom ids and values.")
+    rows = [_row(row, given, number) for number, row in enumerate(modal["components"], start=1)]
+    del discord.interactions.modals[member.user_id, custom_id]
+    return {"custom_id": custom_id, "components": rows}, source
+
+
+def _row(row: dict[str, Any], given: dict[str, Any], number: int) -> dict[str, Any]:
+    entries = [_entry(entry, given) for _, entry in inputs_of(row)]
+    if "component" in row:
+        return {"type": content.LABEL, "id": number, "component": entries[0]}
+    return {"type": content.ACTION_ROW, "id": number, "components": entries}
+
+
+def _entry(entry: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    value = given.get(entry["custom_id"], entry.get("value", ""))
+    about = {"type": entry["type"], "id": 100, "custom_id": entry["custom_id"]}
+    if entry["type"] != content.TEXT_INPUT:
+        return {**about, "values": value if isinstance(value, list) else [value]}
+    lowest = max(entry.get("min_length") or 0, 1 if entry.get("required", True) else 0)
+    highest = entry.get("max_length") or 4000
+    if (value or entry.get("required", True)) and not lowest <= len(str(value)) <= highest:
+        raise Refusal(400, f"The field {entry['custom_id']} takes {lowest} to {highest} characters.")
+    return {**about, "value": str(value)}
+
+
+def _event(
+    discord: "Discord", interaction: Interaction, guild: Guild, channel: Channel, member: Member, data: dict[str, Any]
+) -> dict[str, Any]:
+    user, bot = discord.world.users[member.user_id], guild.members[discord.bot_id]
+    granted = permissions.channel_permissions(guild, channel, member)
+    event: dict[str, Any] = {
+        "type": interaction.kind,
+        "token": interaction.token,
+        "version": 1,
+        "id": interaction.id,
+        "application_id": discord.bot_id,
+        "guild_id": guild.id,
+        "guild": {"id": guild.id, "locale": "en-US", "features": []},
+        "channel_id": channel.id,
+        "channel": {**shapes.channel(channel), "permissions": str(granted)},
+        "app_permissions": str(permissions.channel_permissions(guild, channel, bot)),
+        "guild_locale": "en-US",
+        "locale": "en-US",
+        "member": {**shapes.member(member, user), "permissions": str(granted)},
+        "entitlements": [],
+        "authorizing_integration_owners": {"0": guild.id},
+        "context": 0,
+        "attachment_size_limit": 10_485_760,
+        "data": data,
+    }
+    if interaction.source is not None:
+        author = discord.world.users[interaction.source.author_id]
+        event["message"] = shapes.message(interaction.source, author)
+    return event

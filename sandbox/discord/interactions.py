@@ -1,0 +1,268 @@
+"""Interactions that are going on: what a person did, and what the bot has answered so far."""
+
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sandbox.discord import channels, content, shapes
+from sandbox.discord.entities import EPHEMERAL, Message
+from sandbox.discord.errors import DiscordError, form_error, unknown
+from sandbox.discord.fields import Form, given_number, needed_text
+from sandbox.discord.snowflakes import now_iso
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+COMMAND, COMPONENT, AUTOCOMPLETE, MODAL_SUBMIT = 2, 3, 4, 5
+MESSAGE, DEFERRED, DEFERRED_UPDATE, UPDATE, CHOICES, MODAL = 4, 5, 6, 7, 8, 9
+ANSWER_SECONDS, TOKEN_SECONDS = 3.0, 900.0
+LOADING = 1 << 7
+COMMAND_MESSAGE = 20
+
+
+@dataclass
+class Interaction:
+    """One use of a command, button, select or modal. `source` is the message whose component was used."""
+
+    id: str
+    kind: int
+    guild_id: str
+    channel_id: str
+    user_id: str
+    source: Message | None = None
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(120))
+    began: float = field(default_factory=time.monotonic)
+    callback: int | None = None
+    original: Message | None = None
+    messages: dict[str, Message] = field(default_factory=dict)
+    choices: list[Any] | None = None
+    modal: dict[str, Any] | None = None
+    edited: bool = False
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is something to see: a deferral alone is none."""
+        if self.callback in (DEFERRED, DEFERRED_UPDATE):
+            return self.edited or len(self.messages) > 1
+        return self.callback is not None
+
+
+class Interactions:
+    """The interactions of the last 15 minutes, with the messages that only one person sees."""
+
+    def __init__(self, discord: "Discord") -> None:
+        self.discord = discord
+        self._by_token: dict[str, Interaction] = {}
+        self.modals: dict[tuple[str, str], tuple[dict[str, Any], Message | None]] = {}
+
+    def begin(self, interaction: Interaction) -> None:
+        """Remember an interaction whose event is about to be sent."""
+        now = time.monotonic()
+        self._by_token = {t: i for t, i in self._by_token.items() if now - i.began < TOKEN_SECONDS}
+        self._by_token[interaction.token] = interaction
+
+    def forget(self) -> None:
+        """End every interaction."""
+        self._by_token.clear()
+        self.modals.clear()
+
+    def by_id(self, interaction_id: str) -> Interaction | None:
+        """An interaction that is still remembered."""
+        return next((i for i in self._by_token.values() if i.id == interaction_id), None)
+
+    def hidden_messages(self, user_id: str) -> list[Message]:
+        """Ephemeral messages that this person can see."""
+        return [
+            message
+            for interaction in self._by_token.values()
+            for message in interaction.messages.values()
+            if message.flags & EPHEMERAL and interaction.user_id == user_id
+        ]
+
+    def live(self, token: str) -> Interaction:
+        """The answered interaction of a webhook token. Raises 10015 before an answer, 50027 after 15 minutes."""
+        interaction = self._by_token.get(token)
+        if interaction is None or time.monotonic() - interaction.began > TOKEN_SECONDS:
+            raise DiscordError(401, 50027, "Invalid Webhook Token")
+        if interaction.callback is None:
+            raise unknown("Webhook")
+        return interaction
+
+    def call_back(self, interaction_id: str, token: str, form: Form) -> Interaction:
+        """The first answer. Raises 10062 after 3 s, 40060 for a second one, 50035 for one that does not fit."""
+        interaction = self._by_token.get(token)
+        if interaction is None or interaction.id != interaction_id:
+            raise unknown("interaction")
+        if interaction.callback is not None:
+            raise DiscordError(400, 40060, "Interaction has already been acknowledged.")
+        if time.monotonic() - interaction.began > ANSWER_SECONDS:
+            raise unknown("interaction")
+        kind = given_number(form, "type")
+        if kind is None or not _fits(interaction, kind):
+            raise form_error("type", "BASE_TYPE_CHOICES", "This callback type does not fit the interaction.")
+        data: Form = form.get("data") or {}
+        self._take(interaction, kind, data)
+        interaction.callback = kind
+        interaction.changed.set()
+        return interaction
+
+    def _take(self, interaction: Interaction, kind: int, data: Form) -> None:
+        match kind:
+            case 4:
+                message = self._message(interaction)
+                content.write(message, data, ephemeral_allowed=True)
+                self._show(interaction, message)
+                interaction.original = message
+            case 5:
+                message = self._message(interaction)
+                message.flags |= LOADING | (given_number(data, "flags") or 0) & EPHEMERAL
+                interaction.original = interaction.messages[message.id] = message
+            case 6 | 7:
+                interaction.original = interaction.source
+                if interaction.source is not None:
+                    interaction.messages[interaction.source.id] = interaction.source
+                    if kind == UPDATE:
+                        content.write(interaction.source, data, ephemeral_allowed=True)
+                        channels.edited(self.discord, interaction.source)
+            case 8:
+                interaction.choices = _choices(data)
+            case _:
+                interaction.modal = _modal(data)
+                key = interaction.user_id, interaction.modal["custom_id"]
+                self.modals[key] = interaction.modal, interaction.source
+
+    def follow_up(self, interaction: Interaction, form: Form) -> Message:
+        """Another message; after a deferral the first one takes the deferral's place."""
+        if interaction.callback == DEFERRED and not interaction.edited and interaction.original is not None:
+            return self.edit(interaction, interaction.original, form)
+        message = self._message(interaction)
+        content.write(message, form, ephemeral_allowed=True)
+        self._show(interaction, message)
+        interaction.changed.set()
+        return message
+
+    def edit(self, interaction: Interaction, message: Message, form: Form) -> Message:
+        """Change a message of this interaction; ephemerality stays as it was."""
+        loading = bool(message.flags & LOADING)
+        content.write(message, form, ephemeral_allowed=False)
+        message.flags &= ~LOADING
+        if loading:
+            self._show(interaction, message)
+        else:
+            channels.edited(self.discord, message)
+        interaction.edited = interaction.edited or message is interaction.original
+        interaction.changed.set()
+        return message
+
+    def message(self, interaction: Interaction, message_id: str) -> Message:
+        """A message of this interaction, or "@original". Raises 10008."""
+        wanted = interaction.original if message_id == "@original" else interaction.messages.get(message_id)
+        if wanted is None or wanted.id not in interaction.messages:
+            raise unknown("Message")
+        return wanted
+
+    def delete(self, interaction: Interaction, message: Message) -> None:
+        """Delete a message of this interaction."""
+        del interaction.messages[message.id]
+        interaction.edited = True
+        channels.deleted(self.discord, message)
+        interaction.changed.set()
+
+    def _message(self, interaction: Interaction) -> Message:
+        discord = self.discord
+        message = Message(discord.world.ids.next(), interaction.channel_id, discord.bot_id, "", now_iso())
+        message.webhook_id = discord.bot_id
+        message.type = COMMAND_MESSAGE if interaction.kind == COMMAND and not interaction.messages else 0
+        return message
+
+    def _show(self, interaction: Interaction, message: Message) -> None:
+        if message.flags & EPHEMERAL:
+            message.seen_by = interaction.user_id
+        interaction.messages[message.id] = message
+        channels.posted(self.discord, message)
+
+    def seen(self, interaction: Interaction) -> dict[str, Any]:
+        """What the person sees by now, in the shape of POST /control/interactions."""
+        shown: dict[str, Any] = {
+            "id": interaction.id,
+            "messages": [
+                {
+                    "id": message.id,
+                    "content": message.content,
+                    "embeds": message.embeds,
+                    "components": message.components,
+                    "ephemeral": bool(message.flags & EPHEMERAL),
+                    "deferred": message is interaction.original
+                    and interaction.callback in (DEFERRED, DEFERRED_UPDATE),
+                }
+                for message in interaction.messages.values()
+            ],
+        }
+        if interaction.modal is not None:
+            shown["modal"] = interaction.modal["shown"]
+        if interaction.choices is not None:
+            shown["choices"] = interaction.choices
+        return shown
+
+    def resource(self, interaction: Interaction) -> dict[str, Any]:
+        """The body of a callback with `with_response=true`."""
+        about: dict[str, Any] = {"id": interaction.id, "type": interaction.kind}
+        message = interaction.original
+        if message is None or interaction.callback is None:
+            return {"interaction": about}
+        about |= {
+            "response_message_id": message.id,
+            "response_message_loading": bool(message.flags & LOADING),
+            "response_message_ephemeral": bool(message.flags & EPHEMERAL),
+        }
+        shape = shapes.message(message, self.discord.world.users[message.author_id])
+        return {"interaction": about, "resource": {"type": interaction.callback, "message": shape}}
+
+
+def _fits(interaction: Interaction, callback: int) -> bool:
+    if callback == CHOICES or interaction.kind == AUTOCOMPLETE:
+        return callback == CHOICES and interaction.kind == AUTOCOMPLETE
+    if callback in (DEFERRED_UPDATE, UPDATE):
+        return interaction.source is not None
+    if callback == MODAL:
+        return interaction.kind != MODAL_SUBMIT
+    return callback in (MESSAGE, DEFERRED)
+
+
+def _choices(data: Form) -> list[Any]:
+    choices = data.get("choices") or []
+    if not isinstance(choices, list) or len(choices) > 25:
+        raise form_error("data.choices", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
+    return choices
+
+
+def _modal(data: Form) -> dict[str, Any]:
+    """A checked modal: what was sent, and `shown`, its fields as a person sees them."""
+    custom_id, title = needed_text(data, "custom_id", 100), needed_text(data, "title", 45)
+    rows = data.get("components") or []
+    if not isinstance(rows, list) or not 1 <= len(rows) <= 5:
+        raise form_error("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+    inputs = [entry for row in rows for entry in inputs_of(row)]
+    optional = ("placeholder", "value", "options", "min_length", "max_length")
+    fields = [
+        {
+            **{name: entry[name] for name in optional if name in entry},
+            "custom_id": entry["custom_id"],
+            "label": label,
+            "style": entry.get("style"),
+            "required": entry.get("required", True),
+        }
+        for label, entry in inputs
+    ]
+    shown = {"custom_id": custom_id, "title": title, "fields": fields}
+    return {"custom_id": custom_id, "components": rows, "shown": shown}
+
+
+def inputs_of(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(label, input) of a modal's row: a Label (18) around one component, or an action row of text inputs."""
+    if isinstance(row.get("component"), dict):
+        return [(str(row.get("label", "")), row["component"])]
+    return [(str(entry.get("label", "")), entry) for entry in row.get("components") or [] if "custom_id" in entry]

@@ -1,0 +1,94 @@
+"""Rate limits as Discord counts them: fixed windows per bucket and top-level resource, and 50 a second per token."""
+
+import hashlib
+import math
+import time
+from dataclasses import dataclass, field
+
+GLOBAL_LIMIT = 50
+GLOBAL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """So many requests in so many seconds; routes with the same `bucket` text share one count."""
+
+    bucket: str
+    requests: int = 50
+    seconds: float = 1.0
+
+    @property
+    def hash(self) -> str:
+        """What X-RateLimit-Bucket says: the same for every guild and channel."""
+        return hashlib.sha256(self.bucket.encode()).hexdigest()[:32]
+
+
+@dataclass
+class _Window:
+    began: float = 0.0
+    used: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a request may pass, and the headers that say how its bucket stands. Seconds until the window ends."""
+
+    allowed: bool
+    scope: str
+    retry_after: float
+    headers: dict[str, str]
+
+
+@dataclass
+class Limits:
+    """All windows of all tokens."""
+
+    _windows: dict[tuple[str, ...], _Window] = field(default_factory=dict)
+
+    def take_global(self, token: str) -> Verdict | None:
+        """Count a request against the token's global limit; a Verdict only when it is used up."""
+        allowed, _, left = self._take(("global", token), GLOBAL_LIMIT, GLOBAL_SECONDS)
+        if allowed:
+            return None
+        headers = {"X-RateLimit-Global": "true", "X-RateLimit-Scope": "global", "Retry-After": str(math.ceil(left))}
+        return Verdict(False, "global", left, headers)
+
+    def take(self, token: str, limit: Limit, resource: str) -> Verdict:
+        """Count a request against its bucket for one top-level resource (a guild, a channel, a webhook)."""
+        allowed, remaining, left = self._take((token, limit.bucket, resource), limit.requests, limit.seconds)
+        headers = {
+            "X-RateLimit-Limit": str(limit.requests),
+            "X-RateLimit-Remaining": str(remaining),
+            "X-RateLimit-Reset": f"{time.time() + left:.3f}",
+            "X-RateLimit-Reset-After": f"{left:.3f}",
+            "X-RateLimit-Bucket": limit.hash,
+        }
+        if not allowed:
+            headers |= {"X-RateLimit-Scope": "user", "Retry-After": str(math.ceil(left))}
+        return Verdict(allowed, "user", left, headers)
+
+    def clear(self) -> None:
+        """Forget every count."""
+        self._windows.clear()
+
+    def _take(self, key: tuple[str, ...], requests: int, seconds: float) -> tuple[bool, int, float]:
+        now = time.monotonic()
+        if len(self._windows) > 10_000:
+            self._windows = {k: w for k, w in self._windows.items() if now - w.began < 60}
+        window = self._windows.setdefault(key, _Window())
+        if now - window.began >= seconds:
+            window.began, window.used = now, 0
+        left = window.began + seconds - now
+        if window.used >= requests:
+            return False, 0, left
+        window.used += 1
+        return True, requests - window.used, left
+
+
+def too_many(verdict: Verdict) -> dict[str, object]:
+    """The body of a 429."""
+    return {
+        "message": "You are being rate limited.",
+        "retry_after": round(verdict.retry_after, 3),
+        "global": verdict.scope == "global",
+    }

@@ -1,0 +1,62 @@
+"""What can happen to a member: joining, leaving, roles, names. No rights are checked here."""
+
+from typing import TYPE_CHECKING
+
+from sandbox.discord import audit, intents, shapes
+from sandbox.discord.audit import By
+from sandbox.discord.entities import Guild, Member, Role, User
+from sandbox.discord.snowflakes import now_iso
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+def join(discord: "Discord", guild: Guild, user: User) -> Member:
+    """Make the user a member."""
+    member = Member(guild.id, user.id, now_iso())
+    discord.world.save(member)
+    event = {**shapes.member(member, user), "guild_id": guild.id}
+    discord.gateway.dispatch(guild.id, "GUILD_MEMBER_ADD", event, intents.GUILD_MEMBERS)
+    return member
+
+
+def leave(discord: "Discord", guild: Guild, member: Member) -> None:
+    """Take the member out; the roles are gone with them."""
+    user = discord.world.users[member.user_id]
+    discord.world.remove(member)
+    event = {"guild_id": guild.id, "user": shapes.user(user)}
+    discord.gateway.dispatch(guild.id, "GUILD_MEMBER_REMOVE", event, intents.GUILD_MEMBERS)
+
+
+def give_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
+    """Give a role; giving one that is held changes nothing and tells nobody."""
+    if role.id in member.roles:
+        return
+    member.roles.append(role.id)
+    changed(discord, member)
+    audit.note(discord.world, role.guild_id, by, f"gave the role {role.name}", member.user_id)
+
+
+def take_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
+    """Take a role; taking one that is not held changes nothing and tells nobody."""
+    if role.id not in member.roles:
+        return
+    member.roles.remove(role.id)
+    changed(discord, member)
+    audit.note(discord.world, role.guild_id, by, f"took the role {role.name}", member.user_id)
+
+
+def changed(discord: "Discord", member: Member) -> None:
+    """Save a member and tell the bot; its own changes reach it without the members intent."""
+    discord.world.save(member)
+    event = {**shapes.member(member, discord.world.users[member.user_id]), "guild_id": member.guild_id}
+    own = member.user_id == discord.bot_id
+    discord.gateway.dispatch(member.guild_id, "GUILD_MEMBER_UPDATE", event, 0 if own else intents.GUILD_MEMBERS)
+
+
+def user_changed(discord: "Discord", user: User) -> None:
+    """Save an account and tell the bot in every guild that they share."""
+    discord.world.save(user)
+    for guild in discord.world.guilds.values():
+        if member := guild.members.get(user.id):
+            changed(discord, member)

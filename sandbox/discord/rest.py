@@ -1,0 +1,235 @@
+"""The frame around every REST call: faults, who is asking, limits, ids, and how answers are written."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from sandbox.discord import permissions
+from sandbox.discord.audit import By, said_reason
+from sandbox.discord.entities import Channel, Grant, Guild, Member, Role
+from sandbox.discord.errors import DiscordError, form_error, missing_access, missing_permissions, unauthorized, unknown
+from sandbox.discord.limits import Limit, Verdict, too_many
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+PREFIX = "/discord/api/v10"
+_SNOWFLAKE = re.compile(r"0|[1-9][0-9]{0,19}")
+EMPTY = object()
+
+
+@dataclass(frozen=True)
+class Bot:
+    """The caller is the application's bot."""
+
+    token: str
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """The caller acts for a user who granted it some scopes."""
+
+    token: str
+    grant: Grant
+
+
+@dataclass
+class Call:
+    """One REST call: who asks, with what body, and look-ups that refuse as Discord does."""
+
+    discord: "Discord"
+    request: web.Request
+    actor: Bot | Bearer | None
+    body: Any
+
+    @property
+    def by(self) -> By:
+        """The bot with the reason that the request gave."""
+        return By(self.discord.bot_id, said_reason(self.request.headers.get("X-Audit-Log-Reason")))
+
+    def snowflake(self, name: str) -> str:
+        """An id in the path. Raises 50035 for what is no snowflake."""
+        value = self.request.match_info[name]
+        if not _SNOWFLAKE.fullmatch(value):
+            raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not snowflake.')
+        return value
+
+    def number(self, name: str, default: int, lowest: int, highest: int) -> int:
+        """A whole number in the query, within bounds. Raises 50035."""
+        value = self.request.query.get(name)
+        if value is None:
+            return default
+        if not re.fullmatch(r"-?\d+", value):
+            raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not int.')
+        if int(value) < lowest:
+            raise form_error(name, "NUMBER_TYPE_MIN", f"int value should be greater than or equal to {lowest}.")
+        if int(value) > highest:
+            raise form_error(name, "NUMBER_TYPE_MAX", f"int value should be less than or equal to {highest}.")
+        return int(value)
+
+    def cursor(self, name: str) -> int | None:
+        """A snowflake in the query, as a number to compare with."""
+        value = self.request.query.get(name)
+        if value is not None and not _SNOWFLAKE.fullmatch(value):
+            raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not snowflake.')
+        return None if value is None else int(value)
+
+    def switch(self, name: str) -> bool:
+        """A yes or no in the query; absent is no."""
+        return self.request.query.get(name, "").lower() in ("true", "1")
+
+    def form(self) -> dict[str, Any]:
+        """The body as an object. Raises 50035."""
+        if self.body is EMPTY or self.body is None:
+            return {}
+        if not isinstance(self.body, dict):
+            raise DiscordError(400, 50035, "Invalid Form Body")
+        return self.body
+
+    def guild(self) -> Guild:
+        """The guild in the path, if the bot is in it: others do not exist for it."""
+        guild = self.discord.world.guilds.get(self.snowflake("guild_id"))
+        if guild is None or self.discord.bot_id not in guild.members:
+            raise unknown("Guild")
+        return guild
+
+    def own_member(self, guild: Guild) -> Member:
+        """The bot in that guild."""
+        return guild.members[self.discord.bot_id]
+
+    def member(self, guild: Guild) -> Member:
+        """The member in the path. 10007 for a user who is none, 10013 for nobody at all."""
+        user_id = self.snowflake("user_id")
+        if user_id in guild.members:
+            return guild.members[user_id]
+        raise unknown("Member" if user_id in self.discord.world.users else "User")
+
+    def role(self, guild: Guild) -> Role:
+        """The role in the path."""
+        role = guild.roles.get(self.snowflake("role_id"))
+        if role is None:
+            raise unknown("Role")
+        return role
+
+    def channel(self) -> tuple[Guild, Channel]:
+        """The channel in the path, if the bot may see it; 50001 otherwise."""
+        channel = self.discord.world.channels.get(self.snowflake("channel_id"))
+        if channel is None:
+            raise unknown("Channel")
+        guild = self.discord.world.guilds[channel.guild_id]
+        member = guild.members.get(self.discord.bot_id)
+        if member is None or not permissions.channel_permissions(guild, channel, member) & permissions.VIEW_CHANNEL:
+            raise missing_access()
+        return guild, channel
+
+    def need(self, guild: Guild, permission: int) -> None:
+        """Raises 50013 unless the bot has the permission in the guild."""
+        if not permissions.guild_permissions(guild, self.own_member(guild)) & permission:
+            raise missing_permissions()
+
+    def need_in(self, guild: Guild, channel: Channel, permission: int) -> None:
+        """Raises 50013 unless the bot has the permission in the channel."""
+        if not permissions.channel_permissions(guild, channel, self.own_member(guild)) & permission:
+            raise missing_permissions()
+
+
+Answer = web.Response | dict[str, Any] | list[Any] | None
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A REST call. `who`: "bot", "bearer", "both" or "anyone"; `exempt` ones do not count globally."""
+
+    method: str
+    path: str
+    handler: Handler
+    who: str = "bot"
+    limit: Limit | None = None
+    exempt: bool = False
+
+
+def route(discord: "Discord", endpoint: Endpoint) -> web.RouteDef:
+    """The endpoint as a route of the server."""
+    limit = endpoint.limit or Limit(f"{endpoint.method} {endpoint.path}")
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        faulty = await discord.faulty(request)
+        if faulty is not None:
+            return faulty
+        headers: dict[str, str] = {}
+        try:
+            actor = discord.caller(request.headers.get("Authorization"))
+            if not _admitted(actor, endpoint.who):
+                raise unauthorized()
+            verdict = _limited(discord, request, endpoint, limit, actor)
+            headers = verdict.headers
+            if not verdict.allowed:
+                return answered(too_many(verdict), 429, headers)
+            call = Call(discord, request, actor, await _body(request))
+            answer = await endpoint.handler(call)
+        except DiscordError as error:
+            return answered(error.body, error.status, headers)
+        if isinstance(answer, web.Response):
+            answer.headers.update(headers)
+            return answer
+        return answered(answer, 204 if answer is None else 200, headers)
+
+    return web.route(endpoint.method, PREFIX + endpoint.path, handle)
+
+
+def answered(body: Any, status: int, headers: dict[str, str] | None = None) -> web.Response:
+    """A JSON answer: the content type is exactly application/json, and `Via` is there as Discord's edge writes it."""
+    common = {"Via": "1.1 google", **(headers or {})}
+    if status == 204:
+        return web.Response(status=204, headers=common)
+    encoded = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return web.Response(body=encoded, status=status, headers={**common, "Content-Type": "application/json"})
+
+
+def _admitted(actor: Bot | Bearer | None, who: str) -> bool:
+    if who == "anyone":
+        return True
+    allowed = {"bot": (Bot,), "bearer": (Bearer,), "both": (Bot, Bearer)}[who]
+    return isinstance(actor, allowed)
+
+
+def _limited(
+    discord: "Discord", request: web.Request, endpoint: Endpoint, limit: Limit, actor: Bot | Bearer | None
+) -> Verdict:
+    token = actor.token if actor else ""
+    if actor is not None and not endpoint.exempt:
+        verdict = discord.limits.take_global(token)
+        if verdict is not None:
+            return verdict
+    path = request.match_info
+    resource = path.get("guild_id") or path.get("channel_id") or path.get("webhook_token") or path.get("interaction_token") or ""
+    return discord.limits.take(token, limit, resource)
+
+
+async def _body(request: web.Request) -> Any:
+    if not request.can_read_body:
+        return EMPTY
+    if request.content_type == "application/json":
+        return _parsed(await request.text())
+    if request.content_type == "multipart/form-data":
+        form = await request.post()
+        return _parsed(str(form.get("payload_json", "{}")))
+    if not await request.read():
+        return EMPTY
+    if request.content_type == "application/x-www-form-urlencoded":
+        return dict(await request.post())
+    raise DiscordError(400, 50035, "Expected \"Content-Type\" header to be one of {'application/json'}.")
+
+
+def _parsed(text: str) -> Any:
+    if not text:
+        return EMPTY
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise DiscordError(400, 50109, "The request body contains invalid JSON.") from None

@@ -1,0 +1,130 @@
+"""REST: a guild and its roles, with Discord's rights and hierarchy."""
+
+from collections import Counter
+from typing import Any
+
+from sandbox.discord import permissions, roles, shapes
+from sandbox.discord.entities import Guild, Role
+from sandbox.discord.errors import DiscordError, form_error, missing_permissions, unknown
+from sandbox.discord.fields import Form, given_number, given_switch, given_text, snowflake_text
+from sandbox.discord.limits import Limit
+from sandbox.discord.rest import Call, Endpoint
+from sandbox.discord.roles import RoleEdit
+
+MOST_ROLES = 250
+
+
+async def get_guild(call: Call) -> dict[str, Any]:
+    """GET /guilds/{guild}."""
+    guild = call.guild()
+    return {**shapes.guild(guild), **(shapes.counts(guild) if call.switch("with_counts") else {})}
+
+
+async def get_roles(call: Call) -> list[Any]:
+    """GET /guilds/{guild}/roles."""
+    return shapes.roles(call.guild())
+
+
+async def get_role(call: Call) -> dict[str, Any]:
+    """GET /guilds/{guild}/roles/{role}."""
+    return shapes.role(call.role(call.guild()))
+
+
+async def get_member_counts(call: Call) -> dict[str, Any]:
+    """GET /guilds/{guild}/roles/member-counts, without @everyone."""
+    guild = call.guild()
+    held = Counter(role_id for member in guild.members.values() for role_id in member.roles)
+    return {role_id: held[role_id] for role_id in guild.roles if role_id != guild.id}
+
+
+async def post_role(call: Call) -> dict[str, Any]:
+    """POST /guilds/{guild}/roles."""
+    guild = call.guild()
+    call.need(guild, permissions.MANAGE_ROLES)
+    if len(guild.roles) >= MOST_ROLES:
+        raise DiscordError(400, 30005, f"Maximum number of guild roles reached ({MOST_ROLES})")
+    return shapes.role(roles.create(call.discord, guild, _edit(call, guild, call.form()), call.by))
+
+
+async def patch_role(call: Call) -> dict[str, Any]:
+    """PATCH /guilds/{guild}/roles/{role}."""
+    guild = call.guild()
+    call.need(guild, permissions.MANAGE_ROLES)
+    role = call.role(guild)
+    _need_above(call, guild, role)
+    roles.change(call.discord, role, _edit(call, guild, call.form()), call.by)
+    return shapes.role(role)
+
+
+async def delete_role(call: Call) -> None:
+    """DELETE /guilds/{guild}/roles/{role}."""
+    guild = call.guild()
+    call.need(guild, permissions.MANAGE_ROLES)
+    role = call.role(guild)
+    _need_above(call, guild, role)
+    if role.managed or role.id == guild.id:
+        raise DiscordError(400, 50028, "Invalid Role")
+    roles.delete(call.discord, guild, role, call.by)
+
+
+async def patch_positions(call: Call) -> list[Any]:
+    """PATCH /guilds/{guild}/roles: `[{id, position}]`."""
+    guild = call.guild()
+    call.need(guild, permissions.MANAGE_ROLES)
+    if not isinstance(call.body, list):
+        raise DiscordError(400, 50035, "Invalid Form Body")
+    top = permissions.top_role(guild, call.own_member(guild))
+    positions: dict[str, int] = {}
+    for at, item in enumerate(call.body):
+        if not isinstance(item, dict):
+            raise form_error(str(at), "DICT_TYPE_CONVERT", "Only dictionaries may be used in a DictType")
+        role_id = snowflake_text(item.get("id"), f"{at}.id")
+        if role_id not in guild.roles:
+            raise unknown("Role")
+        position = given_number(item, "position")
+        if position is None or position == guild.roles[role_id].position:
+            continue
+        _need_above(call, guild, guild.roles[role_id])
+        if position >= top.position or role_id == guild.id:
+            raise missing_permissions()
+        positions[role_id] = position
+    if positions:
+        roles.move(call.discord, guild, positions, call.by)
+    return shapes.roles(guild)
+
+
+def _need_above(call: Call, guild: Guild, role: Role) -> None:
+    if not permissions.stands_above(guild, call.own_member(guild), role):
+        raise missing_permissions()
+
+
+def _edit(call: Call, guild: Guild, form: Form) -> RoleEdit:
+    """The fields of a role; permissions that the bot lacks cannot be put into one."""
+    own = permissions.guild_permissions(guild, call.own_member(guild))
+    wanted = given_number(form, "permissions")
+    if wanted is not None and wanted & ~own:
+        raise missing_permissions()
+    color = given_number(form, "color")
+    if isinstance(form.get("colors"), dict):
+        color = given_number(form["colors"], "primary_color")
+    if color is not None and not 0 <= color <= 0xFFFFFF:
+        raise form_error("color", "NUMBER_TYPE_MAX", "int value should be less than or equal to 16777215.")
+    return RoleEdit(
+        given_text(form, "name", 100, 1),
+        wanted,
+        color,
+        given_switch(form, "hoist"),
+        given_switch(form, "mentionable"),
+    )
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/guilds/{guild_id}", get_guild),
+    Endpoint("GET", "/guilds/{guild_id}/roles", get_roles),
+    Endpoint("POST", "/guilds/{guild_id}/roles", post_role, limit=Limit("create role", 250, 86400)),
+    Endpoint("PATCH", "/guilds/{guild_id}/roles", patch_positions),
+    Endpoint("GET", "/guilds/{guild_id}/roles/member-counts", get_member_counts),
+    Endpoint("GET", "/guilds/{guild_id}/roles/{role_id}", get_role),
+    Endpoint("PATCH", "/guilds/{guild_id}/roles/{role_id}", patch_role),
+    Endpoint("DELETE", "/guilds/{guild_id}/roles/{role_id}", delete_role),
+)

@@ -1,0 +1,67 @@
+"""REST: answering interactions. The token in the path is the right to do so; none of it counts globally."""
+
+from typing import Any
+
+from sandbox.discord import shapes
+from sandbox.discord.entities import Message
+from sandbox.discord.errors import unknown
+from sandbox.discord.interactions import Interaction
+from sandbox.discord.limits import Limit
+from sandbox.discord.rest import Call, Endpoint
+
+
+async def post_callback(call: Call) -> dict[str, Any] | None:
+    """POST /interactions/{id}/{token}/callback."""
+    match = call.request.match_info
+    interactions = call.discord.interactions
+    interaction = interactions.call_back(call.snowflake("interaction_id"), match["interaction_token"], call.form())
+    return interactions.resource(interaction) if call.switch("with_response") else None
+
+
+async def post_follow_up(call: Call) -> dict[str, Any]:
+    """POST /webhooks/{application}/{token}."""
+    return _shape(call, call.discord.interactions.follow_up(_interaction(call), call.form()))
+
+
+async def get_message(call: Call) -> dict[str, Any]:
+    """GET /webhooks/{application}/{token}/messages/{message}."""
+    return _shape(call, _message(call)[1])
+
+
+async def patch_message(call: Call) -> dict[str, Any]:
+    """PATCH /webhooks/{application}/{token}/messages/{message}."""
+    interaction, message = _message(call)
+    return _shape(call, call.discord.interactions.edit(interaction, message, call.form()))
+
+
+async def delete_message(call: Call) -> None:
+    """DELETE /webhooks/{application}/{token}/messages/{message}."""
+    call.discord.interactions.delete(*_message(call))
+
+
+def _interaction(call: Call) -> Interaction:
+    if call.snowflake("webhook_id") != call.discord.bot_id:
+        raise unknown("Webhook")
+    return call.discord.interactions.live(call.request.match_info["webhook_token"])
+
+
+def _message(call: Call) -> tuple[Interaction, Message]:
+    interaction = _interaction(call)
+    return interaction, call.discord.interactions.message(interaction, call.request.match_info["message_id"])
+
+
+def _shape(call: Call, message: Message) -> dict[str, Any]:
+    return shapes.message(message, call.discord.world.users[message.author_id])
+
+
+_LIMIT = Limit("interaction webhook", 5, 1.0)
+_ONE = "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}"
+ENDPOINTS = (
+    Endpoint(
+        "POST", "/interactions/{interaction_id}/{interaction_token}/callback", post_callback, "anyone", exempt=True
+    ),
+    Endpoint("POST", "/webhooks/{webhook_id}/{webhook_token}", post_follow_up, "anyone", _LIMIT, exempt=True),
+    Endpoint("GET", _ONE, get_message, "anyone", _LIMIT, exempt=True),
+    Endpoint("PATCH", _ONE, patch_message, "anyone", _LIMIT, exempt=True),
+    Endpoint("DELETE", _ONE, delete_message, "anyone", _LIMIT, exempt=True),
+)

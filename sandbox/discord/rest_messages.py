@@ -1,0 +1,84 @@
+"""REST: messages in channels."""
+
+from typing import Any
+
+from sandbox.discord import channels, content, permissions, shapes
+from sandbox.discord.entities import Message
+from sandbox.discord.errors import DiscordError, missing_permissions, unknown
+from sandbox.discord.rest import Call, Endpoint
+from sandbox.discord.snowflakes import now_iso
+
+
+async def list_messages(call: Call) -> list[Any]:
+    """GET /channels/{channel}/messages, the newest first."""
+    guild, channel = call.channel()
+    call.need_in(guild, channel, permissions.READ_MESSAGE_HISTORY)
+    limit = call.number("limit", 50, 1, 100)
+    before, after = call.cursor("before"), call.cursor("after")
+    found = sorted(call.discord.world.messages[channel.id].values(), key=lambda message: -int(message.id))
+    if before is not None:
+        found = [message for message in found if int(message.id) < before]
+    if after is not None:
+        found = [message for message in found if int(message.id) > after][-limit:]
+    return [_shape(call, message) for message in found[:limit]]
+
+
+async def post_message(call: Call) -> dict[str, Any]:
+    """POST /channels/{channel}/messages."""
+    guild, channel = call.channel()
+    call.need_in(guild, channel, permissions.SEND_MESSAGES)
+    form = call.form()
+    message = Message(call.discord.world.ids.next(), channel.id, call.discord.bot_id, "", now_iso())
+    message.nonce = form.get("nonce")
+    content.write(message, form, ephemeral_allowed=False)
+    if message.embeds:
+        call.need_in(guild, channel, permissions.EMBED_LINKS)
+    channels.posted(call.discord, message)
+    return _shape(call, message)
+
+
+async def get_message(call: Call) -> dict[str, Any]:
+    """GET /channels/{channel}/messages/{message}."""
+    guild, channel = call.channel()
+    call.need_in(guild, channel, permissions.READ_MESSAGE_HISTORY)
+    return _shape(call, _message(call, channel.id))
+
+
+async def patch_message(call: Call) -> dict[str, Any]:
+    """PATCH /channels/{channel}/messages/{message}: one's own only."""
+    message = _message(call, call.channel()[1].id)
+    if message.author_id != call.discord.bot_id:
+        raise DiscordError(403, 50005, "Cannot edit a message authored by another user")
+    content.write(message, call.form(), ephemeral_allowed=False)
+    channels.edited(call.discord, message)
+    return _shape(call, message)
+
+
+async def delete_message(call: Call) -> None:
+    """DELETE /channels/{channel}/messages/{message}."""
+    guild, channel = call.channel()
+    message = _message(call, channel.id)
+    granted = permissions.channel_permissions(guild, channel, call.own_member(guild))
+    if message.author_id != call.discord.bot_id and not granted & permissions.MANAGE_MESSAGES:
+        raise missing_permissions()
+    channels.deleted(call.discord, message)
+
+
+def _message(call: Call, channel_id: str) -> Message:
+    message = call.discord.world.messages[channel_id].get(call.snowflake("message_id"))
+    if message is None:
+        raise unknown("Message")
+    return message
+
+
+def _shape(call: Call, message: Message) -> dict[str, Any]:
+    return shapes.message(message, call.discord.world.users[message.author_id])
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/channels/{channel_id}/messages", list_messages),
+    Endpoint("POST", "/channels/{channel_id}/messages", post_message),
+    Endpoint("GET", "/channels/{channel_id}/messages/{message_id}", get_message),
+    Endpoint("PATCH", "/channels/{channel_id}/messages/{message_id}", patch_message),
+    Endpoint("DELETE", "/channels/{channel_id}/messages/{message_id}", delete_message),
+)

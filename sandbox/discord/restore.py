@@ -1,0 +1,106 @@
+"""Putting the world back to the start by going forward: the bot hears every step as an ordinary event."""
+
+from typing import TYPE_CHECKING
+
+from sandbox.discord import bots, channels, members, roles, seed
+from sandbox.discord.audit import By
+from sandbox.discord.entities import Guild
+from sandbox.discord.roles import RoleEdit
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+def to_start(discord: "Discord") -> None:
+    """Make the world what `seed` says. Commands stay: they belong to the application."""
+    world = discord.world
+    start = {guild.id: guild for guild in seed.guilds(discord.bot_id)}
+    _users(discord)
+    for guild in list(world.guilds.values()):
+        if guild.id not in start:
+            bots.remove(discord, guild, By(guild.owner_id))
+            world.remove(guild)
+    for guild in start.values():
+        if guild.id not in world.guilds:
+            _plant(discord, guild)
+        else:
+            _guild(discord, world.guilds[guild.id], guild)
+    world.remove(*list(world.audit.values()), *list(world.grants.values()))
+    world.compact()
+
+
+def _users(discord: "Discord") -> None:
+    start = {user.id: user for user in seed.users(discord.bot_id)}
+    for user in start.values():
+        if discord.world.users.get(user.id) != user:
+            discord.world.save(user)
+    for user in [user for user in discord.world.users.values() if user.id not in start]:
+        for guild in discord.world.guilds.values():
+            if member := guild.members.get(user.id):
+                members.leave(discord, guild, member)
+        discord.world.remove(user)
+
+
+def _plant(discord: "Discord", guild: Guild) -> None:
+    parts = [*guild.roles.values(), *guild.members.values(), *guild.channels.values()]
+    discord.world.save(guild, *parts)
+
+
+def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
+    guild.name, guild.owner_id, guild.icon = start.name, start.owner_id, start.icon
+    discord.world.save(guild)
+    by = By(start.owner_id)
+    _bot(discord, guild, start, by)
+    _roles(discord, guild, start, by)
+    for member in [m for m in guild.members.values() if m.user_id not in start.members]:
+        members.leave(discord, guild, member)
+    for wanted in start.members.values():
+        user = discord.world.users[wanted.user_id]
+        member = guild.members.get(user.id) or members.join(discord, guild, user)
+        if member != wanted:
+            for name, value in vars(wanted).items():
+                setattr(member, name, value)
+            members.changed(discord, member)
+    _channels(discord, guild, start)
+
+
+def _bot(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
+    own = next((role for role in guild.roles.values() if role.bot_id), None)
+    wanted = next((role for role in start.roles.values() if role.bot_id), None)
+    if discord.bot_id in guild.members and (own and own.id) != (wanted and wanted.id):
+        bots.remove(discord, guild, by)
+    if wanted and discord.bot_id not in guild.members:
+        if own := guild.roles.get(wanted.id):
+            roles.delete(discord, guild, own, by)
+        bots.add(discord, guild, wanted.permissions, by, wanted.id)
+
+
+def _roles(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
+    for role in [role for role in guild.roles.values() if role.id not in start.roles]:
+        roles.delete(discord, guild, role, by)
+    for wanted in start.roles.values():
+        edit = RoleEdit(wanted.name, wanted.permissions, wanted.color, wanted.hoist, wanted.mentionable)
+        role = guild.roles.get(wanted.id)
+        if role is None:
+            roles.create(discord, guild, edit, by, wanted.id)
+        elif any(getattr(role, name) != value for name, value in vars(edit).items()):
+            roles.change(discord, role, edit, by)
+    positions = {role.id: role.position for role in start.roles.values() if role.id != guild.id}
+    if any(guild.roles[role_id].position != position for role_id, position in positions.items()):
+        roles.move(discord, guild, positions, by)
+
+
+def _channels(discord: "Discord", guild: Guild, start: Guild) -> None:
+    for channel in [channel for channel in guild.channels.values() if channel.id not in start.channels]:
+        channels.closed(discord, channel)
+    for wanted in start.channels.values():
+        channel = guild.channels.get(wanted.id)
+        if channel is None:
+            channels.opened(discord, wanted)
+            continue
+        for message in list(discord.world.messages[channel.id].values()):
+            channels.deleted(discord, message)
+        if channel != wanted:
+            for name, value in vars(wanted).items():
+                setattr(channel, name, value)
+            channels.changed(discord, channel)

@@ -1,0 +1,85 @@
+"""What can happen to a guild's roles. No rights are checked here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sandbox.discord import audit, intents, members, shapes
+from sandbox.discord.audit import By
+from sandbox.discord.entities import Guild, Role
+from sandbox.discord.permissions import ascending
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+@dataclass
+class RoleEdit:
+    """New values for a role; None leaves one as it is."""
+
+    name: str | None = None
+    permissions: int | None = None
+    color: int | None = None
+    hoist: bool | None = None
+    mentionable: bool | None = None
+
+
+def create(discord: "Discord", guild: Guild, edit: RoleEdit, by: By, role_id: str | None = None) -> Role:
+    """Make a role at position 1, where it may tie with another until roles are next sorted, as on Discord."""
+    permissions = guild.everyone.permissions if edit.permissions is None else edit.permissions
+    role = Role(role_id or discord.world.ids.next(), guild.id, "new role", permissions, 1)
+    _apply(role, edit)
+    discord.world.save(role)
+    _tell(discord, "GUILD_ROLE_CREATE", role)
+    audit.note(discord.world, guild.id, by, f"created the role {role.name}", role.id)
+    return role
+
+
+def change(discord: "Discord", role: Role, edit: RoleEdit, by: By) -> None:
+    """Change a role's own values."""
+    _apply(role, edit)
+    discord.world.save(role)
+    _tell(discord, "GUILD_ROLE_UPDATE", role)
+    audit.note(discord.world, role.guild_id, by, f"changed the role {role.name}", role.id)
+
+
+def delete(discord: "Discord", guild: Guild, role: Role, by: By) -> None:
+    """Delete a role; members lose it and channels forget their overwrites for it."""
+    holders = [member for member in guild.members.values() if role.id in member.roles]
+    for member in holders:
+        member.roles.remove(role.id)
+    touched = [c for c in guild.channels.values() if any(o.id == role.id for o in c.overwrites)]
+    for channel in touched:
+        channel.overwrites = [o for o in channel.overwrites if o.id != role.id]
+    discord.world.save(*holders, *touched)
+    discord.world.remove(role)
+    event = {"guild_id": guild.id, "role_id": role.id}
+    discord.gateway.dispatch(guild.id, "GUILD_ROLE_DELETE", event, intents.GUILDS)
+    for member in holders:
+        members.changed(discord, member)
+    audit.note(discord.world, guild.id, by, f"deleted the role {role.name}", role.id)
+
+
+def move(discord: "Discord", guild: Guild, positions: Mapping[str, int], by: By) -> None:
+    """Put roles at positions (1 is just above @everyone); all others keep their order and are numbered anew."""
+    order = [role for role in ascending(guild) if role.id not in positions and role.id != guild.id]
+    for role_id, position in sorted(positions.items(), key=lambda item: item[1]):
+        order.insert(max(0, position - 1), guild.roles[role_id])
+    for position, role in enumerate(order, start=1):
+        if role.position != position:
+            role.position = position
+            discord.world.save(role)
+            _tell(discord, "GUILD_ROLE_UPDATE", role)
+    audit.note(discord.world, guild.id, by, "moved roles", guild.id)
+
+
+def _apply(role: Role, edit: RoleEdit) -> None:
+    for name in ("name", "permissions", "color", "hoist", "mentionable"):
+        value = getattr(edit, name)
+        if value is not None:
+            setattr(role, name, value)
+
+
+def _tell(discord: "Discord", event: str, role: Role) -> None:
+    data = {"guild_id": role.guild_id, "role": shapes.role(role)}
+    discord.gateway.dispatch(role.guild_id, event, data, intents.GUILDS)

@@ -1,0 +1,62 @@
+"""A gateway session: what outlives one connection, so that a client can resume."""
+
+import json
+import secrets
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sandbox.discord.connection import Connection
+
+BUFFERED = 10_000
+RESUMABLE_SECONDS = 600.0
+
+
+def frame(op: int, data: Any, sequence: int | None = None, event: str | None = None) -> str:
+    """A gateway frame; every one has all four keys."""
+    return json.dumps({"t": event, "s": sequence, "op": op, "d": data}, separators=(",", ":"))
+
+
+@dataclass
+class Session:
+    """One identified client: its shard, intents, and the events that it may ask for again."""
+
+    intents: int
+    shard: tuple[int, int]
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    sequence: int = 0
+    buffer: "deque[tuple[int, str]]" = field(default_factory=lambda: deque(maxlen=BUFFERED))
+    connection: "Connection | None" = None
+    left_at: float | None = None
+
+    def has_guild(self, guild_id: str) -> bool:
+        """Whether the guild belongs to this session's shard."""
+        number, shards = self.shard
+        return (int(guild_id) >> 22) % shards == number
+
+    def dispatch(self, event: str, data: Any) -> None:
+        """Send an event, or keep it for a resume."""
+        self.sequence += 1
+        text = frame(0, data, self.sequence, event)
+        self.buffer.append((self.sequence, text))
+        if self.connection is not None:
+            self.connection.send(text)
+
+    def missed(self, sequence: int) -> list[str] | None:
+        """Frames after `sequence`; None when some of them are no longer kept."""
+        if self.buffer and self.buffer[0][0] > sequence + 1:
+            return None
+        return [text for number, text in self.buffer if number > sequence]
+
+    def leave(self, connection: "Connection") -> None:
+        """The connection is gone; the session waits for a resume."""
+        if self.connection is connection:
+            self.connection = None
+            self.left_at = time.monotonic()
+
+    @property
+    def expired(self) -> bool:
+        """Whether nobody came back in time."""
+        return self.left_at is not None and time.monotonic() - self.left_at > RESUMABLE_SECONDS

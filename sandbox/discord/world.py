@@ -1,0 +1,166 @@
+"""The Discord world in memory, and its journal: every save and removal is one line, replayed at the start."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sandbox.discord.entities import AuditEntry, Channel, Command, Grant, Guild, Member, Message, Overwrite, Role, User
+from sandbox.discord.snowflakes import Snowflakes
+from sandbox.journal import Journal, Record
+
+Entity = User | Guild | Role | Member | Channel | Message | Command | Grant | AuditEntry
+AUDIT_KEPT = 500
+
+
+class World:
+    """Everything Discord remembers. Change an entity, then `save` it; `remove` what is gone."""
+
+    def __init__(self) -> None:
+        self.ids = Snowflakes()
+        self.users: dict[str, User] = {}
+        self.guilds: dict[str, Guild] = {}
+        self.channels: dict[str, Channel] = {}
+        self.messages: dict[str, dict[str, Message]] = {}
+        self.commands: dict[str, Command] = {}
+        self.grants: dict[str, Grant] = {}
+        self.audit: dict[str, AuditEntry] = {}
+        self._journal: Journal | None = None
+
+    def open(self, path: Path) -> None:
+        """Replay the journal and write to it from now on; a journal that is mostly history is compacted."""
+        journal = Journal(path)
+        records = journal.records()
+        for record in records:
+            self._replay(record)
+        self._journal = journal
+        if len(records) > 2 * sum(1 for _ in self.entities()) + 1000:
+            self.compact()
+
+    def close(self) -> None:
+        """Stop writing."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def compact(self) -> None:
+        """Rewrite the journal to what is there now."""
+        if self._journal is not None:
+            self._journal.rewrite([_record(entity) for entity in self.entities()])
+
+    def save(self, *entities: Entity) -> None:
+        """Remember new or changed entities, on disk before this returns."""
+        for entity in entities:
+            self._hold(entity)
+        if self._journal is not None:
+            self._journal.extend([_record(entity) for entity in entities])
+
+    def remove(self, *entities: Entity) -> None:
+        """Forget entities, on disk before this returns."""
+        for entity in entities:
+            self._drop(entity)
+        if self._journal is not None:
+            self._journal.extend([{"gone": _kind(entity), **_record(entity)} for entity in entities])
+
+    def entities(self) -> Iterator[Entity]:
+        """All there is, in an order in which it can be replayed."""
+        yield from self.users.values()
+        for guild in self.guilds.values():
+            yield guild
+            yield from guild.roles.values()
+            yield from guild.members.values()
+            yield from guild.channels.values()
+        for messages in self.messages.values():
+            yield from messages.values()
+        yield from self.commands.values()
+        yield from self.grants.values()
+        yield from self.audit.values()
+
+    def _replay(self, record: Record) -> None:
+        entity = _entity(record)
+        if "gone" in record:
+            self._drop(entity)
+        else:
+            self._hold(entity)
+
+    def _hold(self, entity: Entity) -> None:
+        match entity:
+            case User():
+                self.users[entity.id] = entity
+            case Guild():
+                known = self.guilds.get(entity.id)
+                if known is not None and known is not entity:
+                    entity.roles, entity.members, entity.channels = known.roles, known.members, known.channels
+                self.guilds[entity.id] = entity
+            case Role():
+                self.guilds[entity.guild_id].roles[entity.id] = entity
+            case Member():
+                self.guilds[entity.guild_id].members[entity.user_id] = entity
+            case Channel():
+                self.guilds[entity.guild_id].channels[entity.id] = entity
+                self.channels[entity.id] = entity
+                self.messages.setdefault(entity.id, {})
+            case Message():
+                self.messages[entity.channel_id][entity.id] = entity
+            case Command():
+                self.commands[entity.id] = entity
+            case Grant():
+                self.grants[entity.id] = entity
+            case AuditEntry():
+                self.audit[entity.id] = entity
+                while len(self.audit) > AUDIT_KEPT:
+                    del self.audit[next(iter(self.audit))]
+
+    def _drop(self, entity: Entity) -> None:
+        match entity:
+            case User():
+                self.users.pop(entity.id, None)
+            case Guild():
+                guild = self.guilds.pop(entity.id, None)
+                for channel in list(guild.channels) if guild else []:
+                    self.channels.pop(channel, None)
+                    self.messages.pop(channel, None)
+            case Role():
+                self.guilds[entity.guild_id].roles.pop(entity.id, None)
+            case Member():
+                self.guilds[entity.guild_id].members.pop(entity.user_id, None)
+            case Channel():
+                self.guilds[entity.guild_id].channels.pop(entity.id, None)
+                self.channels.pop(entity.id, None)
+                self.messages.pop(entity.id, None)
+            case Message():
+                self.messages.get(entity.channel_id, {}).pop(entity.id, None)
+            case Command():
+                self.commands.pop(entity.id, None)
+            case Grant():
+                self.grants.pop(entity.id, None)
+            case AuditEntry():
+                self.audit.pop(entity.id, None)
+
+
+_KINDS: dict[str, Callable[..., Entity]] = {
+    kind.__name__.lower(): kind
+    for kind in (User, Guild, Role, Member, Channel, Message, Command, Grant, AuditEntry)
+}
+
+
+def _kind(entity: Entity) -> str:
+    return type(entity).__name__.lower()
+
+
+def _record(entity: Entity) -> Record:
+    value: dict[str, Any] = {
+        field.name: getattr(entity, field.name)
+        for field in dataclasses.fields(entity)
+        if not (isinstance(entity, Guild) and field.name in ("roles", "members", "channels"))
+    }
+    if isinstance(entity, Channel):
+        value["overwrites"] = [vars(overwrite) for overwrite in entity.overwrites]
+    return {"kind": _kind(entity), "value": value}
+
+
+def _entity(record: Record) -> Entity:
+    value = dict(record["value"])
+    if record["kind"] == "channel":
+        value["overwrites"] = [Overwrite(**overwrite) for overwrite in value["overwrites"]]
+    return _KINDS[record["kind"]](**value)
