@@ -25,8 +25,8 @@ class Grant(SQLModel, table=True):
     rule_ids: list[int] = Field(default_factory=list, sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
     """The rules that said yes when the role was last found right."""
     state: str
-    """`giving`: intended, perhaps sent. `held`: ours. `taking`: removal intended, perhaps sent. `foreign`: somebody
-    else had given the role before us, so it is not ours to take. `lost`: somebody else took our role away."""
+    """`giving`: intended, perhaps sent. `held`: ours. `taking`: removal intended, perhaps sent. `lost`:
+    somebody else took our role away."""
     had_before: bool = False
     """Whether the member had the role when we first meant to give it."""
     evidence: dict[str, Any] = document()

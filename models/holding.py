@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Numeric, UniqueConstraint
+from sqlalchemy import BigInteger, Numeric, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
 from models.types import document, moment
@@ -41,6 +41,6 @@ class Observation(SQLModel, table=True):
     contract: str = Field(primary_key=True)
     address: str = Field(primary_key=True)
     amount: Decimal = Field(sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
-    block: int
+    block: int = Field(sa_type=BigInteger)
     source: str
     observed_at: datetime = moment()

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import bindparam, delete, text, tuple_, update
+from sqlalchemy import bindparam, delete, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -23,11 +23,13 @@ INTENT_CHANNEL = "holdfast_intent"
 Pair = tuple[Looked, Decision]
 
 
-async def settle(db: AsyncSession, worker: str, done: Round, now: datetime) -> int:
+async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     """Write a round down and be done with its claims; tells how many roles are to be given or taken.
 
     A case of which something new became known meanwhile is left alone: it is due again at once.
     """
+    # The database's own time, so that intents and the writer's lease are told apart by one clock.
+    now = (await db.execute(select(func.now()))).scalar_one()
     await holdings.remember(db, done.asked)
     ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
     looked = [item for item in done.looked if item.case.claim.key in ours]

@@ -41,7 +41,7 @@ STATES = ("active", "paused", "shadow")
 
 @dataclass(frozen=True, slots=True)
 class RuleView:
-    """A stored rule as its admins see it; `expression` is JSON text, `holders` counts the members with the role by it."""
+    """A stored rule as its admins see it; `expression` is JSON text, `holders` counts who has the role by it."""
 
     id: int
     server_id: int

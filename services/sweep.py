@@ -53,3 +53,11 @@ async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, serv
         db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, data={"members": total})
     )
     return total
+
+
+async def finish_if_done(db: AsyncSession) -> bool:
+    """Note the end of the round once nobody is left who has not been looked at; tells whether it ended just now."""
+    waiting = await db.execute(
+        text("SELECT 1 FROM due WHERE kind = 'member' AND attempts = 0 AND due_at <= now() LIMIT 1")
+    )
+    return waiting.first() is None and await schedules.finished(db, SCHEDULE)

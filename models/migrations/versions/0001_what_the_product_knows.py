@@ -53,7 +53,7 @@ def upgrade() -> None:
         sa.Column("contract", sa.String(), nullable=False),
         sa.Column("address", sa.String(), nullable=False),
         sa.Column("amount", sa.Numeric(precision=78, scale=0), nullable=False),
-        sa.Column("block", sa.Integer(), nullable=False),
+        sa.Column("block", sa.BigInteger(), nullable=False),
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("observed_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("chain", "contract", "address"),

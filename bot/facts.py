@@ -1,0 +1,32 @@
+"""From the Discord library's objects to the product's own facts."""
+
+import nextcord
+
+from services.guilds import GuildFacts, RoleFacts
+from services.members import MemberFacts
+
+
+def member_facts(member: nextcord.Member) -> MemberFacts:
+    """A member; @everyone is not among the roles, and the name is what the guild shows (2.6 ignores global names)."""
+    return MemberFacts(
+        discord_id=str(member.id),
+        name=member.nick or member.global_name or member.name,
+        roles=frozenset(str(role.id) for role in member.roles if role.id != member.guild.id),
+        pending=bool(member.pending),
+    )
+
+
+def guild_facts(guild: nextcord.Guild) -> GuildFacts:
+    """A guild with its roles and everybody whom the gateway has named so far."""
+    return GuildFacts(
+        id=str(guild.id),
+        name=guild.name,
+        icon=guild.icon.key if guild.icon else None,
+        owner_id=str(guild.owner_id),
+        bot_id=str(guild.me.id),
+        roles=tuple(
+            RoleFacts(str(role.id), role.name, role.position, role.managed, role.permissions.value)
+            for role in guild.roles
+        ),
+        members=tuple(member_facts(member) for member in guild.members),
+    )

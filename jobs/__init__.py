@@ -1,0 +1,1 @@
+"""The clock, the look at due members, and the writer of roles."""

@@ -1,0 +1,48 @@
+"""Waking up when the database says there is work, or after a while if it does not."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+
+import psycopg
+
+from models import libpq_url
+from settings import settings
+
+log = logging.getLogger("holdfast.jobs")
+
+_RECONNECT_SECONDS = 2
+
+
+class Listener:
+    """One connection that LISTENs; each channel has an event that its loop waits for."""
+
+    def __init__(self, channels: Mapping[str, asyncio.Event]) -> None:
+        self.channels: Mapping[str, asyncio.Event] = channels
+
+    async def run(self) -> None:
+        """Listen for ever; a lost connection is taken up again, and everybody looks once, for a call may be missed."""
+        while True:
+            try:
+                await self._listen()
+            except psycopg.OperationalError as fault:
+                log.warning("the database connection that listens was lost: %s", str(fault).splitlines()[0])
+                await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _listen(self) -> None:
+        url = libpq_url(settings().database_url or "")
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            for channel in self.channels:
+                await connection.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
+            for event in self.channels.values():
+                event.set()
+            async for notice in connection.notifies():
+                self.channels[notice.channel].set()
+
+
+async def wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set or the time is over; the event is clear afterwards."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    event.clear()

@@ -1,0 +1,73 @@
+"""The look at due members: claim a batch, read what they hold, decide, write the decisions down."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+
+from sqlalchemy.exc import DBAPIError
+
+from gateways import gateways
+from jobs.listening import wait
+from models import now, transaction
+from services import cases, decisions, due, ledger
+
+log = logging.getLogger("holdfast.jobs.looker")
+
+BATCH = 500
+IDLE_SECONDS = 1.0
+"""How often somebody whose pause has ended is noticed without a call."""
+RENEW_SECONDS = 30
+
+
+def worker_name() -> str:
+    """A name that no other process has, also after a restart with the same number."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+class Looker:
+    """One worker; as many as wanted may run, on as many machines."""
+
+    def __init__(self, called: asyncio.Event, batch: int = BATCH) -> None:
+        self.called: asyncio.Event = called
+        self.batch: int = batch
+        self.name: str = worker_name()
+
+    async def run(self) -> None:
+        """Look at due members for ever."""
+        while True:
+            try:
+                looked = await self.once()
+            except DBAPIError as fault:
+                log.warning("the database did not answer, the batch will be claimed again: %s", fault.orig)
+                await asyncio.sleep(IDLE_SECONDS)
+                continue
+            if looked == 0:
+                await wait(self.called, IDLE_SECONDS)
+
+    async def once(self) -> int:
+        """One batch; tells how many members were in it."""
+        async with transaction() as db:
+            claims = await due.claim(db, self.name, self.batch)
+            if not claims:
+                return 0
+            batch = await cases.load(db, claims)
+            wanted = await decisions.questions(db, batch)
+        renewing = asyncio.create_task(self._renew())
+        try:
+            done = await decisions.look(gateways(), batch, wanted, now())
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewing
+        async with transaction() as db:
+            await ledger.settle(db, self.name, done)
+        return len(claims)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            async with transaction() as db:
+                await due.renew(db, self.name)

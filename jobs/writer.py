@@ -1,0 +1,112 @@
+"""The writer of roles: the one process at a time that gives and takes, as fast as Discord allows and never twice."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+
+from gateways import gateways
+from gateways.discord_types import TokenRejected
+from jobs.listening import wait
+from models import libpq_url, transaction
+from services import events, intents
+from services.intents import Intent
+from settings import settings
+
+log = logging.getLogger("holdfast.jobs.writer")
+
+LEASE_KEY = 4_815_162_342
+"""The advisory lock that only the present writer holds; it ends with its connection, however the process ends."""
+
+AT_ONCE = 16
+IDLE_SECONDS = 1.0
+LEASE_SECONDS = 2.0
+TOKEN_PAUSE_SECONDS = 300.0
+
+
+class Writer:
+    """Carries out intents while it holds the lease; a process without the lease waits for it."""
+
+    def __init__(self, called: asyncio.Event) -> None:
+        self.called: asyncio.Event = called
+        self.tried: set[tuple[int, datetime]] = set()
+        """Intents that this process has begun to send: from then on only a look at the member tells."""
+
+    async def run(self) -> None:
+        """Write for ever, whenever the lease can be had."""
+        while True:
+            try:
+                async with lease() as held:
+                    if held is not None:
+                        await self._write(held)
+            except (psycopg.OperationalError, DBAPIError) as fault:
+                log.warning("the database did not answer, writing stops until it does: %s", str(fault).splitlines()[0])
+            except TokenRejected:
+                log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
+                async with transaction() as db:
+                    await events.record(db, events.line("writer.stopped", data={"reason": "token rejected"}))
+                await asyncio.sleep(TOKEN_PAUSE_SECONDS)
+            await asyncio.sleep(LEASE_SECONDS)
+
+    async def _write(self, held: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
+        since = await _database_time(held)
+        running: dict[asyncio.Task[None], int] = {}
+        try:
+            while True:
+                await held.execute("SELECT 1")
+                await self._start(running, since)
+                if running:
+                    done, _ = await asyncio.wait(running, timeout=IDLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        running.pop(task)
+                        task.result()
+                else:
+                    await wait(self.called, IDLE_SECONDS)
+        finally:
+            for task in running:
+                task.cancel()
+            for task in running:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _start(self, running: dict[asyncio.Task[None], int], since: datetime) -> None:
+        room = AT_ONCE - len(running)
+        if room <= 0:
+            return
+        async with transaction() as db:
+            found = await intents.open_intents(db, room, set(running.values()))
+        for intent in found:
+            running[asyncio.create_task(self._carry_out(intent, since))] = intent.id
+
+    async def _carry_out(self, intent: Intent, since: datetime) -> None:
+        key = (intent.id, intent.intended_at)
+        # Nobody can have sent what was intended under this very lease and not been tried by us.
+        sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
+        self.tried.add(key)
+        outcome = await intents.carry_out(gateways(), intent, sure=sure)
+        async with transaction() as db:
+            await intents.record(db, intent, outcome)
+        if outcome.result is not intents.Result.WAIT:
+            self.tried.discard(key)
+
+
+@asynccontextmanager
+async def lease() -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]] | None]:
+    """The connection that holds the writer's lease, or None while another process has it."""
+    url = libpq_url(settings().database_url or "")
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (LEASE_KEY,))).fetchone()
+        yield connection if row is not None and row[0] else None
+
+
+async def _database_time(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> datetime:
+    row = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
+    if row is None:
+        raise psycopg.OperationalError("the database gave no time")
+    return row[0]
