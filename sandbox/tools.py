@@ -1,0 +1,81 @@
+"""The parts of the sandbox that come from npm: the EVM node, pinned by sandbox/npm. Standard library only."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+PACKAGES = Path(__file__).with_name("npm")
+# The lock holds the platform that we test on; on others npm resolves the same version of the platform's own package.
+ANVIL_VERSION = "1.7.1"
+_PLATFORMS = {
+    ("linux", "x86_64"): "linux-amd64",
+    ("linux", "aarch64"): "linux-arm64",
+    ("darwin", "arm64"): "darwin-arm64",
+    ("darwin", "x86_64"): "darwin-amd64",
+}
+
+
+class ToolMissing(Exception):
+    """The EVM node is not on this machine; the message says how to get it."""
+
+
+def find_anvil(tools_dir: Path) -> Path | None:
+    """`$ANVIL`, else what `ensure` installed below `tools_dir`, else `anvil` on the PATH."""
+    named = os.environ.get("ANVIL")
+    if named:
+        return Path(named)
+    installed = tools_dir / "node_modules" / "@foundry-rs" / f"anvil-{_platform()}" / "bin" / "anvil"
+    if installed.is_file():
+        return installed
+    found = shutil.which("anvil")
+    return Path(found) if found else None
+
+
+def ensure(tools_dir: Path, npm: Sequence[str], say: Callable[[str], None]) -> Path:
+    """Install the pinned npm parts into `tools_dir` unless they are there already; the path of the EVM node.
+
+    `npm` is the command that runs npm, for example `[".venv/bin/npm"]`. Raises ToolMissing when the node is not there
+    afterwards, and CalledProcessError when npm fails.
+    """
+    if os.environ.get("ANVIL"):
+        return Path(os.environ["ANVIL"])
+    stamp = tools_dir / ".installed"
+    wanted = hashlib.sha256((PACKAGES / "package-lock.json").read_bytes()).hexdigest()
+    present = find_anvil(tools_dir)
+    if present and stamp.is_file() and stamp.read_text() == wanted:
+        return present
+    tools_dir.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json", ".npmrc"):
+        shutil.copyfile(PACKAGES / name, tools_dir / name)
+    say("installing the EVM node (anvil) with npm")
+    # npm is a script that looks for `node` on the PATH; the wheel puts both into one folder.
+    own = str(Path(npm[0]).resolve().parent)
+    environment = {**os.environ, "PATH": os.pathsep.join((own, os.environ.get("PATH", "")))}
+
+    def run(*arguments: str) -> None:
+        subprocess.run([*npm, *arguments], cwd=tools_dir, env=environment, check=True, stdout=sys.stderr)
+
+    run("ci", "--omit=dev")
+    if _platform() != "linux-amd64":
+        run("install", "--no-save", "--no-package-lock", f"@foundry-rs/anvil-{_platform()}@{ANVIL_VERSION}")
+    found = find_anvil(tools_dir)
+    if found is None:
+        raise ToolMissing(f"npm installed no EVM node for {_platform()}. Name one with the variable ANVIL.")
+    stamp.write_text(wanted)
+    return found
+
+
+def _platform() -> str:
+    machine = platform.machine()
+    return _PLATFORMS.get((sys.platform, machine), f"{sys.platform}-{machine}")
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "data/tools")
+    beside = Path(sys.executable).with_name("npm")
+    print(ensure(folder, [str(beside) if beside.exists() else "npm"], lambda line: print(line, file=sys.stderr)))
