@@ -13,7 +13,7 @@ BOT_READY = "bot.ready"
 
 async def database_answers(db: AsyncSession) -> None:
     """Return if it does; raises what the driver raises if not."""
-    await db.execute(text("SELECT 1"))
+    await (await db.connection()).execute(text("SELECT 1"))
 
 
 async def bot_ready(db: AsyncSession, since: datetime | None) -> bool:

@@ -62,22 +62,7 @@ async def run_by_caller(caller: Caller) -> list[GuildAnswer]:
     """The caller's servers on Discord where they are owner or administrator."""
     async with transaction() as db:
         guilds = await servers.invite_list(db, gateways(), caller)
-    return [
-        GuildAnswer(
-            id=guild.id,
-            name=guild.name,
-            icon=_hash(guild.icon_url),
-            icon_url=guild.icon_url,
-            owner=guild.owner,
-            has_bot=guild.has_bot,
-        )
-        for guild in guilds
-    ]
-
-
-def _hash(icon_url: str | None) -> str | None:
-    """The hash in an icon's address (`…/icons/<server>/<hash>.png?size=…`)."""
-    return icon_url.partition("?")[0].rpartition("/")[2].partition(".")[0] if icon_url else None
+    return [GuildAnswer.model_validate(guild) for guild in guilds]
 
 
 @router.get("/roles")

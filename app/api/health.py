@@ -16,7 +16,8 @@ _PATIENCE = 2.0
 """Seconds for the database to answer."""
 
 
-@router.api_route("/health", methods=["GET", "HEAD"])
+@router.head("/health", include_in_schema=False)
+@router.get("/health")
 async def look() -> Response:
     """`healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""
     if await _ready():

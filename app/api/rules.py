@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from services.rules import RuleDraft, RuleView
 
 from app.api.caller import Caller
-from app.api.shapes import Answer, Field, InternalId, Loose, PathId, Payload, QueryId
+from app.api.shapes import Answer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from models import transaction
 from services import rules
+from services.rules import RuleDraft, RuleView
 
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
 
@@ -20,7 +20,7 @@ class Removal(Payload):
     """When a role goes that nothing earns any more: `now`, or after some hours of `grace`."""
 
     mode: str = "now"
-    hours: int = Field(default=0, ge=0, le=24 * 365)
+    hours: Any = 0
 
 
 class RemovalAnswer(Answer):
@@ -173,6 +173,10 @@ async def one(caller: Caller, rule_id: PathId) -> RuleAnswer:
 async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleAnswer:
     """Change fields of a rule, or its state: `active`, `paused` or `shadow`."""
     changes = payload.model_dump(by_alias=True, exclude_unset=True)
+    if payload.token_ids is None and "tokenIds" in changes:
+        changes["tokenIds"] = []
+    if changes.pop("shadow", False):
+        changes.setdefault("state", "shadow")
     async with transaction() as db:
         return rule_answer(await rules.change(db, gateways(), caller, rule_id, changes))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 _LARGEST_ID = 2**31 - 1
@@ -74,4 +74,4 @@ InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 
-__all__ = ["Answer", "Done", "Field", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]
+__all__ = ["Answer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]

@@ -61,7 +61,7 @@ class VerdictAnswer(Answer):
 
 
 @router.get("/wallet-challenge")
-async def challenge(caller: Caller, address: Text) -> ChallengeAnswer:
+async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
     """What to show in the profile of the address, good for a day."""
     async with transaction() as db:
         return ChallengeAnswer.model_validate(await wallets.challenge(db, gateways(), caller, address))

@@ -1,10 +1,9 @@
 """Which names this site answers to: PUBLIC_URL's, and for programs on this machine any loopback name."""
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -78,9 +77,9 @@ def _is_page(scope: Scope) -> bool:
 
 def _to_public_url(scope: Scope) -> Response:
     """The same page under the name that everybody uses."""
-    url = HTTPConnection(scope).url
-    query = f"?{url.query}" if url.query else ""
-    target = settings().public_url.rstrip("/") + "/" + url.path.lstrip("/") + query
+    query = scope["query_string"].decode("latin-1")
+    path = "/" + quote(scope["path"]).lstrip("/")
+    target = settings().public_url.rstrip("/") + path + (f"?{query}" if query else "")
     return RedirectResponse(target, status_code=307, headers={"Cache-Control": "no-store"})
 
 

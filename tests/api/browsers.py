@@ -1,0 +1,51 @@
+"""Browsers for tests: each with its own cookies, in front of the product, with the sandbox's Discord to go to."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+PUBLIC_URL = "http://localhost:3000"
+
+
+class Browser:
+    """A browser with its own cookies, in front of the product; Discord's pages are the sandbox's."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+
+    @property
+    def session_id(self) -> str | None:
+        """What the session cookie says."""
+        return self.client.cookies.get("hf_session")
+
+    async def leave(self, start: str = "/api/auth/discord") -> str:
+        """Begin a sign-in; the address of Discord's page."""
+        answer = await self.client.get(start)
+        assert answer.status_code == 302, answer.text
+        return answer.headers["location"]
+
+    async def agree(self, address: str, person: str) -> str:
+        """Agree there as a person; the address that Discord sends the browser back to, as path and query."""
+        return await agreed(address, person)
+
+    async def come_back(self, path: str) -> httpx.Response:
+        """Follow Discord's redirect to the product, and no further."""
+        return await self.client.get(path)
+
+    async def sign_in(self, person: str, start: str = "/api/auth/discord") -> str:
+        """The whole way; the session's id as the redirect shows it."""
+        answer = await self.come_back(await self.agree(await self.leave(start), person))
+        assert answer.status_code == 302, answer.text
+        shown = parse_qs(urlsplit(answer.headers["location"]).query)
+        assert "session" in shown, answer.headers["location"]
+        return shown["session"][0]
+
+
+async def agreed(address: str, person: str) -> str:
+    """Agree on Discord's page as a person; where Discord sends the browser then, as path and query."""
+    async with httpx.AsyncClient() as discord:
+        answer = await discord.get(f"{address}&as={person}")
+    assert answer.status_code in {302, 303, 307}, answer.text
+    back = urlsplit(answer.headers["location"])
+    assert f"{back.scheme}://{back.netloc}" == PUBLIC_URL
+    return f"{back.path}?{back.query}"

@@ -1,0 +1,49 @@
+"""What the API's tests share: the product beside the sandbox, and browsers that talk to it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+import models
+from settings import settings
+from tests.api.browsers import PUBLIC_URL, Browser
+
+
+@pytest.fixture
+async def product(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[None]:
+    """The product on a database of this test's own, for calls that ask nobody outside."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    for name in ("PORT", "PUBLIC_URL"):
+        monkeypatch.delenv(name, raising=False)
+    settings.cache_clear()
+    await models.use(database_url)
+    yield
+    await models.use(None)
+    settings.cache_clear()
+
+
+@pytest.fixture
+async def new_browser(product: None) -> AsyncIterator[Callable[[], Browser]]:
+    """Makes browsers that have never been here."""
+    from app.api import api
+    from app.http.hosts import HostGate
+
+    async with AsyncExitStack() as stack:
+
+        def made() -> Browser:
+            transport = httpx.ASGITransport(app=HostGate(api))
+            client = httpx.AsyncClient(transport=transport, base_url=PUBLIC_URL)
+            stack.push_async_callback(client.aclose)
+            return Browser(client)
+
+        yield made
+
+
+@pytest.fixture
+def browser(new_browser: Callable[[], Browser]) -> Browser:
+    """A browser that has never been here."""
+    return new_browser()

@@ -1,0 +1,314 @@
+"""Signing in, staying signed in, and out again, against the sandbox's Discord."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+
+from tests.api.browsers import PUBLIC_URL, Browser
+
+pytestmark = pytest.mark.usefixtures("discord")
+FAILED = "/oauth-error?error=auth_failed"
+
+
+async def test_a_person_signs_in_and_is_known_by_cookie_and_by_header(
+    browser: Browser, new_browser: Callable[[], Browser]
+):
+    session_id = await browser.sign_in("ada")
+    assert browser.session_id == session_id
+    by_cookie = await browser.client.get("/api/auth/user")
+    assert by_cookie.status_code == 200
+    user = by_cookie.json()
+    assert user["username"] == "ada"
+    assert user["discordUsername"] == "ada"
+    assert user["isDiscordConnected"] is True
+    assert user["isVerified"] is False
+    assert user["verifiedWallets"] == []
+    assert user["email"] is None
+    by_header = await new_browser().client.get("/api/auth/user", headers={"x-session-id": session_id})
+    assert by_header.json() == user
+    assert by_header.headers["cache-control"] == "no-store"
+
+
+async def test_nobody_is_signed_in_without_a_session(browser: Browser):
+    answer = await browser.client.get("/api/auth/user")
+    assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})
+    answer = await browser.client.get("/api/auth/user", headers={"x-session-id": "A" * 43})
+    assert answer.status_code == 401
+
+
+async def test_discord_is_asked_for_two_scopes_with_state_and_challenge(browser: Browser):
+    asked = parse_qs(urlsplit(await browser.leave()).query)
+    assert asked["scope"] == ["identify guilds"]
+    assert asked["response_type"] == ["code"]
+    assert asked["redirect_uri"] == [f"{PUBLIC_URL}/api/auth/discord/callback"]
+    assert asked["code_challenge_method"] == ["S256"]
+    assert len(asked["state"][0]) >= 43
+
+
+async def test_cookies_are_out_of_scripts_reach_and_of_this_site_only(browser: Browser):
+    start = await browser.client.get("/api/auth/discord")
+    login = start.headers["set-cookie"]
+    assert login.startswith("hf_login=")
+    assert "Max-Age=600" in login
+    back = await browser.come_back(await browser.agree(start.headers["location"], "ada"))
+    kept, dropped = back.headers.get_list("set-cookie")
+    assert kept.startswith("hf_session=")
+    assert dropped.startswith('hf_login="";')
+    for cookie in (login, kept):
+        attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+        assert {"httponly", "path=/", "samesite=lax"} <= attributes
+        assert "secure" not in attributes
+        assert not any(attribute.startswith("domain") for attribute in attributes)
+    assert back.headers["cache-control"] == "no-store"
+    assert back.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ("/server-config?serverId=7", "/server-config?serverId=7&session="),
+        ("/wallet-verification", "/wallet-verification?session="),
+        ("/invite?session=forged", "/invite?session="),
+        ("https://evil.example/", "/dashboard?session="),
+        ("//evil.example/", "/dashboard?session="),
+        ("/\\evil.example", "/dashboard?session="),
+        ("/%5cevil.example", "/dashboard?session="),
+        ("/%2f/evil.example", "/dashboard?session="),
+        ("/.//evil.example", "/dashboard?session="),
+        ("/a/../..//evil.example", "/dashboard?session="),
+        ("/\tevil.example", "/dashboard?session="),
+        ("/api/auth/logout", "/dashboard?session="),
+        ("/%61pi/auth/logout", "/dashboard?session="),
+        ("javascript:alert(1)", "/dashboard?session="),
+        ("dashboard", "/dashboard?session="),
+        ("/" + "x" * 5000, "/dashboard?session="),
+        ("", "/dashboard?session="),
+    ],
+)
+async def test_a_sign_in_returns_to_a_screen_of_ours_and_nowhere_else(browser: Browser, asked: str, path: str):
+    address = await browser.leave(f"/api/auth/discord?return={quote(asked, safe='')}")
+    answer = await browser.come_back(await browser.agree(address, "ada"))
+    assert answer.headers["location"] == path + str(browser.session_id)
+
+
+async def test_a_return_to_another_browser_than_the_one_that_left_signs_nobody_in(new_browser: Callable[[], Browser]):
+    mallory, victim = new_browser(), new_browser()
+    back = await mallory.agree(await mallory.leave(), "mallory")
+    await victim.leave()
+    answer = await victim.come_back(back)
+    assert answer.headers["location"] == FAILED
+    assert victim.session_id is None
+    assert (await mallory.come_back(back)).headers["location"] == FAILED, "a state that was shown is used up"
+
+
+async def test_a_return_without_any_login_cookie_signs_nobody_in(new_browser: Callable[[], Browser]):
+    mallory, victim = new_browser(), new_browser()
+    back = await mallory.agree(await mallory.leave(), "mallory")
+    answer = await victim.come_back(back)
+    assert (answer.status_code, answer.headers["location"]) == (302, FAILED)
+    assert victim.session_id is None
+
+
+async def test_a_return_counts_once(browser: Browser):
+    back = await browser.agree(await browser.leave(), "ada")
+    login = browser.client.cookies["hf_login"]
+    assert "session=" in (await browser.come_back(back)).headers["location"]
+    answer = await browser.client.get(back, headers={"cookie": f"hf_login={login}"})
+    assert answer.headers["location"] == FAILED
+
+
+@pytest.mark.parametrize("query", ["", "?state=x&code=y", "?error=access_denied", "?state=%00&code=%00", "?code=y"])
+async def test_a_made_up_return_leads_to_the_error_screen_or_is_refused(browser: Browser, query: str):
+    await browser.leave()
+    answer = await browser.client.get(f"/api/auth/discord/callback{query}")
+    assert answer.status_code in {302, 422}
+    assert answer.headers.get("location", FAILED) == FAILED
+    assert browser.session_id is None
+
+
+async def test_who_declines_at_discord_is_not_signed_in(browser: Browser):
+    state = parse_qs(urlsplit(await browser.leave()).query)["state"][0]
+    answer = await browser.come_back(f"/api/auth/discord/callback?error=access_denied&state={state}")
+    assert answer.headers["location"] == FAILED
+    assert browser.session_id is None
+
+
+async def test_a_code_that_discord_does_not_know_signs_nobody_in(browser: Browser):
+    state = parse_qs(urlsplit(await browser.leave()).query)["state"][0]
+    answer = await browser.come_back(f"/api/auth/discord/callback?code=made-up&state={state}")
+    assert answer.headers["location"] == FAILED
+
+
+async def test_a_state_older_than_ten_minutes_is_too_old(browser: Browser):
+    from sqlmodel import update
+
+    from models import SignIn, now, transaction
+
+    back = await browser.agree(await browser.leave(), "ada")
+    async with transaction() as db:
+        await db.exec(update(SignIn).values(expires_at=now()))
+    assert (await browser.come_back(back)).headers["location"] == FAILED
+
+
+async def test_signing_in_again_makes_a_new_session_and_ends_the_old_one(browser: Browser):
+    first = await browser.sign_in("ada")
+    second = await browser.sign_in("ada")
+    assert first != second
+    browser.client.cookies.clear()
+    assert (await browser.client.get("/api/auth/user", headers={"x-session-id": first})).status_code == 401
+    assert (await browser.client.get("/api/auth/user", headers={"x-session-id": second})).status_code == 200
+
+
+async def test_a_planted_session_cookie_does_not_survive_signing_in(browser: Browser):
+    browser.client.cookies.set("hf_session", "M" * 43, domain="localhost.local", path="/")
+    session_id = await browser.sign_in("ada")
+    assert session_id != "M" * 43
+    assert (await browser.client.get("/api/auth/user", headers={"x-session-id": session_id})).status_code in {200, 401}
+
+
+async def test_cookie_and_header_that_disagree_are_nobody(browser: Browser, new_browser: Callable[[], Browser]):
+    mallory = await new_browser().sign_in("mallory")
+    await browser.sign_in("ada")
+    answer = await browser.client.get("/api/auth/user", headers={"x-session-id": mallory})
+    assert answer.status_code == 401
+
+
+async def test_connecting_again_keeps_the_person_and_renews_the_session(browser: Browser):
+    first = await browser.sign_in("ada")
+    address = await browser.leave("/api/auth/discord/connect")
+    answer = await browser.come_back(await browser.agree(address, "ada"))
+    assert answer.headers["location"].startswith("/invite?session=")
+    assert browser.session_id != first
+
+
+async def test_connecting_as_somebody_else_is_refused(browser: Browser):
+    await browser.sign_in("ada")
+    address = await browser.leave("/api/auth/discord/connect")
+    answer = await browser.come_back(await browser.agree(address, "mallory"))
+    assert answer.headers["location"] == FAILED
+    assert (await browser.client.get("/api/auth/user")).json()["username"] == "ada"
+
+
+async def test_logging_out_by_post_ends_the_session(browser: Browser):
+    session_id = await browser.sign_in("ada")
+    answer = await browser.client.post("/api/auth/logout", headers={"origin": PUBLIC_URL})
+    assert (answer.status_code, answer.json()) == (200, {"success": True})
+    assert browser.session_id is None
+    assert (await browser.client.get("/api/auth/user", headers={"x-session-id": session_id})).status_code == 401
+    assert (await browser.client.post("/api/auth/logout")).status_code == 200
+
+
+async def test_logging_out_by_visit_ends_the_session_and_leads_home(browser: Browser):
+    session_id = await browser.sign_in("ada")
+    answer = await browser.client.get("/api/auth/logout", headers={"sec-fetch-site": "same-origin"})
+    assert (answer.status_code, answer.headers["location"]) == (302, "/")
+    assert browser.session_id is None
+    assert (await browser.client.get("/api/auth/user", headers={"x-session-id": session_id})).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"purpose": "prefetch"},
+        {"sec-purpose": "prefetch;prerender", "sec-fetch-site": "same-origin"},
+        {"referer": "https://evil.example/page"},
+        {"referer": "http://localhost:3000.evil.example/"},
+    ],
+)
+async def test_no_other_site_and_no_prefetch_logs_anybody_out(browser: Browser, headers: dict[str, str]):
+    await browser.sign_in("ada")
+    assert (await browser.client.get("/api/auth/logout", headers=headers)).status_code == 403
+    assert (await browser.client.get("/api/auth/user")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:3001"},
+        {"origin": "https://localhost:3000"},
+        {"sec-fetch-site": "cross-site"},
+        {"origin": PUBLIC_URL, "sec-fetch-site": "cross-site"},
+    ],
+)
+async def test_a_foreign_page_cannot_post_with_the_cookie(browser: Browser, headers: dict[str, str]):
+    await browser.sign_in("ada")
+    answer = await browser.client.post("/api/auth/logout", headers=headers)
+    assert answer.status_code == 403
+    assert "message" in answer.json()
+    assert (await browser.client.get("/api/auth/user")).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{}, {"origin": PUBLIC_URL}, {"sec-fetch-site": "same-origin"}])
+async def test_our_own_page_and_programs_can_post_with_the_cookie(browser: Browser, headers: dict[str, str]):
+    await browser.sign_in("ada")
+    assert (await browser.client.post("/api/admin/sync-servers", headers=headers)).status_code == 200
+
+
+async def test_by_header_no_origin_is_needed(browser: Browser, new_browser: Callable[[], Browser]):
+    session_id = await browser.sign_in("ada")
+    headers = {"x-session-id": session_id, "origin": "https://program.example"}
+    assert (await new_browser().client.post("/api/admin/sync-servers", headers=headers)).status_code == 200
+
+
+async def test_a_person_lists_their_sessions_and_ends_them(browser: Browser, new_browser: Callable[[], Browser]):
+    await browser.sign_in("carol")
+    other = await new_browser().sign_in("carol")
+    listed = (await browser.client.get("/api/me/sessions")).json()
+    assert [session["current"] for session in listed].count(True) == 1
+    assert len(listed) == 2
+    assert other not in str(listed)
+    elsewhere = next(session["id"] for session in listed if not session["current"])
+    assert (await browser.client.delete(f"/api/me/sessions/{elsewhere}")).status_code == 200
+    assert (await browser.client.delete(f"/api/me/sessions/{elsewhere}")).status_code == 404
+    header = {"x-session-id": other}
+    assert (await new_browser().client.get("/api/auth/user", headers=header)).status_code == 401
+    assert (await browser.client.delete("/api/me/sessions")).status_code == 200
+    assert (await browser.client.get("/api/auth/user")).status_code == 401
+
+
+async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(
+    browser: Browser, new_browser: Callable[[], Browser]
+):
+    from models import User, transaction
+    from services.secrets import unseal
+
+    async def sealed() -> bytes | None:
+        from sqlmodel import select
+
+        async with transaction() as db:
+            return (await db.exec(select(User.access_token))).one()
+
+    await browser.sign_in("dave")
+    second = new_browser()
+    await second.sign_in("dave")
+    token = await sealed()
+    assert token is not None
+    await browser.client.post("/api/auth/logout")
+    assert await sealed() == token, "another session still needs it"
+    await second.client.post("/api/auth/logout")
+    assert await sealed() is None
+    from gateways import gateways
+    from gateways.errors import Unauthorized
+
+    with pytest.raises(Unauthorized):
+        await gateways().oauth.me(unseal(token))
+
+
+async def test_tokens_are_not_readable_in_the_database(browser: Browser):
+    from sqlmodel import select
+
+    from models import User, transaction
+    from services.secrets import unseal
+
+    await browser.sign_in("ada")
+    async with transaction() as db:
+        user = (await db.exec(select(User))).one()
+    assert user.access_token is not None
+    assert user.refresh_token is not None
+    assert unseal(user.access_token).encode() not in user.access_token
+    assert unseal(user.refresh_token) != unseal(user.access_token)

@@ -1,0 +1,231 @@
+"""What a call answers when it cannot do what it was asked."""
+
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+import models
+from app.api import api
+from models import User, transaction
+from services import sessions
+from tests.api.browsers import PUBLIC_URL, Browser
+
+OPEN = {"/api/auth/logout", "/health"}
+
+
+async def signed_in() -> dict[str, str]:
+    """The header of a session that was opened without Discord."""
+    async with transaction() as db:
+        user = User(discord_id="42", username="zoe")
+        db.add(user)
+        await db.flush()
+        return {"x-session-id": await sessions.open_session(db, user.id or 0, "")}
+
+
+def calls() -> list[tuple[str, str]]:
+    return [
+        (method.upper(), re.sub(r"\{[^}]+\}", "1", path))
+        for path, methods in api.openapi()["paths"].items()
+        for method in methods
+        if path not in OPEN
+    ]
+
+
+@pytest.mark.parametrize(("method", "path"), calls())
+async def test_every_call_needs_a_session_before_it_looks_at_anything(browser: Browser, method: str, path: str):
+    answer = await browser.client.request(method, path, json={"nonsense": True})
+    assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/servers/", "/api/auth/user/1", "/api/%00"])
+async def test_a_path_that_is_no_call_is_not_found(browser: Browser, method: str, path: str):
+    answer = await browser.client.request(method, path)
+    assert (answer.status_code, answer.json()) == (404, {"message": "There is no such call."})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"text"',
+        b'{"serverId": {}}',
+        b'{"serverId": true}',
+        b'{"serverId": 1, "ruleName": 7}',
+        b'{"serverId": 1, "ruleName": "a\\u0000b"}',
+        b'{"serverId": 1, "ruleName": "\\ud800"}',
+        b'{"serverId": 1, "expression": {"all": [{"type": "a\\u0000"}]}}',
+        b'{"serverId": 1, "tokenIds": "1,2"}',
+        b"\xff\xfe",
+        b"[" * 60_000,
+        b'{"serverId": ' + b"9" * 5_000 + b"e}",
+    ],
+)
+async def test_what_is_not_the_calls_shape_is_422(browser: Browser, body: bytes):
+    headers = await signed_in() | {"content-type": "application/json"}
+    answer = await browser.client.post("/api/verification-rules", content=body, headers=headers)
+    assert answer.status_code == 422, answer.text
+    assert set(answer.json()) == {"message"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ruleName": ""}, "Rule name is required"),
+        ({"ruleName": None, "blockchain": ""}, "Rule name is required"),
+        ({"blockchain": "", "roleId": ""}, "Blockchain is required"),
+        ({"roleId": "", "minTokens": 0}, "Role is required"),
+        ({"minTokens": 0, "contractAddress": ""}, "Minimum tokens must be at least 1"),
+        ({"minTokens": "1"}, "Minimum tokens must be at least 1"),
+        ({"minTokens": 1e400}, "Minimum tokens must be at least 1"),
+        ({"contractAddress": ""}, "Contract address is required"),
+        (
+            {"verificationType": "trait", "traitType": "Fur"},
+            "Trait type and value are required for trait verification",
+        ),
+        ({"verificationType": "token_id"}, "At least one token ID is required for token ID verification"),
+    ],
+)
+async def test_fields_are_checked_in_the_forms_order_before_anything_is_looked_up(
+    browser: Browser, change: dict[str, object], message: str
+):
+    import json
+
+    payload = {
+        "ruleName": "Holders", "contractAddress": "0x" + "a" * 40, "blockchain": "base", "verificationType": "basic",
+        "minTokens": 1, "roleId": "1", "roleColor": "#5865F2", "roleName": "Holder", "serverId": 10**12,
+    }  # fmt: skip
+    headers = await signed_in() | {"content-type": "application/json"}
+    answer = await browser.client.post(
+        "/api/verification-rules", content=json.dumps(payload | change), headers=headers
+    )
+    assert (answer.status_code, answer.json()) == (400, {"message": message})
+
+
+@pytest.mark.parametrize("server", ["0", "-1", "7", "99999999999999999999", "abc", "1.5", "１"])
+async def test_an_id_that_names_nothing_is_not_found(browser: Browser, server: str):
+    headers = await signed_in()
+    for method, path in [
+        ("GET", f"/api/verification-rules?serverId={server}"),
+        ("GET", f"/api/verification-rules/{server}"),
+        ("PATCH", f"/api/verification-rules/{server}"),
+        ("DELETE", f"/api/verification-rules/{server}"),
+        ("POST", f"/api/servers/{server}/recheck"),
+        ("GET", f"/api/servers/{server}/events"),
+        ("DELETE", f"/api/wallet-verifications/{server}"),
+        ("GET", f"/api/discord/roles?serverId={server}"),
+        ("DELETE", f"/api/me/sessions/{server}"),
+    ]:
+        body = {} if method in {"PATCH", "POST"} else None
+        answer = await browser.client.request(method, path, headers=headers, json=body)
+        assert answer.status_code == 404, f"{method} {path}: {answer.text}"
+        assert answer.json()["message"]
+
+
+async def test_a_large_body_is_refused_announced_or_not(browser: Browser):
+    headers = await signed_in()
+    answer = await browser.client.post("/api/servers", content=b"x" * 70_000, headers=headers)
+    assert answer.status_code == 413
+
+    async def pieces():
+        for _ in range(70):
+            yield b"x" * 1_000
+
+    answer = await browser.client.post("/api/servers", content=pieces(), headers=headers)
+    assert answer.status_code == 413
+    assert answer.json()["message"]
+
+
+async def test_speaking_for_somebody_else_is_forbidden(browser: Browser):
+    headers = await signed_in()
+    me = (await browser.client.get("/api/auth/user", headers=headers)).json()["id"]
+    for other in (me + 1, str(me + 1), "carol", "0"):
+        answer = await browser.client.get(f"/api/wallet-verifications?userId={other}", headers=headers)
+        assert answer.status_code == 403
+        payload = {"userId": other, "walletAddress": "0x" + "a" * 40, "verificationMethod": "opensea_bio"}
+        answer = await browser.client.post("/api/verify-wallet", json=payload, headers=headers)
+        assert answer.status_code == 403
+    answer = await browser.client.get(f"/api/wallet-verifications?userId={me}", headers=headers)
+    assert (answer.status_code, answer.json()) == (200, [])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"walletAddress": ""},
+        {"walletAddress": "0x12"},
+        {"walletAddress": "nonsense"},
+        {"walletAddress": "0x" + "a" * 40, "verificationMethod": "transaction"},
+        {"walletAddress": "0x" + "a" * 40, "verificationMethod": "wish"},
+    ],
+)
+async def test_what_a_person_can_mend_about_a_wallet_is_a_sentence_not_an_error(
+    browser: Browser, payload: dict[str, str]
+):
+    answer = await browser.client.post("/api/verify-wallet", json=payload, headers=await signed_in())
+    assert answer.status_code == 200
+    assert answer.json()["success"] is False
+    assert answer.json()["message"]
+
+
+async def test_health_tells_whether_the_database_answers(
+    browser: Browser, new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("HOLDFAST_SUPERVISED", raising=False)
+    answer = await browser.client.get("/health")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "healthy"
+    assert answer.json()["timestamp"]
+    await models.use("postgresql://nobody@127.0.0.1:1/nothing")
+    answer = await browser.client.get("/health")
+    assert (answer.status_code, answer.json()) == (503, {"status": "starting"})
+
+
+async def test_under_the_supervisor_health_waits_for_the_bot(browser: Browser, monkeypatch: pytest.MonkeyPatch):
+    from datetime import timedelta
+
+    from models import Schedule, now
+
+    monkeypatch.setenv("HOLDFAST_SUPERVISED", "1")
+    monkeypatch.setenv("HOLDFAST_STARTED", now().isoformat())
+    assert (await browser.client.get("/health")).status_code == 503
+    async with transaction() as db:
+        db.add(Schedule(name="bot.ready", started_at=now() - timedelta(hours=1)))
+    assert (await browser.client.get("/health")).status_code == 503, "that was the start before this one"
+    async with transaction() as db:
+        row = await db.get_one(Schedule, "bot.ready")
+        row.started_at = now()
+        db.add(row)
+    assert (await browser.client.get("/health")).status_code == 200
+
+
+async def test_a_database_that_is_away_is_said_to_be(browser: Browser):
+    headers = await signed_in()
+    await models.use("postgresql://nobody@127.0.0.1:1/nothing")
+    answer = await browser.client.get("/api/servers", headers=headers)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"]
+    assert "database" in answer.json()["message"]
+
+
+async def test_the_calls_are_described(browser: Browser):
+    described = (await browser.client.get("/api/openapi.json")).json()
+    assert "/api/verification-rules/{rule_id}" in described["paths"]
+    page = await browser.client.get("/api/docs")
+    assert page.status_code == 200
+    assert "GET /api/servers" in page.text
+    assert "http://" not in page.text.replace(PUBLIC_URL, "")
+
+
+async def test_no_other_site_may_read_answers(browser: Browser):
+    answer = await browser.client.get("/health", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in answer.headers
+    assert isinstance(answer, httpx.Response)

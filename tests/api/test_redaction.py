@@ -1,0 +1,71 @@
+"""Logs without secrets."""
+
+import logging
+
+import httpx
+import pytest
+
+from app.http.redaction import AccessLog, redact, redact_every_log
+
+SECRET = "s3cret-Value_0123456789abcdefghijklmnopqrstuvw"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"GET /dashboard?session={SECRET} 200",
+        f"GET /api/auth/discord/callback?code={SECRET}&state={SECRET}",
+        f"GET /x?a=b&session={SECRET}&c=d",
+        f"cookie: hf_session={SECRET}; other=1",
+        f"Cookie: a=b; hf_session={SECRET}",
+        f"{{'cookie': 'a=b; hf_session={SECRET}', 'host': 'x'}}",
+        f'{{"cookie":"a=b; hf_session={SECRET}","host":"x"}}',
+        f"[(b'cookie', b'a=b; __Host-hf_session={SECRET}')]",
+        f"__Host-hf_session={SECRET}",
+        f"Set-Cookie: hf_login={SECRET}; HttpOnly",
+        f"x-session-id: {SECRET}",
+        f"{{'x-session-id': '{SECRET}'}}",
+        f"Authorization: Bearer {SECRET}",
+        f"(b'authorization', b'Bot {SECRET}')",
+        f"sent Bearer {SECRET} to them",
+        f"grant_type=refresh_token&refresh_token={SECRET}&client_secret={SECRET}",
+    ],
+)
+def test_secrets_are_blacked_out(line: str):
+    assert SECRET not in redact(line)
+    assert "[redacted]" in redact(line)
+
+
+@pytest.mark.parametrize("line", ["GET /server-config?serverId=7 200", "ada signed in", "The bot has 3 servers."])
+def test_plain_lines_stay_as_they_are(line: str):
+    assert redact(line) == line
+
+
+def test_every_logger_and_traceback_is_redacted(caplog: pytest.LogCaptureFixture):
+    present = logging.getLogRecordFactory()
+    try:
+        redact_every_log()
+        redact_every_log()
+        logger = logging.getLogger("somebody.elses.package")
+        try:
+            raise ValueError(f"Cookie: hf_session={SECRET}")
+        except ValueError:
+            logger.exception("Event %s failed: %s", "x", {"cookie": f"hf_session={SECRET}"})
+    finally:
+        logging.setLogRecordFactory(present)
+    assert "Event x failed" in caplog.text
+    assert "ValueError" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_the_access_log_names_the_request_and_no_secret(caplog: pytest.LogCaptureFixture):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    caplog.set_level(logging.INFO, "holdfast.access")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=AccessLog(app)), base_url="http://x") as client:
+        answer = await client.get(f"/dashboard?session={SECRET}&tab=2")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "holdfast.access"]
+    assert line.startswith("GET /dashboard?session=[redacted]&tab=2 204 ")
+    assert answer.headers["x-request-id"] in line

@@ -1,0 +1,141 @@
+"""Signed-in browsers: what opens a session, what finds it again, what ends it."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from sqlmodel import select, update
+
+import models
+from models import Session, User, now, transaction
+from services import sessions
+from services.errors import SessionNotFound
+
+
+@pytest.fixture(autouse=True)
+async def database(database_url: str) -> AsyncIterator[None]:
+    await models.use(database_url)
+    yield
+    await models.use(None)
+
+
+async def person(name: str, grant_ends_in: timedelta = timedelta(days=30)) -> int:
+    async with transaction() as db:
+        user = User(discord_id=f"id-of-{name}", username=name, token_expires_at=now() + grant_ends_in)
+        db.add(user)
+        await db.flush()
+        assert user.id is not None
+        return user.id
+
+
+async def opened(user_id: int, agent: str = "Browser") -> str:
+    async with transaction() as db:
+        return await sessions.open_session(db, user_id, agent)
+
+
+async def found(session_id: str | None) -> str | None:
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, session_id)
+        return actor.username if actor else None
+
+
+async def test_a_session_is_found_by_its_id_and_only_its_hash_is_stored():
+    session_id = await opened(await person("ada"))
+    assert await found(session_id) == "ada"
+    assert len(session_id) == 43
+    async with transaction() as db:
+        row = (await db.exec(select(Session))).one()
+    assert row.id_hash == sessions.hash_of(session_id)
+    assert session_id not in repr(row)
+
+
+@pytest.mark.parametrize("wrong", [None, "", "x", "A" * 43, "A" * 44, "' OR 1=1 --", "é" * 43, "\x00" * 43])
+async def test_what_is_no_session_id_finds_nobody(wrong: str | None):
+    await opened(await person("ada"))
+    assert await found(wrong) is None
+
+
+async def test_a_session_ends_with_its_time():
+    session_id = await opened(await person("ada"))
+    async with transaction() as db:
+        await db.exec(update(Session).values(expires_at=now() - timedelta(seconds=1)))
+    assert await found(session_id) is None
+
+
+async def test_a_session_lives_no_longer_than_the_grant_of_discord():
+    await opened(await person("ada", timedelta(hours=1)))
+    async with transaction() as db:
+        row = (await db.exec(select(Session))).one()
+    assert row.expires_at <= now() + timedelta(hours=1)
+
+
+async def test_a_session_lives_seven_days_at_most():
+    await opened(await person("ada", timedelta(days=300)))
+    async with transaction() as db:
+        row = (await db.exec(select(Session))).one()
+    assert row.expires_at <= now() + timedelta(days=7)
+
+
+async def test_closing_tells_whose_last_session_it_was():
+    ada = await person("ada")
+    first, second = await opened(ada), await opened(ada)
+    async with transaction() as db:
+        assert await sessions.close(db, first) is None
+        assert await sessions.close(db, first) is None
+        assert await sessions.close(db, second) == ada
+    assert await found(second) is None
+
+
+async def test_people_see_and_close_only_their_own_sessions():
+    ada, mallory = await opened(await person("ada")), await opened(await person("mallory"))
+    async with transaction() as db:
+        ada_actor, mallory_actor = await sessions.actor_of(db, ada), await sessions.actor_of(db, mallory)
+        assert ada_actor is not None
+        assert mallory_actor is not None
+        (hers,) = await sessions.list_of(db, ada_actor)
+        assert hers.current
+        assert hers.user_agent == "Browser"
+        with pytest.raises(SessionNotFound):
+            await sessions.close_one(db, mallory_actor, hers.id)
+    assert await found(ada) == "ada"
+
+
+async def test_closing_all_ends_every_session_of_one_person_only():
+    ada, carol = await person("ada"), await person("carol")
+    first, second, carols = await opened(ada), await opened(ada), await opened(carol)
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, first)
+        assert actor is not None
+        assert await sessions.close_all(db, actor) == 2
+    assert await found(first) is None
+    assert await found(second) is None
+    assert await found(carols) == "carol"
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("hf_session=abc", "abc"),
+        ("a=b; hf_session=abc; c=d", "abc"),
+        ('hf_session="abc"', "abc"),
+        ("hf_session=abc; hf_session=abc", "abc"),
+        ("hf_session=abc; hf_session=def", None),
+        ("xhf_session=abc", None),
+        ("HF_SESSION=abc", None),
+        ("hf_session", None),
+        ("hf_session=", None),
+        ("sandbox_user=ada", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_only_the_exact_cookie_counts(header: str | None, value: str | None):
+    assert sessions.session_id_from_cookie_header(header) == value
+
+
+async def test_an_odd_user_agent_is_kept_short_and_printable():
+    await opened(await person("ada"), "Bad\x00\r\nAgent" + "x" * 10_000)
+    async with transaction() as db:
+        row = (await db.exec(select(Session))).one()
+    assert row.user_agent.startswith("BadAgent")
+    assert len(row.user_agent) == 300
