@@ -92,9 +92,10 @@ class Teller:
                         shown = measure(line) or shown
                 self.progress(shown)
             process.stdout.close()
+            lines.append(rest.decode(errors="replace"))
+            log.write(lines[-1])
         if process.wait() != 0:
             self.done("failed")
-            lines.append(rest.decode(errors="replace"))
             tail = "\n".join(f"    {line}" for line in lines[-TAIL_LINES:] if line.strip())
             raise StepFailed(f"{tail}\n{' '.join(command)} failed; its whole output is in {self._log}.")
 

@@ -1,0 +1,77 @@
+"""Which processes run for which settings, and what they are told."""
+
+from pathlib import Path
+
+import pytest
+
+from app.alone import start_if_alone
+from app.leftovers import Lock, Running
+from app.plan import Web, make_plan
+from settings import ROOT, Settings, load, settings
+
+LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}
+
+
+@pytest.fixture
+def sandboxed(monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings as on a fresh machine."""
+    for name in (*LIVE, "DATABASE_URL", "SWEEP_SECONDS", "PORT", "PUBLIC_URL", "SANDBOX_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    return load()
+
+
+def test_without_credentials_the_sandbox_runs_first_and_sweeps_are_frequent(sandboxed: Settings) -> None:
+    plan = make_plan(sandboxed, Web.ABSENT)
+    assert [program.name for program in plan.programs] == ["sandbox", "bot", "jobs"]
+    assert plan.programs[0].ready_port == 3210
+    assert plan.environment["SWEEP_SECONDS"] == "20"
+    assert plan.database == ROOT / "data" / "sandbox" / "db"
+
+
+def test_an_operators_own_sweep_time_is_kept(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWEEP_SECONDS", "7")
+    assert make_plan(load(), Web.ABSENT).environment["SWEEP_SECONDS"] == "7"
+
+
+def test_with_credentials_there_is_no_sandbox_and_the_data_lie_apart(
+    sandboxed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in LIVE.items():
+        monkeypatch.setenv(name, value)
+    plan = make_plan(load(), Web.ABSENT)
+    assert [program.name for program in plan.programs] == ["bot", "jobs"]
+    assert plan.database == ROOT / "data" / "live" / "db"
+    assert "SWEEP_SECONDS" not in plan.environment
+    assert "console" not in plan.ready_text
+
+
+def test_a_database_of_the_operators_is_used_as_it_is(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db.example/holdfast")
+    plan = make_plan(load(), Web.ABSENT)
+    assert plan.database is None
+    assert plan.environment["DATABASE_URL"] == "postgresql://db.example/holdfast"
+
+
+def test_the_web_is_watched_and_told_apart_from_a_plain_start(sandboxed: Settings) -> None:
+    plan = make_plan(sandboxed, Web.RELOADING)
+    assert "web" in [program.name for program in plan.programs]
+    assert plan.health == (3000, "/health", "localhost:3000")
+    assert plan.environment["HOLDFAST_SUPERVISED"] == "1"
+    assert plan.ready_text.startswith("Holdfast is ready at http://localhost:3000 (sandbox console: http://")
+
+
+async def test_a_supervised_web_process_brings_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_SUPERVISED", "1")
+    async with start_if_alone() as database_url:
+        assert database_url is None
+
+
+async def test_a_plain_web_process_uses_what_already_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_SUPERVISED", raising=False)
+    monkeypatch.setattr("app.alone.data_dir", lambda _: tmp_path)
+    assert settings()
+    lock = Lock(tmp_path)
+    lock.take(Running(1, "http://localhost:3000", "postgresql://somewhere"))
+    async with start_if_alone() as database_url:
+        assert database_url == "postgresql://somewhere"
+    lock.release()

@@ -1,0 +1,112 @@
+"""Set-up: what it takes for up to date, what it says when something fails, and that two at once don't collide."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from app import prepare
+from app.prepare import read_pins, usable
+from app.telling import StepFailed, Teller
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Teller:
+    return Teller(2, tmp_path / "setup.log")
+
+
+def test_steps_are_numbered_and_tell_how_they_ended(teller: Teller, capsys: pytest.CaptureFixture[str]) -> None:
+    teller.begin("Python packages")
+    teller.done("up to date")
+    teller.begin("Screens")
+    teller.done("ready")
+    assert capsys.readouterr().out.splitlines() == [
+        "[1/2] Python packages ...",
+        "[1/2] Python packages: up to date",
+        "[2/2] Screens ...",
+        "[2/2] Screens: ready",
+    ]
+
+
+def test_a_failed_step_shows_the_end_of_its_output_and_keeps_the_whole(teller: Teller, tmp_path: Path) -> None:
+    code = "print('first'); [print('line', n) for n in range(40)]; print('the reason', end=''); raise SystemExit(3)"
+    teller.begin("Screens")
+    with pytest.raises(StepFailed, match="the reason") as failed:
+        teller.run([sys.executable, "-c", code], os.environ)
+    assert "    first" not in str(failed.value)
+    assert "first" in (tmp_path / "setup.log").read_text()
+
+
+def test_progress_is_what_the_step_makes_of_each_line(teller: Teller) -> None:
+    seen: list[str] = []
+    teller.begin("Python packages")
+    teller.run([sys.executable, "-c", "print('a\\nb')"], os.environ, lambda line: seen.append(line) or line)
+    assert seen == ["a", "b"]
+
+
+def test_pins_are_read_without_comments(tmp_path: Path) -> None:
+    (tmp_path / "pins.txt").write_text("# made by uv\na==1\n    # via b\nb==2 ; python_version < '3.12'\n")
+    assert read_pins(tmp_path / "pins.txt") == {"a==1", "b==2 ; python_version < '3.12'"}
+
+
+def test_what_the_tests_install_contains_what_the_product_installs() -> None:
+    assert read_pins(ROOT / "requirements.txt") <= read_pins(ROOT / "requirements-dev.txt")
+
+
+def test_every_requirement_is_pinned() -> None:
+    loose = [pin for pin in read_pins(ROOT / "requirements-dev.txt") if "==" not in pin]
+    assert loose == []
+
+
+def test_a_virtual_environment_that_was_moved_or_broken_is_not_usable(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    venv.create(made)
+    (made / "bin" / "pip").write_text(f"#!{made}/bin/python\n")
+    assert usable(made)
+    moved = made.rename(tmp_path / "moved")
+    assert not usable(moved)
+    assert not usable(tmp_path / "nowhere")
+
+
+def test_a_python_too_old_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "OLDEST", (99, 0))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(StepFailed, match="apt-get install python3 python3-venv"):
+        prepare.use_a_new_enough_python("run", [])
+
+
+def test_a_second_set_up_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "ROOT", tmp_path)
+    code = (
+        "import sys; from pathlib import Path; from app import prepare; prepare.ROOT = Path(sys.argv[1])\n"
+        "with prepare.SetUp(): print('mine now')"
+    )
+    with prepare.SetUp():
+        second = subprocess.Popen(
+            [sys.executable, "-u", "-c", code, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert second.stdout is not None
+        assert "waiting" in second.stdout.readline()
+    assert second.communicate()[0] == "mine now\n"
+
+
+@pytest.mark.parametrize("judge_is_there", [True, False])
+def test_continuous_integration_runs_make_test_and_knows_the_judge(tmp_path: Path, judge_is_there: bool) -> None:
+    clone, programs = tmp_path / "clone", tmp_path / "bin"
+    (clone / ".ci").mkdir(parents=True)
+    (clone / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    judge = tmp_path / "shared" / "judges" / "discord"
+    if judge_is_there:
+        judge.mkdir(parents=True)
+    programs.mkdir()
+    (programs / "make").write_text('#!/bin/sh\necho "$@ in $PWD with judge ${DISCORD_JUDGE:-none}"\n')
+    (programs / "make").chmod(0o755)
+    environment = {"PATH": f"{programs}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", ".ci/run"], cwd=clone, env=environment, capture_output=True, text=True, check=True)
+    expected = judge if judge_is_there else "none"
+    assert done.stdout == f"--no-print-directory test in {clone} with judge {expected}\n"

@@ -1,0 +1,232 @@
+"""The house rules as functions: each takes a module's path and source and gives a sentence per breach."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+
+ROOMS = ("app", "components", "state", "services", "gateways", "models", "bot", "jobs")
+LONGEST = 300
+
+# Who may import whom. `settings` and a room itself are open to everybody but the sandbox.
+ARROWS: Mapping[str, frozenset[str]] = {
+    "app": frozenset({"components", "state", "services", "gateways", "models", "bot", "jobs"}),
+    "components": frozenset({"state"}),
+    "state": frozenset({"services"}),
+    "bot": frozenset({"services"}),
+    "jobs": frozenset({"services"}),
+    "services": frozenset({"models", "gateways"}),
+    "models": frozenset(),
+    "gateways": frozenset(),
+    "sandbox": frozenset(),
+}
+# A front door opens the transaction and hands the gateways to one service verb; it takes no more than these by name.
+FRONT_DOORS = frozenset({"state", "bot", "jobs"})
+HANDED_ON = {
+    "models": frozenset({"transaction", "use", "now"}),
+    "models.database": frozenset({"transaction", "use", "libpq_url"}),
+    "gateways": frozenset({"gateways", "Gateways", "close_gateways"}),
+}
+
+# Which of the product's rooms (or root modules) may use a library.
+ONLY: Mapping[str, frozenset[str]] = {
+    "reflex": frozenset({"app", "state", "components", "rxconfig"}),
+    "nextcord": frozenset({"bot"}),
+    "httpx": frozenset({"gateways"}),
+    "web3": frozenset({"gateways"}),
+    "authlib.integrations.httpx_client": frozenset({"gateways"}),
+    "sqlalchemy": frozenset({"models", "services"}),
+    "sqlmodel": frozenset({"models", "services"}),
+    "apscheduler": frozenset({"jobs"}),
+}
+# A front door may name what went wrong; that is no SQL.
+FAULTS_BY_NAME = frozenset({"sqlalchemy.exc"})
+# Who looks after the database server itself, and so speaks to it in plain statements.
+SERVER_KEEPERS = frozenset({"app/postgres.py"})
+SQL = re.compile(r"\s*(SELECT|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|WITH\s.+\sSELECT|LISTEN|NOTIFY)\s", re.S)
+SQL_CALLS = frozenset({"execute", "exec", "scalars", "scalar"})
+SESSIONS = frozenset({"db", "session", "connection", "cursor"})
+
+NAMELESS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
+GUARDS = frozenset({"signed_in", "public"})
+NOT_HANDLERS = frozenset({"property", "staticmethod", "classmethod", "var", "cached_var", "computed_var"})
+STATE_ROOTS = frozenset({"rx.State", "State", "reflex.State", "rx.ComponentState", "rx.SharedState", "BaseState"})
+DEVELOPMENT_METHOD = re.compile(
+    r"\b(?:(?:anvil|hardhat|ganache)_[a-z]\w*"
+    r"|evm_(?:mine|snapshot|revert|increaseTime|setNextBlockTimestamp|setAutomine|setIntervalMining|setBlockGasLimit))\b"
+)
+MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:work|root|home/\w+)(?:/|\b(?![\w-]))|\.\./shared\b")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file of the house: its path from the root, with slashes, and its text."""
+
+    path: str
+    source: str
+
+    @property
+    def room(self) -> str:
+        """The package at the root it lies in, or its own name when it lies at the root itself."""
+        return PurePosixPath(self.path).parts[0].removesuffix(".py")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed text."""
+        return ast.parse(self.source)
+
+    def imports(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Every imported module with the names taken from it (none for a plain import)."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name, frozenset[str]()) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                package = PurePosixPath(self.path).parts[: -node.level] if node.level else ()
+                name = ".".join([*package, *([node.module] if node.module else [])])
+                yield name, frozenset(alias.name for alias in node.names)
+
+    def texts(self) -> Iterator[str]:
+        """Every string in it, docstrings and the fixed parts of f-strings included."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def imports_against_the_arrows(module: Module) -> Iterator[str]:
+    """components → state → services → {models, gateways}; bot, jobs → services; app → all; nobody → app or sandbox."""
+    if module.room not in ARROWS:
+        return
+    for name, taken in module.imports():
+        target = name.partition(".")[0]
+        if target == module.room or target not in {*ROOMS, "sandbox", "settings", "tests", "benchmarks", "rxconfig"}:
+            continue
+        if target == "settings" and module.room != "sandbox":
+            continue
+        if target in ARROWS[module.room]:
+            continue
+        if module.room in FRONT_DOORS and taken and taken <= HANDED_ON.get(name, frozenset()):
+            continue
+        yield f"{module.path} imports {name} {' '.join(sorted(taken))}".rstrip()
+
+
+def libraries_out_of_place(module: Module) -> Iterator[str]:
+    """Each of the libraries that shape a room is used in its room only."""
+    for name, _ in module.imports():
+        for library, rooms in ONLY.items():
+            within = name == library or name.startswith(f"{library}.")
+            if within and module.room not in rooms and name not in FAULTS_BY_NAME:
+                yield f"{module.path} imports {name}: only {', '.join(sorted(rooms))} may"
+
+
+def sql_out_of_place(module: Module) -> Iterator[str]:
+    """SQL is written in models and services, nowhere else."""
+    if module.room in {"models", "services"} or module.path in SERVER_KEEPERS:
+        return
+    for text in module.texts():
+        if SQL.match(text):
+            yield f"{module.path} writes SQL: {text.strip()[:60]!r}"
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        owner = node.func.value
+        if isinstance(owner, ast.Name) and owner.id in SESSIONS and node.func.attr in SQL_CALLS:
+            yield f"{module.path}:{node.lineno} calls {owner.id}.{node.func.attr}"
+
+
+def names_that_say_nothing(module: Module) -> Iterator[str]:
+    """No drawer for things that found no place."""
+    for part in PurePosixPath(module.path).with_suffix("").parts:
+        if part.strip("_") in NAMELESS:
+            yield f"{module.path}: {part!r} does not say what lives there"
+
+
+def too_long(module: Module) -> Iterator[str]:
+    """A module that outgrew its length is two modules."""
+    lines = module.source.count("\n")
+    if lines > LONGEST and not module.path.startswith("models/migrations/versions/"):
+        yield f"{module.path} has {lines} lines, more than {LONGEST}"
+
+
+def sandbox_knowledge(module: Module, ids: Iterable[str]) -> Iterator[str]:
+    """The product knows no control path, no id of the sandbox's, no method that only a development node has."""
+    ids = frozenset(ids)
+    for text in module.texts():
+        if "/control" in text:
+            yield f"{module.path} knows the sandbox's control path: {text[:60]!r}"
+        if found := DEVELOPMENT_METHOD.search(text):
+            yield f"{module.path} knows a development node's method: {found[0]}"
+        for known in ids:
+            if known.lower() in text.lower():
+                yield f"{module.path} knows something of the sandbox's: {known}"
+
+
+def table_rows(module: Module) -> frozenset[str]:
+    """The names of the table row classes that this module defines."""
+    return frozenset(
+        node.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+        and any(
+            keyword.arg == "table" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            for keyword in node.keywords
+        )
+    )
+
+
+def state_classes(modules: Iterable[Module]) -> dict[str, list[tuple[Module, ast.ClassDef]]]:
+    """Every class that is a Reflex State, directly or through others, by its name."""
+    classes = [(module, node) for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+    found: dict[str, list[tuple[Module, ast.ClassDef]]] = {}
+    growing = True
+    while growing:
+        growing = False
+        for module, node in classes:
+            bases = {ast.unparse(base) for base in node.bases}
+            known = STATE_ROOTS | found.keys()
+            if (bases & known or {base.rpartition(".")[2] for base in bases} & found.keys()) and not any(
+                node is other for _, other in found.get(node.name, [])
+            ):
+                found.setdefault(node.name, []).append((module, node))
+                growing = True
+    return found
+
+
+def unguarded_handlers(modules: Iterable[Module]) -> Iterator[str]:
+    """Any browser can call any public function of a State with anything: each says who may, or that everybody may."""
+    for places in state_classes(modules).values():
+        for module, node in places:
+            if module.room != "state":
+                yield f"{module.path}: {node.name} is a State outside of state/"
+            for item in node.body:
+                if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) or item.name.startswith("_"):
+                    continue
+                decorators = {_decorator_name(decorator) for decorator in item.decorator_list}
+                if not decorators & (GUARDS | NOT_HANDLERS):
+                    yield f"{module.path}:{item.lineno} {node.name}.{item.name} is neither @signed_in nor @public"
+
+
+def rows_in_public_state(modules: Iterable[Module], rows: frozenset[str]) -> Iterator[str]:
+    """A table row in a public State variable goes to the browser with all its columns."""
+    for places in state_classes(modules).values():
+        for module, node in places:
+            for item in node.body:
+                if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
+                    continue
+                names = set(re.findall(r"\w+", ast.unparse(item.annotation)))
+                if not item.target.id.startswith("_") and names & rows:
+                    yield f"{module.path}:{item.lineno} {node.name}.{item.target.id} holds {', '.join(names & rows)}"
+
+
+def machine_paths(path: str, text: str) -> Iterator[str]:
+    """Nothing depends on where somebody's machine keeps it."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := MACHINE_PATH.search(line):
+            yield f"{path}:{number} mentions {found[0]}"
+
+
+def _decorator_name(node: ast.expr) -> str:
+    """The last name of a decorator: `rx.var(cache=True)` is `var`."""
+    target = node.func if isinstance(node, ast.Call) else node
+    return ast.unparse(target).rpartition(".")[2]
