@@ -95,12 +95,13 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, address: str
     if family != "evm":
         return Verdict(False, "The OpenSea bio proves wallets whose address starts with 0x. This one is on Solana.")
     row = await current(db, actor, family, parsed)
+    username = actor.username
     try:
         # Fresh from Discord: whoever took over a name must not prove wallets with it.
         username = (await outside.discord.user(actor.discord_id)).username
         bio = await _bio(outside, parsed)
     except NotThere as fault:
-        add = _what_to_add(row, actor.username)
+        add = _what_to_add(row, username)
         return Verdict(False, f"{fault.provider} has no profile for {shorten(parsed)} yet. {add}", again=True)
     except ProviderBusy as fault:
         seconds = max(1, round(fault.retry_after or 5))
@@ -124,10 +125,8 @@ async def _bio(outside: Gateways, address: str) -> str | None:
     return profile.bio if profile.address.lower() == address else None
 
 
-def _what_to_add(row: Challenge, actor: Actor) -> str:
-    return (
-        f"Add your code {row.code} or {handle_marker(actor.username)} to the bio of that profile, save, and try again."
-    )
+def _what_to_add(row: Challenge, username: str) -> str:
+    return f"Add your code {row.code} or {handle_marker(username)} to the bio of that profile, save, and try again."
 
 
 def _not_yet(marker: Marker, row: Challenge, username: str) -> str:

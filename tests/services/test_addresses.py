@@ -1,0 +1,40 @@
+"""Addresses as people write them."""
+
+import pytest
+
+from services.addresses import AddressRefused, is_solana, parse, shorten
+
+CHECKSUMMED = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
+
+
+def test_an_evm_address_is_kept_in_lower_case() -> None:
+    assert parse(f"  {CHECKSUMMED} ") == ("evm", CHECKSUMMED.lower())
+    assert parse(CHECKSUMMED.lower()) == ("evm", CHECKSUMMED.lower())
+    assert parse("0x" + CHECKSUMMED[2:].upper()) == ("evm", CHECKSUMMED.lower())
+
+
+def test_a_solana_address_is_kept_as_given() -> None:
+    given = "So11111111111111111111111111111111111111112"
+    assert parse(given) == ("solana", given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "0x", "0x123", CHECKSUMMED[:-1], CHECKSUMMED + "0", CHECKSUMMED.replace("dA6", "Da6"), "0x" + "g" * 40,
+        "vitalik.eth", "hello", "O" * 40, "１" * 42, "So1111111111111111111111111111111111111111",
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(AddressRefused, match=r"\w+.*\."):
+        parse(text)
+
+
+def test_base58_must_be_exactly_32_bytes() -> None:
+    assert is_solana("1" * 32)
+    assert not is_solana("1" * 33)
+    assert not is_solana("z" * 44)
+
+
+def test_shortening_keeps_the_first_6_and_the_last_4_characters() -> None:
+    assert shorten(CHECKSUMMED) == "0xd8dA...6045"

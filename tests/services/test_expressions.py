@@ -1,0 +1,63 @@
+"""Trees of conditions: read, refused, written back."""
+
+from typing import Any
+
+import pytest
+
+from services.expressions import Answer, ExpressionRefused, evaluate, parse, requirements, to_document
+
+LEAF = {"type": "basic", "chain": "base", "contract": "0xaa", "minTokens": 2}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        LEAF,
+        {"not": LEAF},
+        {"all": [LEAF, {**LEAF, "chain": "polygon"}]},
+        {"any": [LEAF, {"not": LEAF}]},
+        {"atLeast": {"n": 2, "of": [LEAF, LEAF, LEAF]}},
+        {**LEAF, "type": "trait", "trait": {"type": "Fur", "value": "Gold"}},
+        {**LEAF, "type": "token_id", "tokenIds": ["1", "100-200"]},
+    ],
+)
+def test_a_tree_reads_back_as_itself(document: dict[str, Any]) -> None:
+    assert to_document(parse(document)) == document
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return LEAF if levels == 1 else {"not": nested(levels - 1)}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None, [], "x", {}, {"all": []}, {"any": "x"}, {"atLeast": {"n": 3, "of": [LEAF]}}, {"atLeast": [LEAF]},
+        {"atLeast": {"n": True, "of": [LEAF]}}, {**LEAF, "minTokens": 0}, {**LEAF, "minTokens": "2"},
+        {**LEAF, "contract": ""}, {**LEAF, "trait": "Gold"}, {**LEAF, "tokenIds": [1]}, nested(5),
+        {"any": [LEAF] * 41},
+    ],
+)  # fmt: skip
+def test_what_is_no_tree_of_ours_is_refused(document: object) -> None:
+    with pytest.raises(ExpressionRefused):
+        parse(document)
+
+
+def test_four_levels_and_forty_leaves_are_taken() -> None:
+    assert len(list(requirements(parse({"any": [LEAF] * 40})))) == 40
+    assert evaluate(parse(nested(4)), lambda _: Answer.YES) is Answer.NO
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both", "either"),
+    [
+        ("yes", "yes", "yes", "yes"), ("yes", "no", "no", "yes"), ("yes", "unknown", "unknown", "yes"),
+        ("no", "no", "no", "no"), ("no", "unknown", "no", "unknown"), ("unknown", "unknown", "unknown", "unknown"),
+    ],
+)  # fmt: skip
+def test_all_and_any_follow_kleene(first: str, second: str, both: str, either: str) -> None:
+    answers = {"0x1": Answer(first), "0x2": Answer(second)}
+    of = [{**LEAF, "contract": "0x1"}, {**LEAF, "contract": "0x2"}]
+    for branches in (of, of[::-1]):
+        assert evaluate(parse({"all": branches}), lambda leaf: answers[leaf.contract]).value == both
+        assert evaluate(parse({"any": branches}), lambda leaf: answers[leaf.contract]).value == either

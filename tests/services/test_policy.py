@@ -1,0 +1,155 @@
+"""The decision, row by row, and what must hold for every decision there can be."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.expressions import Answer, AtLeast, Expression, Not, Requirement, evaluate
+from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+LEAF = Requirement("basic", "base", "0x" + "1" * 40)
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+HELD = GrantFacts("role", "held", (1,))
+
+
+def rule(number: int = 1, state: str = "active", *, hours: int = 0, deleted: bool = False) -> RuleTerms:
+    return RuleTerms(number, "role", LEAF, state, hours, deleted)
+
+
+def only(decisions: list[Decision]) -> Decision:
+    assert len(decisions) == 1
+    return decisions[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "grant", "has_role", "move"),
+    [
+        (YES, None, False, Move.GIVE),
+        (YES, None, True, Move.NONE),
+        (YES, HELD, True, Move.KEEP),
+        (YES, HELD, False, Move.LOST),
+        (YES, GrantFacts("role", "giving", (1,)), False, Move.NONE),
+        (YES, GrantFacts("role", "taking", (1,)), True, Move.RETURN),
+        (YES, GrantFacts("role", "lost", (1,)), False, Move.NONE),
+        (YES, GrantFacts("role", "lost", (1,)), True, Move.FORGET),
+        (NO, None, True, Move.NONE),
+        (NO, None, False, Move.NONE),
+        (NO, HELD, True, Move.TAKE),
+        (NO, HELD, False, Move.FORGET),
+        (NO, GrantFacts("role", "giving", (1,)), True, Move.TAKE),
+        (NO, GrantFacts("role", "taking", (1,)), True, Move.NONE),
+        (NO, GrantFacts("role", "lost", (1,)), False, Move.FORGET),
+        (UNKNOWN, None, False, Move.NONE),
+        (UNKNOWN, HELD, True, Move.NONE),
+        (UNKNOWN, HELD, False, Move.NONE),
+        (UNKNOWN, GrantFacts("role", "taking", (1,)), True, Move.NONE),
+    ],
+)
+def test_one_rule_decides(answer: Answer, grant: GrantFacts | None, has_role: bool, move: Move) -> None:
+    live = frozenset({"role"}) if has_role else frozenset[str]()
+    assert only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW)).move is move
+
+
+def test_any_yes_gives_and_only_all_no_takes() -> None:
+    rules, live = [rule(1), rule(2)], frozenset({"role"})
+    assert only(decide(rules, {1: NO, 2: YES}, [HELD], live, NOW)).move is Move.KEEP
+    assert only(decide(rules, {1: NO, 2: UNKNOWN}, [HELD], live, NOW)).move is Move.NONE
+    assert only(decide(rules, {1: NO, 2: NO}, [HELD], live, NOW)).move is Move.TAKE
+
+
+@pytest.mark.parametrize("state", ["paused", "shadow"])
+def test_a_resting_rule_neither_gives_nor_takes_and_what_it_gave_stays(state: str) -> None:
+    assert only(decide([rule(state=state)], {}, [], frozenset(), NOW)).move is Move.NONE
+    assert only(decide([rule(state=state)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.NONE
+    beside = [rule(1, state), rule(2)]
+    assert only(decide(beside, {2: NO}, [HELD], frozenset({"role"}), NOW)).move is Move.NONE
+
+
+def test_a_deleted_rule_lets_go_of_what_it_gave() -> None:
+    assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
+    assert only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
+
+
+def test_a_grace_time_runs_from_the_first_no() -> None:
+    live, patient = frozenset({"role"}), [rule(hours=24)]
+    first = only(decide(patient, {1: NO}, [HELD], live, NOW))
+    assert (first.move, first.no_since, first.due_at) == (Move.WAIT, NOW, NOW + timedelta(hours=24))
+    waiting = GrantFacts("role", "held", (1,), no_since=NOW)
+    assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=23))).move is Move.WAIT
+    assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=24))).move is Move.TAKE
+    assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).move is Move.KEEP
+
+
+answers = st.sampled_from(list(Answer))
+states = st.sampled_from(["active", "paused", "shadow"])
+grants = st.one_of(
+    st.none(),
+    st.builds(
+        GrantFacts,
+        role_id=st.just("role"),
+        state=st.sampled_from(["giving", "held", "taking", "lost"]),
+        rule_ids=st.lists(st.integers(1, 4), max_size=3).map(tuple),
+    ),
+)
+rule_lists = st.lists(st.tuples(states, st.booleans(), answers), min_size=1, max_size=4)
+
+
+@given(rule_lists, grants, st.booleans())
+def test_unknown_never_costs_a_role(
+    rows: list[tuple[str, bool, Answer]], grant: GrantFacts | None, has_role: bool
+) -> None:
+    rules = [rule(number, state, deleted=deleted) for number, (state, deleted, _) in enumerate(rows, 1)]
+    given_answers = {number: answer for number, (_, _, answer) in enumerate(rows, 1)}
+    live = frozenset({"role"}) if has_role else frozenset[str]()
+    ledger = [grant] if grant else []
+    decision = only(decide(rules, given_answers, ledger, live, NOW))
+    if any(item.decides and given_answers[item.id] is not NO for item in rules):
+        assert decision.move not in {Move.TAKE, Move.WAIT}
+    assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).move is decision.move
+
+
+@given(rule_lists, grants, st.booleans(), st.integers(1, 4))
+def test_more_holdings_never_take_a_role(
+    rows: list[tuple[str, bool, Answer]], grant: GrantFacts | None, has_role: bool, better: int
+) -> None:
+    rules = [rule(number, state, deleted=deleted) for number, (state, deleted, _) in enumerate(rows, 1)]
+    before = {number: answer for number, (_, _, answer) in enumerate(rows, 1)}
+    after = {**before, better: YES}
+    live = frozenset({"role"}) if has_role else frozenset[str]()
+    ledger = [grant] if grant else []
+    if only(decide(rules, before, ledger, live, NOW)).move is not Move.TAKE:
+        assert only(decide(rules, after, ledger, live, NOW)).move is not Move.TAKE
+
+
+def leaf(number: int) -> Requirement:
+    return Requirement("basic", "base", f"0x{number:040x}")
+
+
+trees = st.recursive(
+    st.integers(0, 5).map(leaf),
+    lambda inner: st.one_of(
+        inner.map(Not),
+        st.lists(inner, min_size=1, max_size=3).flatmap(
+            lambda of: st.integers(1, len(of)).map(lambda n: AtLeast(n, tuple(of)))
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees, st.lists(answers, min_size=6, max_size=6))
+def test_a_tree_answers_unknown_only_when_the_unknown_parts_could_tip_it(tree: Expression, known: list[Answer]) -> None:
+    def with_unknown_as(replacement: Answer) -> Answer:
+        return evaluate(tree, lambda item: _known(item, known) if _known(item, known) is not UNKNOWN else replacement)
+
+    answer = evaluate(tree, lambda item: _known(item, known))
+    if answer is not UNKNOWN:
+        assert with_unknown_as(YES) is answer
+        assert with_unknown_as(NO) is answer
+
+
+def _known(item: Requirement, known: list[Answer]) -> Answer:
+    return known[int(item.contract, 16)]

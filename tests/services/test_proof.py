@@ -1,0 +1,46 @@
+"""What a bio proves, and what it does not."""
+
+import pytest
+
+from services.proof import Marker, judge, new_code
+
+CODE = "holdfast-abcdefgh23"
+
+
+@pytest.mark.parametrize(
+    ("bio", "marker"),
+    [
+        (CODE, Marker.CODE),
+        (f"gm! {CODE.upper()}, thanks", Marker.CODE),
+        (f"x{CODE}", Marker.NOTHING),
+        (f"{CODE}x", Marker.BARE_PRODUCT),
+        (f"{CODE}-more", Marker.BARE_PRODUCT),
+        ("holdfast:dave", Marker.HANDLE),
+        ("HoldFast:  Dave | gm", Marker.HANDLE),
+        ("holdfast:daverson", Marker.BARE_PRODUCT),
+        ("holdfast:dave.b", Marker.BARE_PRODUCT),
+        ("holdfast:dave_b", Marker.BARE_PRODUCT),
+        ("notholdfast:dave", Marker.BARE_HANDLE),
+        ("Holdfast", Marker.BARE_PRODUCT),
+        ("I am dave", Marker.BARE_HANDLE),
+        ("holdfast-zzzzzzzz99", Marker.BARE_PRODUCT),
+        ("", Marker.NOTHING),
+        ("davenport", Marker.NOTHING),
+    ],
+)
+def test_only_the_own_code_or_the_full_marker_prove(bio: str, marker: Marker) -> None:
+    assert judge(bio, CODE, "dave") is marker
+
+
+def test_an_old_name_counts_without_its_number() -> None:
+    assert judge("holdfast:dave", CODE, "dave#1234") is Marker.HANDLE
+
+
+def test_codes_are_unambiguous_and_never_twice_the_same() -> None:
+    codes = {new_code() for _ in range(200)}
+    assert len(codes) == 200
+    for code in codes:
+        name, _, letters = code.partition("-")
+        assert name == "holdfast"
+        assert len(letters) == 10
+        assert not set(letters) & set("ilo01")
