@@ -69,9 +69,7 @@ def _given(body: Body) -> dict[str, Any]:
     return given
 
 
-def _value(
-    discord: "Discord", guild: Guild, option: dict[str, Any], given: dict[str, Any], resolved: Resolved
-) -> Any:
+def _value(discord: "Discord", guild: Guild, option: dict[str, Any], given: dict[str, Any], resolved: Resolved) -> Any:
     value, kind = given[option["name"]], option["type"]
     choices = [choice["value"] for choice in option.get("choices", [])]
     if choices and value not in choices:

@@ -72,7 +72,7 @@ def completed(value: Any, second_version: bool = False) -> list[dict[str, Any]]:
     if len(rows) > (40 if second_version else 5):
         raise form_error("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
     if not second_version and any(row.get("type") != ACTION_ROW for row in rows):
-        raise form_error("components.0.type", "UNION_TYPE_CHOICES", "Value of field \"type\" must be one of (1,).")
+        raise form_error("components.0.type", "UNION_TYPE_CHOICES", 'Value of field "type" must be one of (1,).')
     numbers, seen = count(1), set[str]()
     return [_component(row, f"components.{at}", numbers, seen) for at, row in enumerate(rows)]
 

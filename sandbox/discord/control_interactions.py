@@ -64,5 +64,3 @@ async def _until_changed(interaction: Interaction, deadline: float) -> bool:
 
 def _nothing(discord: "Discord", interaction: Interaction, message: str) -> web.Response:
     return web.json_response({"message": message, **discord.interactions.seen(interaction)}, status=504)
-
-

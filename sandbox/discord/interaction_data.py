@@ -43,9 +43,7 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
             data = _component(discord, guild, source, body)
         case _:
             data, source = _modal(discord, member, body)
-    interaction = Interaction(
-        discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source
-    )
+    interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source)
     return interaction, _event(discord, interaction, guild, channel, member, data)
 
 

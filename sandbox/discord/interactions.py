@@ -195,8 +195,7 @@ class Interactions:
                     "embeds": message.embeds,
                     "components": message.components,
                     "ephemeral": bool(message.flags & EPHEMERAL),
-                    "deferred": message is interaction.original
-                    and interaction.callback in (DEFERRED, DEFERRED_UPDATE),
+                    "deferred": message is interaction.original and interaction.callback in (DEFERRED, DEFERRED_UPDATE),
                 }
                 for message in interaction.messages.values()
             ],

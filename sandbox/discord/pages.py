@@ -14,8 +14,8 @@ a{color:var(--brand)}ul{list-style:none;margin:.5rem 0;padding:0}li{margin:.3rem
 .choice{display:block;padding:.55rem .8rem;border:1px solid var(--line);border-radius:.4rem;text-decoration:none}
 .choice:hover,.choice:focus{border-color:var(--brand)}table{border-collapse:collapse;width:100%}
 td,th{text-align:left;padding:.25rem .5rem;border-top:1px solid var(--line);vertical-align:top}
-.chip{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;margin:.1rem;font-size:.85em}
-
+.chip{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;margin:.
+1rem;font-size:.85em}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(20rem,1fr));gap:1rem}code{font-size:.85em}
 form{display:flex;flex-wrap:wrap;gap:.4rem;margin:.4rem 0}input,select,button{font:inherit;padding:.25rem .5rem;
 border:1px solid var(--line);border-radius:.35rem;background:var(--bg);color:var(--text);min-width:0}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 PREFIX = "/discord/api/v10"
+TOP_LEVEL_RESOURCES = ("guild_id", "channel_id", "webhook_token", "interaction_token")
 _SNOWFLAKE = re.compile(r"0|[1-9][0-9]{0,19}")
 EMPTY = object()
 
@@ -206,9 +207,8 @@ def _limited(
         verdict = discord.limits.take_global(token)
         if verdict is not None:
             return verdict
-    path = request.match_info
-    resource = path.get("guild_id") or path.get("channel_id") or path.get("webhook_token") or path.get("interaction_token") or ""
-    return discord.limits.take(token, limit, resource)
+    resources = (request.match_info.get(name) for name in TOP_LEVEL_RESOURCES)
+    return discord.limits.take(token, limit, next(filter(None, resources), ""))
 
 
 async def _body(request: web.Request) -> Any:

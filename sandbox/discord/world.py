@@ -139,8 +139,7 @@ class World:
 
 
 _KINDS: dict[str, Callable[..., Entity]] = {
-    kind.__name__.lower(): kind
-    for kind in (User, Guild, Role, Member, Channel, Message, Command, Grant, AuditEntry)
+    kind.__name__.lower(): kind for kind in (User, Guild, Role, Member, Channel, Message, Command, Grant, AuditEntry)
 }
 
 

@@ -1,0 +1,172 @@
+"""A sandbox with Discord alone, in this process and on a free port."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from sandbox.house import Sandbox, product_settings
+from sandbox.server import build_app
+
+CLUB, BASE, QUIET = "1170000000000001000", "1170000000000002000", "1170000000000003000"
+HOLDER, COLLECTOR, ADMIN, BOT_ROLE, FOUNDER = 1, 2, 5, 50, 6
+CALLBACK = "http://localhost:3000/api/auth/discord/callback"
+
+
+def role_of(guild: str, offset: int) -> str:
+    """The fixed id of a guild's role."""
+    return str(int(guild) + offset)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class Outside:
+    """What a stranger has: HTTP. Every REST exchange is recorded in the judge's form."""
+
+    sandbox: Sandbox
+    http: httpx.AsyncClient
+    recorded: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return self.sandbox.settings
+
+    async def control(self, path: str, **body: Any) -> Any:
+        response = await self.http.post(f"/control/{path}", json=body)
+        assert response.status_code < 400, response.text
+        return response.json()
+
+    async def world(self) -> dict[str, Any]:
+        return (await self.http.get("/control/world")).json()
+
+    async def guild(self, guild_id: str) -> dict[str, Any]:
+        return next(guild for guild in (await self.world())["guilds"] if guild["id"] == guild_id)
+
+    async def member(self, guild_id: str, username: str) -> dict[str, Any]:
+        return next(m for m in (await self.guild(guild_id))["members"] if m["username"] == username)
+
+    async def bot(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        """A REST call with the bot's token."""
+        return await self.rest(method, path, f"Bot {self.settings['DISCORD_BOT_TOKEN']}", body, **more)
+
+    async def rest(self, method: str, path: str, authorization: str, body: Any = None, **more: Any) -> httpx.Response:
+        headers = {"Authorization": authorization, **more.pop("headers", {})}
+        content = {} if body is None else {"json": body}
+        response = await self.http.request(method, f"/discord/api/v10{path}", headers=headers, **content, **more)
+        self.record(method, path, body, response, params=more.get("params"))
+        return response
+
+    def record(self, method: str, path: str, body: Any, response: httpx.Response, params: Any = None) -> None:
+        self.recorded.append(
+            {
+                "method": method,
+                "path": path,
+                "query": {key: str(value) for key, value in (params or {}).items()},
+                "request_json": body,
+                "request_content_type": response.request.headers.get("content-type"),
+                "status": response.status_code,
+                "response_json": json.loads(response.content) if response.content else None,
+                "response_headers": dict(response.headers),
+            }
+        )
+
+    async def authorize(self, username: str, scope: str = "identify guilds", **more: str) -> httpx.Response:
+        query = {
+            "client_id": self.settings["DISCORD_CLIENT_ID"],
+            "scope": scope,
+            "response_type": "code",
+            "redirect_uri": CALLBACK,
+            "as": username,
+            **more,
+        }
+        return await self.http.get("/discord/oauth2/authorize", params=query)
+
+    async def token(self, path: str = "/oauth2/token", **form: str) -> httpx.Response:
+        """A token call with the client's credentials in the form."""
+        body = {
+            "client_id": self.settings["DISCORD_CLIENT_ID"],
+            "client_secret": self.settings["DISCORD_CLIENT_SECRET"],
+            **form,
+        }
+        response = await self.http.post(f"/discord/api/v10{path}", data=body)
+        self.record("POST", path, body, response)
+        return response
+
+    async def signed_in(self, username: str, scope: str = "identify guilds") -> dict[str, Any]:
+        """The token answer after this person agreed."""
+        redirect = await self.authorize(username, scope)
+        code = httpx.URL(redirect.headers["location"]).params["code"]
+        answer = await self.token(grant_type="authorization_code", code=code, redirect_uri=CALLBACK)
+        return answer.json()
+
+
+@pytest.fixture
+async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
+    """A fresh world."""
+    sandbox = Sandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}))
+    runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()
+    async with httpx.AsyncClient(base_url=sandbox.url) as http:
+        yield Outside(sandbox, http)
+    await runner.cleanup()
+
+
+@dataclass
+class Process:
+    """A sandbox in its own process, to be killed."""
+
+    data: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    @property
+    def bot(self) -> dict[str, str]:
+        return {"Authorization": f"Bot {product_settings(self.port)['DISCORD_BOT_TOKEN']}"}
+
+    def start(self) -> None:
+        environment = {
+            **os.environ,
+            "SANDBOX_DATA": str(self.data),
+            "SANDBOX_PORT": str(self.port),
+            "SANDBOX_WITHOUT": "chains,marketplaces",
+            "PUBLIC_URL": "",
+        }
+        self.process = subprocess.Popen([sys.executable, "-m", "sandbox"], env=environment, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        assert b"/console" in self.process.stdout.readline()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
+            self.process = None
+
+
+@pytest.fixture
+def sandbox_process(tmp_path: Path) -> Iterator[Process]:
+    """A started sandbox process."""
+    process = Process(tmp_path / "sandbox", free_port())
+    process.start()
+    yield process
+    process.kill()

@@ -1,0 +1,176 @@
+"""REST of the sandbox's Discord: what a bot may do, and the refusals in Discord's own words."""
+
+import pytest
+
+from tests.sandbox.conftest import ADMIN, BASE, BOT_ROLE, CLUB, COLLECTOR, FOUNDER, HOLDER, Outside, role_of
+
+CAROL, ADA, BOB = "1150000000000000303", "1150000000000000101", "1150000000000000202"
+
+
+def grant_path(guild: str, user: str, role: str) -> str:
+    return f"/guilds/{guild}/members/{user}/roles/{role}"
+
+
+async def test_a_role_below_the_bot_can_be_given_twice_and_taken_twice(discord: Outside):
+    path = grant_path(BASE, CAROL, role_of(BASE, HOLDER))
+    assert [(await discord.bot("PUT", path)).status_code for _ in range(2)] == [204, 204]
+    assert (await discord.member(BASE, "carol"))["roles"] == [role_of(BASE, HOLDER)]
+    assert [(await discord.bot("DELETE", path)).status_code for _ in range(2)] == [204, 204]
+    assert (await discord.member(BASE, "carol"))["roles"] == []
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "code"),
+    [
+        (role_of(BASE, FOUNDER), 403, 50013),
+        (role_of(BASE, BOT_ROLE), 403, 50013),
+        (BASE, 400, 50028),
+        ("99", 404, 10011),
+    ],
+)
+async def test_roles_that_the_bot_may_not_give_are_refused(discord: Outside, role: str, status: int, code: int):
+    answer = await discord.bot("PUT", grant_path(BASE, CAROL, role))
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+async def test_admin_stands_below_the_bot_so_only_care_keeps_it_from_being_given(discord: Outside):
+    assert (await discord.bot("PUT", grant_path(BASE, CAROL, role_of(BASE, ADMIN)))).status_code == 204
+
+
+async def test_guilds_without_the_bot_do_not_exist_for_it(discord: Outside):
+    for path in (f"/guilds/{CLUB}", f"/guilds/{CLUB}/roles", f"/guilds/{CLUB}/members/{CAROL}"):
+        answer = await discord.bot("GET", path)
+        assert (answer.status_code, answer.json()) == (404, {"message": "Unknown Guild", "code": 10004})
+    channel = (await discord.guild(CLUB))["channels"][0]["id"]
+    assert (await discord.bot("GET", f"/channels/{channel}")).json()["code"] == 50001
+
+
+async def test_a_user_who_is_no_member_is_told_from_nobody(discord: Outside):
+    await discord.control("members", guild=BASE, user="carol", action="leave")
+    assert (await discord.bot("GET", f"/guilds/{BASE}/members/{CAROL}")).json()["code"] == 10007
+    assert (await discord.bot("GET", f"/guilds/{BASE}/members/5")).json()["code"] == 10013
+
+
+async def test_a_wrong_token_is_a_bare_401(discord: Outside):
+    answer = await discord.rest("GET", "/users/@me", "Bot nobody's")
+    assert (answer.status_code, answer.json()) == (401, {"message": "401: Unauthorized", "code": 0})
+
+
+async def test_members_come_in_pages_by_id(discord: Outside):
+    first = await discord.bot("GET", f"/guilds/{BASE}/members", params={"limit": 3})
+    last = first.json()[-1]["user"]["id"]
+    second = await discord.bot("GET", f"/guilds/{BASE}/members", params={"limit": 1000, "after": last})
+    ids = [member["user"]["id"] for member in first.json() + second.json()]
+    assert len(first.json()) == 3
+    assert ids == sorted(ids, key=int)
+    assert len(set(ids)) == 7
+    assert len((await discord.bot("GET", f"/guilds/{BASE}/members")).json()) == 1
+
+
+async def test_role_writes_share_ten_in_ten_seconds_per_guild_and_a_429_says_everything(discord: Outside):
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    path = grant_path(BASE, CAROL, role_of(BASE, HOLDER))
+    answers = [await discord.bot("PUT" if n % 2 else "DELETE", path) for n in range(11)]
+    refused = answers[-1]
+    assert [answer.status_code for answer in answers] == [204] * 10 + [429]
+    assert refused.headers["via"] == "1.1 google"
+    assert refused.headers["x-ratelimit-scope"] == "user"
+    assert refused.headers["content-type"] == "application/json"
+    assert 0 < refused.json()["retry_after"] <= 10
+    assert refused.json()["global"] is False
+    other_guild = await discord.bot("PUT", grant_path(CLUB, CAROL, role_of(CLUB, HOLDER)))
+    assert other_guild.status_code == 204
+    assert other_guild.headers["x-ratelimit-bucket"] == refused.headers["x-ratelimit-bucket"]
+
+
+async def test_the_fifty_first_call_in_a_second_meets_the_global_limit(discord: Outside):
+    statuses: list[int] = []
+    for n in range(240):
+        answer = await discord.bot("GET", ("/users/@me", f"/guilds/{BASE}", f"/guilds/{BASE}/roles")[n % 3])
+        statuses.append(answer.status_code)
+        if answer.status_code == 429:
+            assert answer.headers["x-ratelimit-global"] == "true"
+            assert answer.json()["global"] is True
+            break
+    assert statuses[-1] == 429
+    assert len(statuses) > 50
+
+
+async def test_new_roles_lie_at_the_bottom_and_can_be_moved_below_the_bot_only(discord: Outside):
+    made = await discord.bot("POST", f"/guilds/{BASE}/roles", {"name": "VIP", "permissions": "0"})
+    vip = made.json()["id"]
+    assert made.json()["position"] == 1
+    moved = await discord.bot("PATCH", f"/guilds/{BASE}/roles", [{"id": vip, "position": 3}])
+    names = [role["name"] for role in moved.json()]
+    assert names[:5] == ["@everyone", "Holder", "Collector", "VIP", "Whale"]
+    too_high = await discord.bot("PATCH", f"/guilds/{BASE}/roles", [{"id": vip, "position": 8}])
+    assert too_high.json()["code"] == 50013
+    powerful = await discord.bot("PATCH", f"/guilds/{BASE}/roles/{vip}", {"permissions": "8"})
+    assert powerful.json()["code"] == 50013
+
+
+async def test_patching_roles_sets_the_whole_set_and_guards_each_difference(discord: Outside):
+    wanted = [role_of(BASE, HOLDER), int(role_of(BASE, COLLECTOR))]
+    answer = await discord.bot("PATCH", f"/guilds/{BASE}/members/{CAROL}", {"roles": wanted})
+    assert sorted(answer.json()["roles"]) == [role_of(BASE, HOLDER), role_of(BASE, COLLECTOR)]
+    refused = await discord.bot("PATCH", f"/guilds/{BASE}/members/{ADA}", {"roles": []})
+    assert refused.json()["code"] == 50013
+
+
+async def test_commands_are_upserted_by_name(discord: Outside):
+    base = f"/applications/{discord.settings['DISCORD_CLIENT_ID']}/commands"
+    verify = {"name": "verify", "description": "Prove a wallet"}
+    first, second = await discord.bot("POST", base, verify), await discord.bot("POST", base, verify)
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json()["id"] == second.json()["id"]
+    assert [c["name"] for c in (await discord.bot("GET", base)).json()] == ["verify"]
+    assert (await discord.bot("PUT", base, [])).json() == []
+    assert (await discord.bot("POST", base, {"name": "No!", "description": "x"})).json()["code"] == 50035
+
+
+async def test_a_channel_message_is_checked_and_kept(discord: Outside):
+    made = await discord.bot("POST", f"/guilds/{BASE}/channels", {"name": "Verify Here", "type": 0})
+    channel = made.json()["id"]
+    assert (made.status_code, made.json()["name"]) == (201, "verify-here")
+    button = {"type": 2, "style": 1, "label": "Verify", "custom_id": "verify"}
+    body = {"content": "Hello", "components": [{"type": 1, "components": [button]}]}
+    posted = await discord.bot("POST", f"/channels/{channel}/messages", body)
+    assert posted.json()["components"][0]["components"][0]["custom_id"] == "verify"
+    assert (await discord.bot("POST", f"/channels/{channel}/messages", {"content": ""})).json()["code"] == 50006
+    too_long = await discord.bot("POST", f"/channels/{channel}/messages", {"content": "x" * 2001})
+    assert too_long.json()["errors"]["content"]["_errors"][0]["code"] == "BASE_TYPE_BAD_LENGTH"
+    listed = (await discord.bot("GET", f"/channels/{channel}/messages")).json()
+    assert [message["content"] for message in listed] == ["Hello"]
+
+
+@pytest.mark.parametrize(("kind", "status"), [("429", 429), ("500", 500), ("empty", 200), ("malformed", 200)])
+async def test_faults_speak_in_discords_manner_until_they_are_cleared(discord: Outside, kind: str, status: int):
+    await discord.control("faults", target="discord", kind=kind, seconds=60)
+    answer = await discord.http.get("/discord/api/v10/users/@me")
+    assert answer.status_code == status
+    assert answer.headers["via"] == "1.1 google"
+    await discord.http.delete("/control/faults")
+    assert (await discord.bot("GET", "/users/@me")).status_code == 200
+
+
+async def test_every_request_is_in_the_log_without_tokens(discord: Outside):
+    before = (await discord.http.get("/control/requests")).json()["next"]
+    await discord.bot("GET", "/users/@me")
+    await discord.http.post("/discord/api/v10/interactions/1/secret-token/callback", json={"type": 4})
+    seen = (await discord.http.get("/control/requests", params={"since": before})).json()
+    assert [(r["target"], r["method"], r["status"]) for r in seen["requests"]] == [
+        ("discord", "GET", 200),
+        ("discord", "POST", 404),
+    ]
+    assert "secret-token" not in str(seen)
+
+
+async def test_pictures_are_drawn_for_known_hashes_only(discord: Outside):
+    icon = (await discord.bot("GET", "/users/@me/guilds")).json()[0]["icon"]
+    assert icon is None
+    avatar = (await discord.bot("GET", f"/users/{ADA}")).json()["avatar"]
+    image = await discord.http.get(f"/discord/cdn/avatars/{ADA}/{avatar}.png", params={"size": 128})
+    assert image.headers["content-type"] == "image/png"
+    assert image.content.startswith(b"\x89PNG")
+    assert (await discord.http.get(f"/discord/cdn/avatars/{ADA}/{'0' * 32}.png")).status_code == 404
+    assert (await discord.http.get("/discord/cdn/embed/avatars/3.png")).status_code == 200
