@@ -21,10 +21,6 @@ TOOLS = ROOT / "data" / "tools"
 LOG = ROOT / "data" / "setup.log"
 OLDEST = (3, 11)
 MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis")
-ENSURE_TOOLS = (
-    "import sys; from pathlib import Path; from sandbox.tools import ensure; "
-    "ensure(Path(sys.argv[1]), Path(sys.argv[2]), lambda text: print(text, flush=True))"
-)
 
 
 def main(target: str, arguments: list[str]) -> int:
@@ -213,7 +209,7 @@ def read_pins(path: Path) -> set[str]:
 def tools(teller: Teller) -> None:
     """What the sandbox needs from npm (the local EVM node)."""
     teller.begin("Sandbox tools")
-    teller.run([str(PYTHON), "-c", ENSURE_TOOLS, str(TOOLS), str(VENV / "bin" / "npm")], inside())
+    teller.run([str(PYTHON), "-m", "sandbox.tools", str(TOOLS)], inside())
     teller.done("ready")
 
 

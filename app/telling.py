@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import subprocess
 import sys
 import time
@@ -44,7 +45,7 @@ class Teller:
         line = f"{self._title} ... {text}{', ' if text else ''}{now - self._begun:.0f} s"
         if self._terminal and now - self._told > 0.1:
             self._told = now
-            width = os.get_terminal_size().columns
+            width = shutil.get_terminal_size().columns
             sys.stdout.write(("\r\033[K" + self._label() + line)[: width + 3])
             sys.stdout.flush()
         elif not self._terminal and now - self._told > QUIET_SECONDS:
