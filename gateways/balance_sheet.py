@@ -1,0 +1,115 @@
+"""Who holds how many of what at one block: the outcome of a bulk read, kept in a byte a cell."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+UNKNOWN = 0
+LARGE = 255
+MOST = 2**64 - 2
+"""Amounts above this are given as this."""
+
+
+def packed(addresses: Iterable[str]) -> bytes:
+    """EVM addresses as 20 bytes each, sorted and without repetition; ValueError for what is none."""
+    found = set[bytes]()
+    for address in addresses:
+        raw = bytes.fromhex(address[2:]) if address[:2] in {"0x", "0X"} else b""
+        if len(raw) != 20:
+            raise ValueError(f"{address!r} is not an EVM address")
+        found.add(raw)
+    return b"".join(sorted(found))
+
+
+class _Packed(Sequence[bytes]):
+    """Packed addresses as a sequence, for bisection without a Python object for each."""
+
+    def __init__(self, blob: bytes) -> None:
+        self._blob = blob
+
+    def __len__(self) -> int:
+        return len(self._blob) // 20
+
+    def __getitem__(self, index: int) -> bytes:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._blob[index * 20 : index * 20 + 20]
+
+
+@dataclass(slots=True)
+class Cells:
+    """Amounts by contract and owner, both as positions in packed addresses.
+
+    A cell is 0 for unknown, the amount plus one up to 253, and 255 where `large` has the amount.
+    """
+
+    contracts: int
+    owners: int
+    rows: list[bytearray] = field(init=False)
+    large: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+
+    def __post_init__(self) -> None:
+        self.rows = [bytearray(self.owners) for _ in range(self.contracts)]
+
+    def put(self, contract: int, owner: int, amount: int | None) -> None:
+        """Set one cell."""
+        if amount is None:
+            self.rows[contract][owner] = UNKNOWN
+        elif amount < LARGE - 1:
+            self.rows[contract][owner] = amount + 1
+        else:
+            self.rows[contract][owner] = LARGE
+            self.large[contract, owner] = min(amount, MOST)
+
+    def get(self, contract: int, owner: int) -> int | None:
+        """One cell's amount; None is unknown."""
+        cell = self.rows[contract][owner]
+        if cell == UNKNOWN:
+            return None
+        return cell - 1 if cell != LARGE else self.large.get((contract, owner))
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceSheet:
+    """What every owner held of every contract at one block of one chain, as one node told.
+
+    `source` names the node for people ("Base node 1"), `endpoint` is its place in the settings. Amounts are ERC-721's
+    `balanceOf(address)`.
+    """
+
+    chain: str
+    block: int
+    block_time: datetime
+    endpoint: int
+    source: str
+    contracts: bytes
+    owners: bytes
+    cells: Cells
+
+    def amount(self, contract: str, owner: str) -> int | None:
+        """How many the owner held; None is *unknown* (also for a contract or owner that was not asked about)."""
+        row, column = _place(self.contracts, contract), _place(self.owners, owner)
+        return None if row is None or column is None else self.cells.get(row, column)
+
+    def holders(self, contract: str) -> Iterator[tuple[str, int]]:
+        """The owners known to hold some, lower-case, with how many."""
+        row = _place(self.contracts, contract)
+        if row is None:
+            return
+        for column, cell in enumerate(self.cells.rows[row]):
+            if cell > 1:
+                yield "0x" + self.owners[column * 20 : column * 20 + 20].hex(), self.cells.get(row, column) or 0
+
+    def unknown(self, contract: str) -> int:
+        """How many of the owners' amounts are unknown."""
+        row = _place(self.contracts, contract)
+        return len(self.owners) // 20 if row is None else self.cells.rows[row].count(UNKNOWN)
+
+
+def _place(blob: bytes, address: str) -> int | None:
+    try:
+        raw = bytes.fromhex(address[2:])
+    except ValueError:
+        return None
+    addresses = _Packed(blob)
+    place = bisect_left(addresses, raw)
+    return place if place < len(addresses) and addresses[place] == raw else None

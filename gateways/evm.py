@@ -1,0 +1,216 @@
+"""One EVM node over JSON-RPC: asking it, and finding out whether it may be trusted right now."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+import httpx
+import orjson
+
+from gateways.chain_table import Chain
+from gateways.errors import (
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+    seconds_to_wait,
+)
+from gateways.evm_errors import StateMissing, TookTooLong, TooMuch, rpc_error
+
+LARGEST_ANSWER = 16_000_000
+"""Bytes; the largest answer we ask for is about 1 MB."""
+STALE_AFTER = 90.0
+STALE_BLOCKS = 20
+"""A head is stale when it is older than STALE_AFTER seconds and than this many usual block times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A chain's newest block as one node sees it."""
+
+    block: int
+    time: datetime
+
+
+class Node:
+    """A node's address and what we found out about it. Its URL, which may hold a key, stays in here.
+
+    Requests take at most `request_seconds`. Errors: ProviderDown (TookTooLong, StateMissing), ProviderBusy,
+    ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
+    """
+
+    def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float, stale_after: float) -> None:
+        self.chain, self.index, self.url = chain, index, url
+        self.name = f"{chain.title} (node {index + 1})"
+        self.source = f"{chain.title} node {index + 1}"
+        self.resting_until = 0.0
+        self._request_seconds = request_seconds
+        self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
+        self._right_chain = False
+        self._http = httpx.AsyncClient(
+            headers={"Content-Type": "application/json"},
+            timeout=request_seconds,
+            follow_redirects=False,
+            limits=httpx.Limits(max_connections=8, keepalive_expiry=30),
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(self, method: str, params: Sequence[object]) -> object:
+        """One JSON-RPC call; its result, or the error as an exception."""
+        body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)})
+        return self._result(await self.post(body), 1)
+
+    async def batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
+        """Several calls in one request; each one's result or error, in their order."""
+        body = orjson.dumps(
+            [
+                {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
+                for number, (method, params) in enumerate(calls)
+            ]
+        )
+        answer = await self.post(body)
+        if not isinstance(answer, list):
+            # A refusal of the whole batch comes as a single object.
+            self._result(answer, None)
+            raise ProviderConfused(self.name, "a batch answered with a single result")
+        found: dict[int, object] = {}
+        for item in cast("list[object]", answer):
+            number = cast("dict[str, object]", item).get("id") if isinstance(item, dict) else None
+            if isinstance(number, int):
+                found[number] = item
+        results: list[object | ProviderError] = []
+        for number in range(len(calls)):
+            try:
+                results.append(self._result(found.get(number), number))
+            except ProviderError as fault:
+                results.append(fault)
+        return results
+
+    async def head(self, not_before_block: int = 0) -> Head:
+        """The newest block, once this node has shown that it may be trusted.
+
+        Its chain id must be right, its head not stale, and at or after `not_before_block`; else ProviderConfused.
+        Nodes behind one address can be a block apart, so the last condition is given a few moments to come true.
+        """
+        await self._check_chain()
+        head = self._read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
+        for _ in range(3):
+            if head.block >= not_before_block:
+                return head
+            await asyncio.sleep(min(self.chain.block_seconds, 0.5))
+            head = self._read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
+        if head.block >= not_before_block:
+            return head
+        raise ProviderConfused(self.name, f"its head {head.block} is before block {not_before_block}")
+
+    async def _check_chain(self) -> None:
+        if self._right_chain:
+            return
+        found = quantity(self.name, await self.call("eth_chainId", ()))
+        if found != self.chain.chain_id:
+            raise ProviderConfused(self.name, f"it serves chain {found}, not {self.chain.chain_id}")
+        self._right_chain = True
+
+    def _read_head(self, value: object) -> Head:
+        if not isinstance(value, dict):
+            raise ProviderConfused(self.name, "its head is no block")
+        block = cast("dict[str, object]", value)
+        number, moment = quantity(self.name, block.get("number")), quantity(self.name, block.get("timestamp"))
+        if moment > 1 << 40:
+            raise ProviderConfused(self.name, "its head is no block")
+        time = datetime.fromtimestamp(moment, UTC)
+        age = (datetime.now(UTC) - time).total_seconds()
+        if age > self._stale_after:
+            raise ProviderConfused(self.name, f"its head is {age:.0f} s old")
+        return Head(number, time)
+
+    async def post(self, body: bytes) -> object:
+        """Send one JSON-RPC body; the decoded answer."""
+        try:
+            async with asyncio.timeout(self._request_seconds):
+                status, headers, content = await self._exchange(body)
+        except (TimeoutError, httpx.TimeoutException):
+            raise TookTooLong(self.name, f"no answer within {self._request_seconds:g} s") from None
+        except (httpx.TransportError, httpx.DecodingError) as fault:
+            raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
+        if status == 429:
+            wait = seconds_to_wait(headers.get("retry-after"))
+            raise ProviderBusy(self.name, "too many requests", retry_after=wait)
+        if status == 413:
+            raise TooMuch(self.name, "the request is too large", status=status)
+        if status in {401, 403}:
+            raise Unauthorized(self.name, f"HTTP {status}", status=status)
+        try:
+            answer = cast("object", orjson.loads(content))
+        except orjson.JSONDecodeError:
+            answer = None
+        if status == 200 and answer is not None:
+            return answer
+        # Some nodes send JSON-RPC errors with an HTTP error's status.
+        if isinstance(answer, dict) and "error" in answer:
+            self._result(cast("object", answer), None)
+        if status >= 500:
+            raise ProviderDown(self.name, f"HTTP {status}")
+        if status >= 400:
+            raise ProviderRefused(self.name, f"HTTP {status}", status=status)
+        raise ProviderConfused(self.name, f"HTTP {status} without usable JSON")
+
+    async def _exchange(self, body: bytes) -> tuple[int, httpx.Headers, bytes]:
+        async with self._http.stream("POST", self.url, content=body) as answer:
+            content = bytearray()
+            async for piece in answer.aiter_bytes():
+                content += piece
+                if len(content) > LARGEST_ANSWER:
+                    raise ProviderConfused(self.name, "the answer is too large")
+            return answer.status_code, answer.headers, bytes(content)
+
+    def _result(self, value: object, number: int | None) -> object:
+        """The result in a JSON-RPC answer; with a number, its id must be that."""
+        if not isinstance(value, dict):
+            raise ProviderConfused(self.name, "the answer is no JSON-RPC")
+        answer = cast("dict[str, object]", value)
+        error = answer.get("error")
+        if isinstance(error, dict):
+            fields = cast("dict[str, object]", error)
+            code, message = fields.get("code"), fields.get("message")
+            raise rpc_error(self.name, code if isinstance(code, int) else 0, str(message))
+        if "result" not in answer or (number is not None and answer.get("id") != number):
+            raise ProviderConfused(self.name, "the answer is no JSON-RPC")
+        return answer["result"]
+
+
+async def patiently(node: Node, method: str, params: Sequence[object]) -> object:
+    """A call at a block that a node behind a shared address may not have yet: asked again for a moment."""
+    for pause in (0.2, 0.5):
+        try:
+            return await node.call(method, params)
+        except StateMissing:
+            await asyncio.sleep(pause)
+    return await node.call(method, params)
+
+
+def quantity(provider: str, value: object) -> int:
+    """A JSON-RPC quantity ("0x1b4"), or ProviderConfused."""
+    try:
+        if isinstance(value, str) and value.startswith("0x"):
+            return int(value, 16)
+    except ValueError:
+        pass
+    raise ProviderConfused(provider, "a number is missing")
+
+
+def binary(provider: str, value: object) -> bytes:
+    """JSON-RPC data ("0x…"), or ProviderConfused."""
+    try:
+        if isinstance(value, str) and value.startswith("0x"):
+            return bytes.fromhex(value[2:])
+    except ValueError:
+        pass
+    raise ProviderConfused(provider, "the data is not hexadecimal")

@@ -1,0 +1,133 @@
+"""What a contract says about itself, by web3.py: its standard and its name."""
+
+import re
+from typing import Any, Literal, cast
+
+from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
+from eth_typing import ChecksumAddress
+from web3 import AsyncHTTPProvider, AsyncWeb3
+from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
+
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+from gateways.evm import Node
+from gateways.evm_errors import Reverted, rpc_error
+
+Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "none"]
+"""`none`: there is no contract at that address."""
+
+# Interface ids and selectors: external-apis §4.5.
+SUPPORTS = bytes.fromhex("01ffc9a7")
+ERC165, NEVER = bytes.fromhex("01ffc9a7"), bytes.fromhex("ffffffff")
+ERC721, ENUMERABLE, ERC1155 = bytes.fromhex("80ac58cd"), bytes.fromhex("780e9d63"), bytes.fromhex("d9b67a26")
+NAME = bytes.fromhex("06fdde03")
+LONGEST_NAME = 200
+
+
+class ContractReader:
+    """Asks contracts through one node. The node must have proved itself first (`Node.head`)."""
+
+    def __init__(self, node: Node, request_seconds: float) -> None:
+        self._node = node
+        self._timeout = ClientTimeout(total=request_seconds)
+        self._web3: Any = None
+        self._session: ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = self._web3 = None
+
+    async def standard(self, contract: str) -> Standard | None:
+        """The contract's standard by ERC-165; None when there is a contract that names none of ours."""
+        code = await self._ask("get_code", contract)
+        if not code:
+            await self._has_code_somewhere()
+            return "none"
+        if not await self._supports(contract, ERC165) or await self._supports(contract, NEVER):
+            return None
+        if await self._supports(contract, ERC1155):
+            return "ERC1155"
+        if await self._supports(contract, ERC721):
+            return "ERC721Enumerable" if await self._supports(contract, ENUMERABLE) else "ERC721"
+        return None
+
+    async def name(self, contract: str) -> str | None:
+        """The contract's name() as one line of printable text, at most 200 characters; None when it has none."""
+        try:
+            said = await self._ask("call", {"to": contract, "data": "0x" + NAME.hex()})
+        except Reverted:
+            return None
+        text = _text(said)
+        return " ".join(re.sub(r"[^\w\s!-~\u00a1-\u00ff]", "", text).split())[:LONGEST_NAME] or None
+
+    async def _supports(self, contract: str, interface: bytes) -> bool:
+        data = "0x" + (SUPPORTS + interface.ljust(32, b"\0")).hex()
+        try:
+            said = await self._ask("call", {"to": contract, "data": data})
+        except Reverted:
+            return False
+        return len(said) >= 32 and int.from_bytes(said[:32], "big") == 1
+
+    async def _has_code_somewhere(self) -> None:
+        """A node that finds no code even where some is known to be must not make a collection vanish."""
+        known = [address for address in (self._node.chain.multicall3, self._node.chain.delegates) if address]
+        for address in known:
+            if await self._ask("get_code", address):
+                return
+        raise ProviderConfused(self._node.name, "it knows no contract at all")
+
+    async def _ask(self, what: Literal["get_code", "call"], asked: Any) -> bytes:
+        """One call of web3.py's, its ways to fail turned into ours."""
+        name = self._node.name
+        try:
+            web3 = await self._connected()
+            if what == "get_code":
+                return bytes(await web3.eth.get_code(_checksummed(asked)))
+            asked = {"to": _checksummed(asked["to"]), "data": asked["data"]}
+            # Never CCIP-Read: a contract's OffchainLookup would have us fetch addresses of its choice.
+            return bytes(await web3.eth.call(asked, ccip_read_enabled=False))
+        except (ContractLogicError, BadFunctionCallOutput):
+            raise Reverted(name, "the contract reverted", status=200) from None
+        except Web3RPCError as fault:
+            raise self._rpc_fault(fault) from None
+        except ClientResponseError as fault:
+            if fault.status == 429:
+                raise ProviderBusy(name, "too many requests") from None
+            raise ProviderDown(name, f"HTTP {fault.status}") from None
+        except (ClientError, TimeoutError) as fault:
+            raise ProviderDown(name, f"no answer ({type(fault).__name__})") from None
+        except (Web3Exception, ValueError, TypeError, KeyError, AttributeError) as fault:
+            raise ProviderConfused(name, f"the answer makes no sense ({type(fault).__name__})") from None
+
+    def _rpc_fault(self, fault: Web3RPCError) -> ProviderError:
+        answer = cast("dict[str, Any] | None", fault.rpc_response)
+        error = answer.get("error") if answer else None
+        fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+        code = fields.get("code")
+        return rpc_error(self._node.name, code if isinstance(code, int) else 0, str(fields.get("message", "")))
+
+    async def _connected(self) -> Any:
+        if self._web3 is None:
+            provider = AsyncHTTPProvider(
+                self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
+            )
+            provider.global_ccip_read_enabled = False
+            # web3.py's own session opens a connection for each request (performance §1).
+            self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
+            await provider.cache_async_session(self._session)
+            self._web3 = AsyncWeb3(provider, middleware=[])
+        return self._web3
+
+
+def _checksummed(address: str) -> ChecksumAddress:
+    return AsyncWeb3.to_checksum_address(address)
+
+
+def _text(said: bytes) -> str:
+    """An ABI string; or bytes32, which some old contracts return instead."""
+    if len(said) == 32:
+        return said.rstrip(b"\0").decode("utf-8", "replace")
+    offset = int.from_bytes(said[:32], "big")
+    size = int.from_bytes(said[offset : offset + 32], "big") if offset + 32 <= len(said) else 0
+    return said[offset + 32 : offset + 32 + min(size, 4 * LONGEST_NAME)].decode("utf-8", "replace")

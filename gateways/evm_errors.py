@@ -1,0 +1,54 @@
+"""How an EVM node refuses, sorted by what helps: ask less, ask later, ask another way, or ask another node."""
+
+import re
+
+from gateways.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused
+
+
+class RpcRefused(ProviderRefused):
+    """A JSON-RPC error that fits no other name here."""
+
+
+class Unsupported(RpcRefused):
+    """The node does not know the method or one of its parameters (JSON-RPC -32600 to -32602)."""
+
+
+class Reverted(RpcRefused):
+    """The EVM ran and the call reverted (code 3, or the word in the message)."""
+
+
+class TooMuch(RpcRefused):
+    """The call wants more gas, time or bytes than the node gives; a smaller one may pass."""
+
+
+class TookTooLong(ProviderDown):
+    """No answer within the time for one request; a smaller one may pass."""
+
+
+class StateMissing(ProviderDown):
+    """The node does not have that block (yet, or any more)."""
+
+
+_BUSY = re.compile(r"rate.?limit|too many requests|throttl|capacity|compute units", re.IGNORECASE)
+_MISSING = re.compile(
+    r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found|pruned", re.IGNORECASE
+)
+_TOO_MUCH = re.compile(
+    r"out.?of.?gas|gas|too large|time.?out|timed out|aborted|response size|exceed|limit", re.IGNORECASE
+)
+
+
+def rpc_error(provider: str, code: int, message: str) -> ProviderError:
+    """The error for a JSON-RPC error object; nodes agree on few codes, so the message decides where it must."""
+    said = f"JSON-RPC error {code} ({message})"
+    if code in {429, -32005} or _BUSY.search(message):
+        return ProviderBusy(provider, said)
+    if _MISSING.search(message):
+        return StateMissing(provider, said)
+    if code == 3 or "revert" in message.lower():
+        return Reverted(provider, said, status=200, code=code)
+    if code in {-32600, -32601, -32602}:
+        return Unsupported(provider, said, status=200, code=code)
+    if _TOO_MUCH.search(message):
+        return TooMuch(provider, said, status=200, code=code)
+    return RpcRefused(provider, said, status=200, code=code)

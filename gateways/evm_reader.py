@@ -1,0 +1,87 @@
+"""Finds out, node by node, which way of reading balances in bulk works there, and remembers it for a while."""
+
+import asyncio
+from enum import Enum
+from time import monotonic
+
+from gateways.balance_sheet import BalanceSheet, Cells
+from gateways.errors import ProviderConfused, ProviderError
+from gateways.evm import Head, Node
+from gateways.evm_bulk import LoopRead, NothingCame, Pace
+from gateways.evm_errors import RpcRefused
+from gateways.evm_fallbacks import FallbackRead
+
+REMEMBERED = 600.0
+"""Seconds after which a node that could not do better is asked again whether it can."""
+KEPT_FOR_THE_ANSWER = 0.5
+
+
+class Way(Enum):
+    """The ways, best first (performance §1: 1, 3 and 20 µs a check)."""
+
+    OVERRIDE = "state override"
+    MULTICALL = "aggregate3"
+    BATCH = "JSON-RPC batch"
+
+
+class BulkReader:
+    """Reads balances from one node, at one block, by the best way that it knows."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.way: Way | None = None
+        self._way_until = 0.0
+        self._pace = Pace()
+
+    async def read(self, contracts: bytes, owners: bytes, not_before_block: int, deadline: float) -> BalanceSheet:
+        """The balances at the node's head; `deadline` is loop time. ProviderError when the node cannot be trusted."""
+        head = await self.node.head(not_before_block)
+        cells = Cells(len(contracts) // 20, len(owners) // 20)
+        if cells.contracts and cells.owners:
+            cells = await self._fill(head, contracts, owners, deadline)
+        return BalanceSheet(
+            chain=self.node.chain.key,
+            block=head.block,
+            block_time=head.time,
+            endpoint=self.node.index,
+            source=self.node.source,
+            contracts=contracts,
+            owners=owners,
+            cells=cells,
+        )
+
+    async def _fill(self, head: Head, contracts: bytes, owners: bytes, deadline: float) -> Cells:
+        """Try the way that is known to work, or each in turn.
+
+        Only a refusal, or the nothing that a node without state override answers, leads on to the next way. A wrong
+        answer does not: who says something else than the truth once is not asked in a way that is harder to check.
+        """
+        known = self.way if monotonic() < self._way_until else None
+        fault: ProviderError | None = None
+        for way in (known,) if known else Way:
+            if way is Way.MULTICALL and self.node.chain.multicall3 is None:
+                continue
+            try:
+                cells = await self._by(way, head, contracts, owners, deadline)
+            except (NothingCame, RpcRefused) as refused:
+                fault = fault or refused
+                continue
+            self.way, self._way_until = way, monotonic() + REMEMBERED
+            return cells
+        self._way_until = 0.0
+        raise fault or ProviderConfused(self.node.name, "no way to read balances works")
+
+    async def _by(self, way: Way, head: Head, contracts: bytes, owners: bytes, deadline: float) -> Cells:
+        cells = Cells(len(contracts) // 20, len(owners) // 20)
+        if way is Way.OVERRIDE:
+            loop = asyncio.get_running_loop()
+            read = LoopRead(self.node, self._pace, head, contracts, owners, cells)
+            await read.run(lambda: deadline - loop.time() - KEPT_FOR_THE_ANSWER)
+        else:
+            fallback = FallbackRead(self.node, head, contracts, owners, cells)
+            multicall = self.node.chain.multicall3
+            if way is Way.MULTICALL and multicall:
+                await fallback.by_multicall(multicall)
+            else:
+                await fallback.by_batches()
+        return cells
