@@ -1,0 +1,66 @@
+"""The Reflex app: its pages, its gate, the REST API beside it, and what every request passes first."""
+
+import reflex as rx
+from starlette.types import ASGIApp
+
+from app.api import api
+from app.http.built import BuiltFiles
+from app.http.documents import Documents, Route
+from app.http.hosts import HostGate
+from app.http.redaction import redact_every_log
+from app.pages import PAGES, add_pages
+from components.layout.banner import CONSOLE_PATH
+from components.layout.frame import connection_notice
+from components.pages.landing import landing
+from components.pages.problems import not_found
+from components.ui.toast import toaster
+from settings import settings
+from state.faults import show_fault
+from state.gate import Gate
+from state.session import arrive
+
+redact_every_log()
+
+
+def _documents(inner: ASGIApp) -> ASGIApp:
+    routes = [
+        Route(page.route, members_only=page.visitors is landing, visitors_only=page.members is not_found)
+        for page in PAGES
+        if page.route != "404"
+    ]
+    redirects = {CONSOLE_PATH: f"{settings().sandbox_url}/console"} if settings().sandbox else {}
+    return Documents(inner, routes, redirects)
+
+
+def _overlay(stateful: bool) -> rx.Component:
+    return rx.fragment(connection_notice(), toaster())
+
+
+def _theme_color(color: str, scheme: str) -> rx.Component:
+    """The colour of the browser's own bars around the page."""
+    return rx.el.meta(name="theme-color", content=color, custom_attrs={"media": f"(prefers-color-scheme: {scheme})"})
+
+
+app = rx.App(
+    stylesheets=["holdfast.css"],
+    html_lang="en",
+    toaster=None,
+    head_components=[
+        rx.el.link(rel="icon", href="/favicon.svg", type="image/svg+xml"),
+        rx.el.link(
+            rel="preload",
+            href="/fonts/figtree.woff2",
+            type="font/woff2",
+            cross_origin="anonymous",
+            custom_attrs={"as": "font"},
+        ),
+        _theme_color("#f6f2ea", "light"),
+        _theme_color("#0d1716", "dark"),
+    ],
+    backend_exception_handler=show_fault,
+    # The last is outermost: the host, then the API with its own gates, then files and documents, then Reflex.
+    api_transformer=[_documents, BuiltFiles, api, HostGate],
+)
+app.app_wraps[(5, "Overlay")] = _overlay
+app.add_middleware(Gate(arrive))
+add_pages(app)

@@ -1,0 +1,133 @@
+"""Builds the screens when they are stale: `python -m app.build`, or `ensure_built` before the web process starts."""
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from settings import ROOT, settings
+
+STAMP = ROOT / ".web" / "holdfast.stamp"
+INDEX = ROOT / ".web" / "build" / "client" / "index.html"
+LOCK = ROOT / "data" / "build.lock"
+LOG = ROOT / "data" / "build.log"
+SOURCES = (
+    "components", "state", "services", "assets", "reflex.lock/package-lock.json", "app/app.py", "app/pages.py",
+    "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
+)  # fmt: skip
+BAKED_SETTINGS = (
+    "product_name", "brand", "brand_year", "sandbox", "discord_cdn_url", "support_invite", "contact_address",
+    "hosting_dashboard", "staging_url",
+)  # fmt: skip
+"""What an operator can set that is written into the pages when they are built."""
+_SAY_EVERY = 5.0
+
+Say = Callable[[str], None]
+
+
+class BuildFailed(Exception):
+    """The screens could not be built; the text has the end of the builder's output."""
+
+
+def ensure_built(say: Say = print) -> bool:
+    """Build the screens unless they are as the sources say; whether anything was built. Raises BuildFailed.
+
+    Of several that start at once one builds and the others wait for it.
+    """
+    with _alone(say):
+        wanted = fingerprint()
+        if STAMP.exists() and INDEX.exists() and STAMP.read_text() == wanted:
+            return False
+        STAMP.unlink(missing_ok=True)
+        _build(say)
+        if not INDEX.exists():
+            raise BuildFailed(f"The builder made no {INDEX.relative_to(ROOT)}; its output is in {LOG}.")
+        STAMP.write_text(wanted)
+        return True
+
+
+def fingerprint() -> str:
+    """A hash over everything that the built screens depend on."""
+    digest = hashlib.sha256(json.dumps([str(getattr(settings(), name)) for name in BAKED_SETTINGS]).encode())
+    for file in _files():
+        digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _files() -> Iterator[Path]:
+    for name in SOURCES:
+        path = ROOT / name
+        if path.is_file():
+            yield path
+        else:
+            inside = sorted(path.rglob("*"))
+            yield from (one for one in inside if one.is_file() and "__pycache__" not in one.parts)
+
+
+@contextmanager
+def _alone(say: Say) -> Iterator[None]:
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Somebody else is building the screens; waiting for them.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(say: Say) -> None:
+    first = not (ROOT / ".web" / "node_modules").exists()
+    say("Building the screens" + (" (the first time fetches their parts from npm: about a minute)." if first else "."))
+    began = said = time.monotonic()
+    argv = [sys.executable, "-m", "reflex", "export", "--frontend-only", "--no-zip"]
+    with LOG.open("wb") as log:
+        builder = subprocess.Popen(argv, cwd=ROOT, env=_environment(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            while builder.poll() is None:
+                time.sleep(0.1)
+                if time.monotonic() - said >= _SAY_EVERY:
+                    said = time.monotonic()
+                    say(f"Building the screens: {said - began:.0f} s. {_last_line()}")
+        finally:
+            if builder.poll() is None:
+                builder.terminate()
+                builder.wait()
+    if builder.returncode != 0:
+        raise BuildFailed(f"The screens could not be built:\n{LOG.read_text(errors='replace')[-4000:]}")
+    say(f"The screens are built ({time.monotonic() - began:.0f} s).")
+
+
+def _last_line() -> str:
+    lines = [line.strip(" ─━") for line in LOG.read_text(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if line), "")[:100]
+
+
+def _environment() -> dict[str, str]:
+    """The virtual environment's node and npm first, and the registry that npm itself would use (Reflex races two)."""
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    environment |= {"REFLEX_USE_NPM": "1", "NO_COLOR": "1", "COLUMNS": "120"}
+    if "NPM_CONFIG_REGISTRY" not in environment:
+        asked = subprocess.run(
+            ["npm", "config", "get", "registry"],
+            cwd=ROOT, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        if asked.returncode == 0 and asked.stdout.strip().startswith("http"):
+            environment["NPM_CONFIG_REGISTRY"] = asked.stdout.strip()
+    return environment
+
+
+if __name__ == "__main__":
+    try:
+        if not ensure_built():
+            print("The screens are up to date.")
+    except BuildFailed as fault:
+        raise SystemExit(str(fault)) from None

@@ -1,0 +1,68 @@
+"""The built files: kept by browsers for good where their name has a hash, and one that is told where it is served."""
+
+import re
+from pathlib import Path
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from settings import ROOT
+
+BUILT = ROOT / ".web" / "build" / "client"
+"""Where Reflex puts the screens when they are built."""
+IMMUTABLE = "public, max-age=31536000, immutable"
+_A_DAY = "public, max-age=86400"
+_ADDRESSES = re.compile(r"""(["'`])(http|ws)://localhost:3000(/[^"'`$]*)\1""")
+_ENVIRONMENT = re.compile(r"/assets/reflex-env-[\w-]+\.js")
+
+
+class BuiltAddressMissing(Exception):
+    """The built chunk names no address in the way that we know, so the screens would look for the wrong server."""
+
+
+def told_where(chunk: str) -> str:
+    """The chunk with every built-in address replaced by the address of the page that loads it.
+
+    Over http Reflex bakes the port of the build into this chunk. Raises BuiltAddressMissing.
+    """
+    told, count = _ADDRESSES.subn(_own_origin, chunk)
+    if count == 0:
+        raise BuiltAddressMissing(chunk[:200])
+    return told
+
+
+def _own_origin(match: re.Match[str]) -> str:
+    origin = "location.origin" if match[2] == "http" else 'location.origin.replace(/^http/,"ws")'
+    return f'({origin}+"{match[3]}")'
+
+
+class BuiltFiles:
+    """Serves the one rewritten chunk and says how long the other files may be kept."""
+
+    def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
+        self._app = app
+        self._built = built
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, but for the rewritten chunk."""
+        path: str = scope.get("path", "")
+        if scope["type"] != "http" or not path.startswith(("/assets/", "/fonts/")):
+            await self._app(scope, receive, send)
+            return
+        file = self._built / path.lstrip("/")
+        if _ENVIRONMENT.fullmatch(path) and file.is_file():
+            await self._rewritten(file)(scope, receive, send)
+            return
+        kept = IMMUTABLE if path.startswith("/assets/") else _A_DAY
+
+        async def keep(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in {200, 206, 304}:
+                MutableHeaders(scope=message)["Cache-Control"] = kept
+            await send(message)
+
+        await self._app(scope, receive, keep)
+
+    def _rewritten(self, file: Path) -> Response:
+        text = told_where(file.read_text())
+        return Response(text, media_type="text/javascript", headers=Headers({"Cache-Control": IMMUTABLE}))

@@ -1,0 +1,168 @@
+"""The HTML of every screen: for the audience that the cookie names, with its status and a strict script policy."""
+
+import base64
+import gzip
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.http.built import BUILT
+from models import transaction
+from services import sessions
+from settings import settings
+
+VISITOR, MEMBER = "visitor", "member"
+NOT_DOCUMENTS = ("/api/", "/_", "/assets/", "/fonts/")
+NOT_DOCUMENT = frozenset({"/api", "/health", "/ping"})
+_INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
+
+
+@dataclass(frozen=True)
+class Route:
+    """An address of the page table; `[name]` in it stands for any one segment."""
+
+    route: str
+    members_only: bool
+    visitors_only: bool
+
+    def matches(self, path: str) -> bool:
+        """Whether a path without trailing slash is this address."""
+        pattern = re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(self.route))
+        return re.fullmatch(pattern, path) is not None
+
+
+@dataclass
+class _Document:
+    """A built HTML file, cut where the audience goes in."""
+
+    changed: float
+    head: str
+    rest: str
+    policy: str
+    packed: dict[str, bytes] = field(default_factory=dict)
+
+
+class Documents:
+    """Serves the screens' HTML; everything else passes.
+
+    The server that reads the cookie says on the document whose face it shows (`data-audience`), so no audience ever
+    sees the other's screen while the scripts load. Paths that no page has are the landing page (200) for visitors
+    and the 404 screen (404) for members.
+    """
+
+    def __init__(
+        self, app: ASGIApp, routes: Iterable[Route], redirects: dict[str, str], built: Path = BUILT
+    ) -> None:
+        self._app = app
+        self._routes = tuple(routes)
+        self._redirects = redirects
+        self._built = built
+        self._documents: dict[Path, _Document] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a visit with its document, or pass the request on."""
+        path: str = scope.get("path", "")
+        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"} or self._is_other(path):
+            await self._app(scope, receive, send)
+            return
+        plain = path.rstrip("/") or "/"
+        if (target := self._redirects.get(plain)) is not None:
+            answer: Response = RedirectResponse(target, 302, headers={"Cache-Control": "no-store"})
+        elif plain != path:
+            # A relative target keeps the host; two slashes at its start would name another one.
+            query = scope["query_string"].decode("latin-1")
+            answer = RedirectResponse(quote("/" + plain.lstrip("/")) + (f"?{query}" if query else ""), 308)
+        else:
+            answer = await self._answer(plain, Headers(scope=scope))
+        await answer(scope, receive, send)
+
+    def _is_other(self, path: str) -> bool:
+        """Whether the path is a call, a socket or a file."""
+        if path.startswith(NOT_DOCUMENTS) or path in NOT_DOCUMENT:
+            return True
+        wanted = (self._built / path.lstrip("/")).resolve()
+        return wanted.is_file() and wanted.suffix != ".html" and wanted.is_relative_to(self._built.resolve())
+
+    async def _answer(self, path: str, headers: Headers) -> Response:
+        audience = await _audience(headers)
+        route = next((one for one in self._routes if one.matches(path)), None)
+        if audience == MEMBER and path == "/login":
+            return RedirectResponse("/", 302, headers={"Cache-Control": "no-store"})
+        lost = route is None or route.visitors_only
+        file = self._built / path.lstrip("/") / "index.html"
+        if route is None or not file.is_file():
+            file = self._built / "404.html"
+        document = self._read(file)
+        wanted = {
+            "Cache-Control": "private, no-store",
+            "Vary": "Cookie, Accept-Encoding",
+            "Content-Security-Policy": document.policy,
+        }
+        packs = "gzip" in headers.get("accept-encoding", "")
+        if packs:
+            wanted["Content-Encoding"] = "gzip"
+        body = _body(document, audience, packed=packs)
+        status = 404 if lost and audience == MEMBER else 200
+        return Response(body, status, headers=wanted, media_type="text/html")
+
+    def _read(self, file: Path) -> _Document:
+        changed = file.stat().st_mtime
+        known = self._documents.get(file)
+        if known is not None and known.changed == changed:
+            return known
+        text = file.read_text()
+        head, found, rest = text.partition("<html")
+        assert found, file
+        made = _Document(changed, head + found, rest, _policy(text))
+        self._documents[file] = made
+        return made
+
+
+async def _audience(headers: Headers) -> str:
+    session_id = sessions.session_id_from_cookie_header(headers.get("cookie"))
+    if session_id is None:
+        return VISITOR
+    async with transaction() as db:
+        return VISITOR if await sessions.actor_of(db, session_id) is None else MEMBER
+
+
+def _body(document: _Document, audience: str, *, packed: bool) -> bytes:
+    if packed and audience in document.packed:
+        return document.packed[audience]
+    plain = f'{document.head} data-audience="{audience}"{document.rest}'.encode()
+    if not packed:
+        return plain
+    document.packed[audience] = gzip.compress(plain, 6)
+    return document.packed[audience]
+
+
+def _policy(html: str) -> str:
+    """What a document may load: its own inline scripts by their hashes, ours, and pictures from Discord.
+
+    Reflex's style library writes its rules into the page, hence 'unsafe-inline' for styles alone.
+    """
+    scripts = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(html))
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in scripts)
+    socket = settings().public_url.replace("http", "ws", 1).rstrip("/")
+    pictures = "{0.scheme}://{0.netloc}".format(urlsplit(settings().discord_cdn_url))
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' {hashes}",
+            "style-src 'self' 'unsafe-inline'",
+            f"img-src 'self' data: {pictures}",
+            "font-src 'self'",
+            f"connect-src 'self' {socket}",
+            "manifest-src 'self'",
+            "form-action 'self'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        )
+    )

@@ -1,0 +1,83 @@
+"""The page table: every address, what each audience sees there, and what runs when it is opened."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import reflex as rx
+from reflex.event import EventSpec
+
+from components.layout.audience import for_audience
+from components.pages.account import account, account_left
+from components.pages.dashboard import dashboard
+from components.pages.invite import invite
+from components.pages.landing import landing
+from components.pages.login import login
+from components.pages.problems import not_found, oauth_error
+from components.pages.rule_form import rule_form
+from components.pages.server_config import server_config
+from components.pages.server_form import server_form
+from components.pages.wallets import wallets, wallets_left
+from settings import settings
+from state.account import AccountState
+from state.problems import ProblemState
+from state.rule_form import RuleFormState
+from state.rules import RulesState
+from state.servers import DashboardState, InviteState, OpenServerState
+from state.session import SessionState
+from state.wallets import WalletsState
+
+Screen = Callable[[], rx.Component]
+Load = Callable[[], EventSpec] | rx.event.EventType[()]
+
+SUMMARY = (
+    f"{settings().product_name} gives Discord roles to the people who hold your NFTs, and takes them back when they "
+    "sell. Wallets are proven without connecting one."
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """One address. An audience without a screen of its own sees the landing page (visitors) or the 404 (members)."""
+
+    route: str
+    title: str = ""
+    description: str = SUMMARY
+    visitors: Screen = landing
+    members: Screen = not_found
+    left: Screen | None = None
+    load: tuple[object, ...] = field(default=())
+
+    @property
+    def full_title(self) -> str:
+        """The title of the browser's tab."""
+        return f"{self.title} · {settings().product_name}" if self.title else settings().product_name
+
+
+PAGES = (
+    Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=(DashboardState.load,)),
+    Page("/login", "Login", visitors=login, members=dashboard),
+    Page("/oauth-error", "Authentication error", visitors=oauth_error, members=oauth_error, load=(ProblemState.load,)),
+    Page("/dashboard", "Dashboard", members=dashboard, load=(DashboardState.load,)),
+    Page("/dashboard/server/[server_number]", "Server", members=dashboard, load=(OpenServerState.open,)),
+    Page("/account", "Account", members=account, left=account_left, load=(AccountState.load,)),
+    Page("/invite", "Add a server", members=invite, load=(InviteState.load,)),
+    Page("/server-setup", "Add a server by hand", members=server_form),
+    Page("/server-config", "Server configuration", members=server_config, load=(RulesState.load,)),
+    Page("/add-verification-rule", "Add verification rule", members=rule_form, load=(RuleFormState.load,)),
+    Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
+    Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
+    Page("404"),
+)
+
+
+def add_pages(app: rx.App) -> None:
+    """Give Reflex every page of the table."""
+    for page in PAGES:
+        app.add_page(
+            lambda page=page: for_audience(page.visitors, page.members, page.left),
+            route=page.route,
+            title=page.full_title,
+            description=page.description,
+            image="/social.png",
+            on_load=[SessionState.settle, *page.load],  # pyright: ignore[reportArgumentType]
+        )

@@ -1,0 +1,31 @@
+"""How the production web process is started: screens, socket and API from one granian, without Reflex's command line."""
+
+import os
+import sys
+
+from settings import settings
+
+APP = "app.app:app"
+
+
+def command() -> tuple[list[str], dict[str, str]]:
+    """The arguments and what they need in the environment; run them in the repository's root, after `ensure_built`.
+
+    In sandbox mode nothing is served beyond this machine. Several workers need Redis, where they share their states.
+    """
+    host = "127.0.0.1" if settings().sandbox else "0.0.0.0"
+    workers = os.environ.get("WEB_CONCURRENCY", "2") if settings().redis_url else "1"
+    argv = [
+        sys.executable, "-m", "granian", "--interface", "asgi", "--factory", APP,
+        "--host", host, "--port", str(settings().port), "--workers", workers,
+        "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", "10",
+    ]  # fmt: skip
+    environment = {
+        "PORT": str(settings().port),
+        "PUBLIC_URL": settings().public_url,
+        "REFLEX_ENV_MODE": "prod",
+        # What `reflex run --env prod` sets for its own workers in 0.10.1; the version is pinned.
+        "__REFLEX_SKIP_COMPILE": "true",
+        "__REFLEX_MOUNT_FRONTEND_COMPILED_APP": "true",
+    }
+    return argv, environment

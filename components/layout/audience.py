@@ -1,0 +1,57 @@
+"""Who gets to see what of a page, without ever showing one audience the other's screen."""
+
+from collections.abc import Callable
+
+import reflex as rx
+
+from components.ui.empty import skeleton, skeleton_cards
+from services.sessions import STORAGE_KEY
+from state.session import LEFT, MEMBER, UNKNOWN, VISITOR, SessionState
+
+Screen = Callable[[], rx.Component]
+
+# A tab whose stored id another tab changed starts afresh: signed in, signed out, or as somebody else.
+_OTHER_TAB = f"(key, before, after) => {{ if (key === '{STORAGE_KEY}' && before !== after) window.location.reload() }}"
+
+
+def for_audience(visitors: Screen, members: Screen, left: Screen | None = None) -> rx.Component:
+    """A page with two faces, and a third (`left`) for members whose session ends while it is open.
+
+    Until the socket is up both faces are in the page, the members' as a skeleton, and the document's own
+    `data-audience` (set by the server that read the cookie) shows only one of them.
+    """
+    audience = SessionState.audience
+    visiting = (audience == UNKNOWN) | (audience == VISITOR)
+    return rx.fragment(
+        rx.window_event_listener(on_storage=_reload_on_other_tab),
+        rx.cond(visiting, rx.el.div(visitors(), class_name=rx.cond(audience == UNKNOWN, "for-visitors", ""))),
+        rx.cond(audience == MEMBER, members()),
+        rx.cond(audience == UNKNOWN, rx.el.div(loading(), class_name="for-members")),
+        rx.cond(audience == LEFT, left() if left is not None else _start_afresh()),
+    )
+
+
+def _reload_on_other_tab(key: rx.Var[str], old: rx.Var[str], new: rx.Var[str], _url: rx.Var[str]) -> rx.event.EventSpec:
+    return rx.run_script(
+        rx.Var(f"(({_OTHER_TAB})({key!s}, {old!s}, {new!s}))", _var_data=rx.vars.VarData.merge(key._get_all_var_data()))
+    )
+
+
+def _start_afresh() -> rx.Component:
+    """Loads the document again, which then is the visitors'."""
+    return rx.el.div(on_mount=rx.run_script("window.location.reload()"))
+
+
+def loading() -> rx.Component:
+    """The word for at most one second, then the outline of a page that could be anybody's."""
+    return rx.el.div(
+        rx.el.p("Loading...", class_name="loading-word muted", role="status"),
+        rx.el.div(
+            skeleton("h-9 w-64"),
+            skeleton("mt-3 h-5 w-96 max-w-full"),
+            rx.el.div(skeleton_cards(3), class_name="mt-8"),
+            class_name="loading-skeleton",
+            aria_hidden="true",
+        ),
+        class_name="mx-auto max-w-6xl px-4 py-10 sm:px-6",
+    )

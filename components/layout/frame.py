@@ -1,0 +1,58 @@
+"""What is around a page's content: banner, navigation, footer, toast, and a word when the connection is lost."""
+
+import reflex as rx
+from reflex_components_core.core.banner import has_connection_errors
+
+from components.layout.banner import sandbox_banner
+from components.layout.navigation import footer, member_bar, visitor_bar
+
+
+def visitor_frame(*children: rx.Component, class_name: str = "") -> rx.Component:
+    """A public page; its content brings its own widths."""
+    return _frame(visitor_bar(), rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}"))
+
+
+def member_frame(*children: rx.Component, narrow: bool = False) -> rx.Component:
+    """A signed-in screen in one column, at most as wide as is read with ease when `narrow`."""
+    width = "max-w-3xl" if narrow else "max-w-6xl"
+    inside = rx.el.main(*children, id="content", class_name=f"mx-auto w-full flex-1 {width} px-4 py-8 sm:px-6 sm:py-10")
+    return _frame(member_bar(), inside)
+
+
+def _frame(bar: rx.Component, main: rx.Component) -> rx.Component:
+    return rx.el.div(
+        rx.el.a(
+            "Skip to content",
+            href="#content",
+            class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:left-4 focus:top-4 focus:z-50",
+        ),
+        sandbox_banner(),
+        bar,
+        main,
+        footer(),
+        class_name="flex min-h-dvh flex-col",
+    )
+
+
+def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: rx.Component) -> rx.Component:
+    """A screen's heading, a line that says what it is for, and what can be done with all of it."""
+    below = [rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl")] if isinstance(hint, rx.Var) or hint else []
+    return rx.el.div(
+        rx.el.div(
+            rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"), *below, class_name="min-w-0"
+        ),
+        rx.el.div(*actions, class_name="flex flex-wrap gap-2") if actions else rx.fragment(),
+        class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",
+    )
+
+
+def connection_notice() -> rx.Component:
+    """Says that the socket is gone; it comes back by itself."""
+    return rx.cond(
+        has_connection_errors,
+        rx.el.div(
+            "The connection was lost. Trying again…",
+            class_name="fixed inset-x-0 top-0 z-[70] bg-warning py-1.5 text-center text-sm text-warning-content",
+            role="status",
+        ),
+    )

@@ -1,0 +1,100 @@
+"""A person's own profile."""
+
+import reflex as rx
+
+from components.layout.frame import member_frame, page_head, visitor_frame
+from components.ui.badge import badge
+from components.ui.button import link_button
+from components.ui.card import card, card_title
+from components.ui.empty import empty, skeleton
+from components.ui.picture import avatar
+from state.account import AccountState
+
+
+def account() -> rx.Component:
+    """Profile, verification status, and where to go from here."""
+    return member_frame(
+        page_head("Account", "What we know of you, all of it from Discord."),
+        rx.cond(
+            AccountState.loaded,
+            rx.el.div(
+                _profile(),
+                rx.el.div(_status(), _actions(), class_name="grid gap-6"),
+                class_name="grid items-start gap-6 md:grid-cols-[1.4fr_1fr]",
+            ),
+            skeleton("h-64"),
+        ),
+    )
+
+
+def account_left() -> rx.Component:
+    """What stays when the session ends while the screen is open."""
+    return visitor_frame(
+        rx.el.section(
+            empty(
+                "lock",
+                "Access Restricted",
+                "Please log in to see your account.",
+                link_button("Login", "/login", kind="primary", leaves_app=True),
+            ),
+            class_name="surface mx-4 w-full max-w-lg p-6",
+        ),
+        class_name="tide grid place-items-center py-16",
+    )
+
+
+def _profile() -> rx.Component:
+    return card(
+        rx.el.div(
+            avatar(AccountState.name, AccountState.avatar_url, "size-20"),
+            rx.el.div(
+                rx.el.h2(AccountState.name, class_name="truncate text-xl font-semibold"),
+                rx.el.div(
+                    rx.cond(AccountState.connected, badge("Discord Connected", "good")),
+                    rx.cond(AccountState.verified, badge("Verified", "good")),
+                    class_name="mt-2 flex flex-wrap gap-2",
+                ),
+                class_name="min-w-0",
+            ),
+            class_name="flex items-center gap-4",
+        ),
+        rx.el.dl(
+            _fact("Username", AccountState.name),
+            _fact("Email", rx.cond(AccountState.email != "", AccountState.email, "Not shared with us")),
+            _fact("Discord Username", AccountState.discord_username),
+            _fact("User ID", AccountState.user_id),
+            class_name="mt-6 grid gap-4 sm:grid-cols-2",
+        ),
+    )
+
+
+def _fact(label: str, value: rx.Var[str] | rx.Var[int]) -> rx.Component:
+    return rx.el.div(
+        rx.el.dt(label, class_name="muted text-sm"), rx.el.dd(value, class_name="break-words font-medium")
+    )
+
+
+def _status() -> rx.Component:
+    return card(
+        card_title("Verification Status"),
+        rx.el.dl(
+            _fact("Verified Wallets", AccountState.wallets),
+            _fact(
+                "Account Status",
+                rx.cond(AccountState.verified, badge("Verified", "good"), badge("Pending", "warning")),
+            ),
+            class_name="grid grid-cols-2 gap-4",
+        ),
+    )
+
+
+def _actions() -> rx.Component:
+    return card(
+        card_title("Quick Actions"),
+        rx.el.div(
+            link_button("Dashboard", "/dashboard", icon="layout-dashboard", class_name="justify-start"),
+            link_button("Invite Bot", "/invite", icon="plus", class_name="justify-start"),
+            link_button("Logout", "/api/auth/logout", icon="log-out", leaves_app=True, class_name="justify-start"),
+            class_name="grid gap-3",
+        ),
+    )

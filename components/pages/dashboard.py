@@ -1,0 +1,123 @@
+"""The dashboard: a person's servers and three numbers about them."""
+
+import reflex as rx
+
+from components.layout.frame import member_frame, page_head
+from components.layout.navigation import log_out
+from components.ui.badge import badge
+from components.ui.button import button, link_button
+from components.ui.card import card, stat
+from components.ui.empty import empty, skeleton, skeleton_cards
+from components.ui.picture import server_icon
+from state.servers import DashboardState, ServerCardView
+from state.session import SessionState
+
+
+def dashboard() -> rx.Component:
+    """What members see at / and /dashboard."""
+    return member_frame(
+        rx.window_event_listener(
+            on_focus=DashboardState.reload,
+            on_visibility_change=DashboardState.visibility_changed,
+        ),
+        page_head(
+            f"Welcome back, {SessionState.name}",
+            "Your servers, their rules and the people in them.",
+            button(
+                "Refresh",
+                icon="refresh-cw",
+                busy=DashboardState.refreshing,
+                busy_label="Refreshing...",
+                on_click=DashboardState.refresh,
+            ),
+            button("Logout", icon="log-out", on_click=log_out()),
+        ),
+        rx.cond(DashboardState.loaded, _content(), _waiting()),
+    )
+
+
+def _waiting() -> rx.Component:
+    return rx.el.div(
+        rx.el.p("Loading dashboard...", class_name="muted mb-4", role="status"),
+        rx.el.div(*[skeleton("h-24") for _ in range(3)], class_name="mb-8 grid gap-4 sm:grid-cols-3"),
+        skeleton_cards(3, "h-56"),
+    )
+
+
+def _content() -> rx.Component:
+    return rx.el.div(
+        rx.el.dl(
+            stat("Total Verifications", DashboardState.total_verifications, "badge-check"),
+            stat("Active Rules", DashboardState.active_rules, "list-checks"),
+            stat("Connected Servers", DashboardState.connected_servers, "server"),
+            class_name="mb-8 grid gap-4 sm:grid-cols-3",
+        ),
+        rx.cond(
+            DashboardState.cards.length() > 0,  # pyright: ignore[reportAttributeAccessIssue]
+            rx.el.ul(
+                rx.foreach(DashboardState.cards, _server),
+                class_name="grid gap-5 md:grid-cols-2 lg:grid-cols-3",
+            ),
+            card(
+                empty(
+                    "server",
+                    "No servers configured",
+                    "Invite the bot to a server you run. Servers appear here automatically after invitation.",
+                    link_button("Invite Bot", "/invite", kind="primary", icon="plus"),
+                    link_button("Add a server by hand", "/server-setup"),
+                )
+            ),
+        ),
+    )
+
+
+def _server(server: rx.Var[ServerCardView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            server_icon(server.name, server.icon_url),
+            rx.el.div(
+                rx.el.h2(server.name, class_name="truncate text-lg font-semibold"),
+                rx.el.p("ID ", server.id, class_name="muted code truncate text-xs"),
+                class_name="min-w-0 flex-1",
+            ),
+            rx.cond(server.bot_invited, badge("Active", "good"), badge("Inactive")),
+            class_name="flex items-start gap-3",
+        ),
+        rx.el.dl(
+            _fact("Verification Rules", server.rules),
+            _fact("Verified Members", server.verified_members),
+            class_name="mt-5 grid grid-cols-2 gap-3",
+        ),
+        rx.el.div(_bot_button(server), _configure_button(server), class_name="mt-5 grid grid-cols-2 gap-3"),
+        key=server.id,
+        id=f"server-{server.id}",
+        class_name=rx.cond(
+            DashboardState.highlighted == server.id,
+            "surface flex scroll-mt-6 flex-col justify-between p-5 outline outline-2 outline-accent",
+            "surface flex scroll-mt-6 flex-col justify-between p-5",
+        ),
+    )
+
+
+def _fact(label: str, value: rx.Var[int]) -> rx.Component:
+    return rx.el.div(
+        rx.el.dt(label, class_name="muted text-xs"),
+        rx.el.dd(value, class_name="text-lg font-semibold tabular-nums"),
+        class_name="flex flex-col-reverse rounded-field bg-base-200 px-3 py-2",
+    )
+
+
+def _bot_button(server: rx.Var[ServerCardView]) -> rx.Component:
+    return rx.cond(
+        server.bot_invited,
+        button("Bot Active", disabled=True),
+        button("Invite Bot", kind="primary", on_click=DashboardState.invite(server.id)),
+    )
+
+
+def _configure_button(server: rx.Var[ServerCardView]) -> rx.Component:
+    return rx.cond(
+        server.bot_invited & (server.internal_id != 0),
+        link_button("Configure", server.configure_url, icon="settings-2"),
+        button("Configure", icon="settings-2", disabled=True),
+    )

@@ -1,0 +1,92 @@
+"""The list of servers that a person may add the bot to."""
+
+import reflex as rx
+
+from components.layout.frame import member_frame, page_head
+from components.ui.badge import badge
+from components.ui.button import button, link_button
+from components.ui.card import card
+from components.ui.empty import empty, skeleton
+from components.ui.picture import server_icon
+from settings import settings
+from state.servers import GuildCardView, InviteState
+
+CONNECT_PATH = "/api/auth/discord/connect"
+
+
+def invite() -> rx.Component:
+    """Add the bot to a server, or go on with one that has it."""
+    bot = settings().bot_name
+    return member_frame(
+        page_head(
+            f"Invite {bot} to Your Servers",
+            "Discord servers where you are the owner or an administrator.",
+            link_button("Add a server by hand", "/server-setup"),
+        ),
+        rx.cond(InviteState.loaded, rx.cond(InviteState.connected, _servers(), _connect_first()), _waiting()),
+        narrow=True,
+    )
+
+
+def _waiting() -> rx.Component:
+    return rx.el.div(*[skeleton("h-20") for _ in range(3)], class_name="grid gap-4", role="status", aria_label="Loading")
+
+
+def _connect_first() -> rx.Component:
+    return card(
+        empty(
+            "link",
+            "Connect Discord First",
+            "We can no longer ask Discord which servers you run. Connect your Discord account again to go on.",
+            link_button("Connect Discord", CONNECT_PATH, kind="primary", leaves_app=True),
+        )
+    )
+
+
+def _servers() -> rx.Component:
+    return rx.cond(
+        InviteState.guilds.length() > 0,  # pyright: ignore[reportAttributeAccessIssue]
+        rx.el.ul(rx.foreach(InviteState.guilds, _server), class_name="grid gap-4"),
+        card(
+            empty(
+                "server-off",
+                "No Servers Found",
+                "You need to own a Discord server, or be an administrator of one.",
+                button("Refresh", kind="primary", icon="refresh-cw", on_click=InviteState.refresh),
+            )
+        ),
+    )
+
+
+def _server(guild: rx.Var[GuildCardView]) -> rx.Component:
+    bot = settings().bot_name
+    return rx.el.li(
+        server_icon(guild.name, guild.icon_url),
+        rx.el.div(
+            rx.el.h2(guild.name, class_name="truncate text-lg font-semibold"),
+            rx.el.div(
+                rx.cond(guild.owner, badge("Owner", "info")),
+                badge("Admin Access"),
+                class_name="mt-1 flex flex-wrap gap-2",
+            ),
+            class_name="min-w-0 flex-1 basis-48",
+        ),
+        rx.cond(
+            guild.has_bot,
+            rx.el.div(
+                badge(f"{bot} Added", "good"),
+                link_button("Configure", f"/dashboard?server={guild.id}", icon="settings-2"),
+                class_name="flex flex-wrap items-center gap-3",
+            ),
+            button(
+                f"Add {bot}",
+                kind="primary",
+                icon="plus",
+                busy=InviteState.inviting == guild.id,
+                busy_label="Inviting...",
+                on_click=InviteState.invite(guild.id),
+            ),
+        ),
+        key=guild.id,
+        class_name="surface flex flex-wrap items-center gap-4 p-4 sm:p-5",
+    )

@@ -1,0 +1,157 @@
+"""The landing page: what the product does, for whom, and how it starts."""
+
+import reflex as rx
+
+from components.layout.frame import visitor_frame
+from components.layout.navigation import LOGIN_PATH
+from components.ui.badge import badge
+from components.ui.button import link_button
+from settings import settings
+
+FEATURES = (
+    ("shield-check", "NFT verification", "Members prove a wallet through their marketplace profile. Nobody connects a "
+     "wallet, nobody signs anything."),
+    ("badge-check", "Automatic roles", "Roles arrive when the NFT does, and go when it is sold. A daily check keeps "
+     "them true."),
+    ("activity", "Real-time updates", "Buys, sales and transfers are noticed on chain and acted on while people are "
+     "still talking about them."),
+    ("list-checks", "Custom rules", "Combine several conditions into one rule, and write as many rules as you like. "
+     "All of it is free."),
+    ("chart-line", "Analytics", "See who verified, which rules give which roles, and what changed since yesterday."),
+    ("wallet-cards", "Multiple wallets", "Each member may prove as many wallets as they own. Their balances add up."),
+)  # fmt: skip
+STEPS = (
+    ("Log in with Discord", "We ask who you are and which servers you run. Nothing else."),
+    ("Add your server", "Pick it from the list of servers you administer."),
+    ("Invite the bot", "Discord shows you exactly what it may do before you agree."),
+    ("Configure NFT rules", "Choose a collection, a number and a role. Members do the rest."),
+)
+CHAINS = ("Ethereum", "Polygon", "Arbitrum", "Optimism", "Base", "ApeChain", "Abstract")
+
+
+def landing() -> rx.Component:
+    """What visitors see at / and at every path that is not theirs."""
+    return visitor_frame(_hero(), _features(), _steps(), _closing())
+
+
+def _hero() -> rx.Component:
+    return rx.el.section(
+        rx.el.div(
+            rx.el.div(
+                rx.el.p("Token-gated roles for Discord", class_name="text-sm font-semibold text-accent"),
+                rx.el.h1(
+                    "Roles that hold as long as the NFT does",
+                    class_name="mt-3 text-4xl font-bold sm:text-5xl lg:text-6xl",
+                ),
+                rx.el.p(
+                    f"{settings().product_name} gives your community's roles to the people who really own the "
+                    "collection, and takes them back when they sell. Without ever connecting a wallet.",
+                    class_name="muted mt-5 max-w-xl text-lg",
+                ),
+                rx.el.div(
+                    link_button("Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg"),
+                    link_button("See how it works", "/#docs", kind="quiet", class_name="btn-lg"),
+                    class_name="mt-8 flex flex-wrap gap-3",
+                ),
+                class_name="min-w-0",
+            ),
+            _specimen(),
+            class_name="mx-auto grid max-w-6xl items-center gap-12 px-4 py-16 sm:px-6 sm:py-24 lg:grid-cols-[1.15fr_1fr]",
+        ),
+        class_name="tide",
+    )
+
+
+def _specimen() -> rx.Component:
+    """A rule and what it does to three people, drawn with the product's own parts."""
+    people = (("carol", "holds 3", "Collector", True), ("dave", "holds 1", "Collector", True),
+              ("erin", "sold hers today", "role taken back", False))  # fmt: skip
+    return rx.el.div(
+        rx.el.div(
+            rx.el.div(
+                rx.el.p("Tide Pools", class_name="display text-lg font-semibold"),
+                rx.el.p("At least 1 token on Base", class_name="muted text-sm"),
+            ),
+            badge("Active", "good"),
+            class_name="flex items-start justify-between gap-4 border-b hairline pb-4",
+        ),
+        *[
+            rx.el.div(
+                rx.el.span(
+                    name[0].upper(),
+                    class_name="display grid size-9 place-items-center rounded-full bg-base-200 font-semibold",
+                ),
+                rx.el.div(
+                    rx.el.p(name, class_name="font-medium leading-tight"),
+                    rx.el.p(holding, class_name="muted text-sm leading-tight"),
+                    class_name="flex-1",
+                ),
+                badge(outcome, "info") if kept else badge(outcome),
+                class_name="flex items-center gap-3 pt-4",
+            )
+            for name, holding, outcome, kept in people
+        ],
+        class_name="surface p-6 lg:rotate-1",
+        aria_hidden="true",
+    )
+
+
+def _features() -> rx.Component:
+    return rx.el.section(
+        rx.el.h2("What it does for your server", class_name="text-2xl font-bold sm:text-3xl"),
+        rx.el.p("Ethereum, Polygon, Arbitrum, Optimism, Base, ApeChain and Abstract.", class_name="muted mt-2"),
+        rx.el.ul(
+            *[_feature(icon, title, text) for icon, title, text in FEATURES],
+            class_name="mt-8 grid gap-5 sm:grid-cols-2 lg:grid-cols-3",
+        ),
+        id="features",
+        class_name="mx-auto max-w-6xl scroll-mt-8 px-4 py-14 sm:px-6",
+    )
+
+
+def _feature(icon: str, title: str, text: str) -> rx.Component:
+    return rx.el.li(
+        rx.el.span(rx.icon(icon, size=22, aria_hidden="true"), class_name="text-primary"),
+        rx.el.h3(title, class_name="mt-3 text-lg font-semibold"),
+        rx.el.p(text, class_name="muted mt-1"),
+        class_name="surface p-6",
+    )
+
+
+def _steps() -> rx.Component:
+    return rx.el.section(
+        rx.el.h2("Set up in four steps", class_name="text-2xl font-bold sm:text-3xl"),
+        rx.el.ol(
+            *[
+                rx.el.li(
+                    rx.el.span(
+                        str(number), class_name="display text-4xl font-bold text-accent", aria_hidden="true"
+                    ),
+                    rx.el.h3(title, class_name="mt-2 text-lg font-semibold"),
+                    rx.el.p(text, class_name="muted mt-1"),
+                    class_name="border-t-2 border-primary pt-4",
+                )
+                for number, (title, text) in enumerate(STEPS, start=1)
+            ],
+            class_name="mt-8 grid gap-8 sm:grid-cols-2 lg:grid-cols-4",
+        ),
+        id="docs",
+        class_name="mx-auto max-w-6xl scroll-mt-8 px-4 py-14 sm:px-6",
+    )
+
+
+def _closing() -> rx.Component:
+    return rx.el.section(
+        rx.el.div(
+            rx.el.h2("Your first rule takes five minutes", class_name="text-2xl font-bold sm:text-3xl"),
+            rx.el.p("Unlimited rules, unlimited members, free of charge.", class_name="mt-2 opacity-85"),
+            rx.el.a(
+                "Get Started",
+                href=LOGIN_PATH,
+                reload_document=True,
+                class_name="btn btn-lg mt-6 border-0 bg-base-100 text-base-content hover:bg-base-200",
+            ),
+            class_name="rounded-box bg-primary px-6 py-12 text-center text-primary-content sm:px-12",
+        ),
+        class_name="mx-auto max-w-6xl px-4 pb-20 pt-6 sm:px-6",
+    )

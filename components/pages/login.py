@@ -1,0 +1,29 @@
+"""The login card."""
+
+import reflex as rx
+
+from components.layout.frame import visitor_frame
+from components.layout.navigation import LOGIN_PATH
+from components.ui.brand import mark
+from components.ui.button import link_button
+from settings import settings
+
+
+def login() -> rx.Component:
+    """One card, one button."""
+    return visitor_frame(
+        rx.el.section(
+            mark("size-12 mx-auto"),
+            rx.el.h1(f"Welcome to {settings().product_name}", class_name="mt-4 text-2xl font-bold"),
+            rx.el.p(
+                "Sign in with Discord to manage your servers and prove your wallets. We ask Discord who you are and "
+                "which servers you run.",
+                class_name="muted mt-2",
+            ),
+            link_button(
+                "Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg mt-6 w-full"
+            ),
+            class_name="surface mx-4 w-full max-w-md p-8 text-center",
+        ),
+        class_name="tide grid place-items-center py-16",
+    )

@@ -1,0 +1,42 @@
+"""The screens for what went wrong: a page that does not exist, and a sign-in that failed."""
+
+import reflex as rx
+
+from components.layout.frame import member_frame, visitor_frame
+from components.layout.navigation import LOGIN_PATH
+from components.ui.button import link_button
+from components.ui.empty import empty
+from settings import settings
+from state.problems import ProblemState
+
+
+def not_found() -> rx.Component:
+    """What members see at a path that is not theirs."""
+    return member_frame(
+        rx.el.div(
+            rx.el.p("404", class_name="display text-7xl font-bold text-accent", aria_hidden="true"),
+            rx.el.h1("404 Page Not Found", class_name="mt-4 text-2xl font-bold"),
+            rx.el.p(
+                f"The page you're looking for doesn't exist on {settings().product_name}.", class_name="muted mt-2"
+            ),
+            link_button("Back to Dashboard", "/dashboard", kind="primary", class_name="mt-6"),
+            class_name="py-16 text-center",
+        )
+    )
+
+
+def oauth_error() -> rx.Component:
+    """The authentication error page; `error` in the address says which."""
+    return visitor_frame(
+        rx.el.section(
+            empty(
+                "circle-alert",
+                "Authentication Error",
+                ProblemState.sentence,
+                link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
+                link_button("Back to Home", "/"),
+            ),
+            class_name="surface mx-4 w-full max-w-lg p-6",
+        ),
+        class_name="tide grid place-items-center py-16",
+    )

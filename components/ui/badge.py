@@ -1,0 +1,36 @@
+"""Small words that tell a state or a kind."""
+
+from typing import Literal
+
+import reflex as rx
+
+Tone = Literal["neutral", "good", "warning", "bad", "info"]
+
+_TONES: dict[str, str] = {
+    "neutral": "bg-base-200 text-base-content",
+    "good": "bg-success/12 text-success",
+    "warning": "bg-warning/12 text-warning",
+    "bad": "bg-error/12 text-error",
+    "info": "bg-info/12 text-info",
+}
+
+
+def badge(text: str | rx.Var[str], tone: Tone = "neutral") -> rx.Component:
+    """A word with a tone; the word alone says everything that the colour does."""
+    return rx.el.span(
+        text, class_name=f"inline-flex items-center rounded-full px-2.5 py-0.5 text-xs font-semibold {_TONES[tone]}"
+    )
+
+
+def role_mark(name: rx.Var[str], color: rx.Var[str]) -> rx.Component:
+    """A Discord role: a dot in its colour and its name."""
+    return rx.el.span(role_dot(color), rx.el.span(name), class_name="inline-flex items-center gap-2 font-medium")
+
+
+def role_dot(color: rx.Var[str]) -> rx.Component:
+    """A role's colour, ringed so that it is seen on every ground."""
+    return rx.el.span(
+        class_name="inline-block size-3 shrink-0 rounded-full ring-2 ring-base-300",
+        style={"background_color": color},
+        aria_hidden="true",
+    )

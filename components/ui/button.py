@@ -1,0 +1,63 @@
+"""Buttons, and links that look like them."""
+
+from typing import Literal
+
+import reflex as rx
+
+Kind = Literal["primary", "plain", "quiet", "danger"]
+
+_KINDS: dict[str, str] = {
+    "primary": "btn btn-primary",
+    "plain": "btn btn-outline hairline",
+    "quiet": "btn btn-ghost",
+    "danger": "btn btn-error",
+}
+
+
+def button(
+    label: str | rx.Var[str],
+    *,
+    kind: Kind = "plain",
+    icon: str | None = None,
+    busy: rx.Var[bool] | None = None,
+    busy_label: str | None = None,
+    disabled: rx.Var[bool] | bool = False,
+    class_name: str = "",
+    type: str = "button",
+    **props: object,
+) -> rx.Component:
+    """A button; while `busy` it cannot be pressed and says `busy_label` beside a spinner."""
+    mark = [rx.icon(icon, size=18, aria_hidden="true")] if icon else []
+    content: list[rx.Component | str | rx.Var[str]] = [*mark, label]
+    if busy is None:
+        inside = content
+        blocked = disabled
+    else:
+        working = rx.fragment(spinner(), busy_label or label)
+        inside = [rx.cond(busy, working, rx.fragment(*content))]
+        blocked = busy | disabled if isinstance(disabled, rx.Var) else busy
+    return rx.el.button(
+        *inside, type=type, disabled=blocked, class_name=f"{_KINDS[kind]} {class_name}".strip(), **props
+    )
+
+
+def link_button(
+    label: str | rx.Var[str],
+    href: str | rx.Var[str],
+    *,
+    kind: Kind = "plain",
+    icon: str | None = None,
+    leaves_app: bool = False,
+    class_name: str = "",
+    **props: object,
+) -> rx.Component:
+    """A link that looks like a button; `leaves_app` for calls of ours, which are no screens."""
+    mark = [rx.icon(icon, size=18, aria_hidden="true")] if icon else []
+    if leaves_app:
+        props["reload_document"] = True
+    return rx.el.a(*mark, label, href=href, class_name=f"{_KINDS[kind]} {class_name}".strip(), **props)
+
+
+def spinner() -> rx.Component:
+    """A small turning ring for work under way; the words beside it say what."""
+    return rx.el.span(class_name="loading loading-spinner loading-xs", aria_hidden="true")

@@ -1,0 +1,29 @@
+"""Surfaces that hold one matter each."""
+
+import reflex as rx
+
+
+def card(*children: rx.Component | str, class_name: str = "", **props: object) -> rx.Component:
+    """A raised surface with room inside."""
+    return rx.el.section(*children, class_name=f"surface p-5 sm:p-6 {class_name}".strip(), **props)
+
+
+def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Component:
+    """A card's heading with a quiet line below it."""
+    below = [rx.el.p(hint, class_name="muted mt-1 text-sm")] if isinstance(hint, rx.Var) or hint else []
+    return rx.el.div(rx.el.h2(text, class_name="text-lg font-semibold"), *below, class_name="mb-4")
+
+
+def stat(label: str, value: rx.Var[int] | rx.Var[str], icon: str) -> rx.Component:
+    """One number and what it counts."""
+    return rx.el.div(
+        rx.el.div(
+            rx.el.dt(label, class_name="muted text-sm"),
+            rx.el.dd(value, class_name="display mt-1 text-3xl font-semibold tabular-nums"),
+        ),
+        rx.el.span(
+            rx.icon(icon, size=20, aria_hidden="true"),
+            class_name="grid size-10 place-items-center rounded-full bg-base-200 text-primary",
+        ),
+        class_name="surface flex items-start justify-between gap-4 p-5",
+    )

@@ -1,0 +1,21 @@
+"""Text to be copied, with a button that says when it was."""
+
+import reflex as rx
+
+from components.ui.button import button
+from state.copying import CopyState
+
+
+def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:
+    """A line of text in monospace with a copy button; 'Copied!' stands there for two seconds."""
+    return rx.el.div(
+        rx.el.code(text, class_name="code min-w-0 flex-1 break-all"),
+        button(
+            rx.cond(CopyState.copied == text, "Copied!", label),
+            kind="quiet",
+            class_name="btn-sm",
+            on_click=[rx.set_clipboard(text), CopyState.mark(text)],
+            aria_live="polite",
+        ),
+        class_name="flex items-center gap-2 rounded-field bg-base-200 py-1.5 pl-3 pr-1.5",
+    )

@@ -1,0 +1,32 @@
+"""A question that has to be answered before anything else."""
+
+import reflex as rx
+from reflex_components_radix.primitives.dialog import dialog
+
+
+def confirm(
+    *,
+    is_open: rx.Var[bool],
+    on_open_change: rx.event.EventType[bool],
+    title: str | rx.Var[str],
+    text: str | rx.Var[str],
+    action: rx.Component,
+    cancel: rx.Component,
+) -> rx.Component:
+    """A dialog with two ways out. Escape and a press beside it cancel; focus stays inside and returns afterwards."""
+    return dialog.root(
+        dialog.portal(
+            dialog.overlay(class_name="fixed inset-0 z-40 bg-black/60"),
+            dialog.content(
+                dialog.title(title, class_name="display text-xl font-semibold"),
+                dialog.description(text, class_name="muted mt-2"),
+                rx.el.div(cancel, action, class_name="mt-6 flex flex-wrap justify-end gap-3"),
+                class_name=(
+                    "surface fixed left-1/2 top-1/2 z-50 w-[min(30rem,calc(100vw-2rem))] "
+                    "-translate-x-1/2 -translate-y-1/2 p-6"
+                ),
+            ),
+        ),
+        open=is_open,
+        on_open_change=on_open_change,
+    )

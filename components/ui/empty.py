@@ -1,0 +1,39 @@
+"""What is shown where there is nothing yet, or not yet."""
+
+import reflex as rx
+
+
+def empty(icon: str, title: str, text: str, *actions: rx.Component) -> rx.Component:
+    """Why there is nothing here, and what to do about it."""
+    return rx.el.div(
+        rx.el.span(
+            rx.icon(icon, size=28, aria_hidden="true"),
+            class_name="grid size-14 place-items-center rounded-full bg-base-200 text-primary",
+        ),
+        rx.el.h2(title, class_name="mt-4 text-lg font-semibold"),
+        rx.el.p(text, class_name="muted mt-1 max-w-md"),
+        rx.el.div(*actions, class_name="mt-5 flex flex-wrap justify-center gap-3") if actions else rx.fragment(),
+        class_name="flex flex-col items-center py-8 text-center",
+    )
+
+
+def skeleton(class_name: str) -> rx.Component:
+    """The ground of something that is about to come, in its size."""
+    return rx.el.div(class_name=f"skeleton rounded-field {class_name}", aria_hidden="true")
+
+
+def skeleton_cards(count: int, class_name: str = "h-48") -> rx.Component:
+    """A grid of cards to come."""
+    return rx.el.div(
+        *[skeleton(class_name) for _ in range(count)], class_name="grid gap-5 sm:grid-cols-2 lg:grid-cols-3"
+    )
+
+
+def progress(label: str | rx.Var[str]) -> rx.Component:
+    """Work of unknown length, said in words."""
+    return rx.el.div(
+        rx.el.progress(class_name="progress progress-primary w-full", aria_label=label),
+        rx.el.p(label, class_name="muted text-sm"),
+        class_name="flex flex-col gap-2",
+        role="status",
+    )

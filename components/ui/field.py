@@ -1,0 +1,45 @@
+"""Form fields: a label, the control, a hint and what is wrong with it."""
+
+import reflex as rx
+
+
+def field(
+    label: str, control: rx.Component, *, name: str, hint: str | rx.Var[str] = "", error: rx.Var[str] | None = None
+) -> rx.Component:
+    """A control with its label above and its hint or fault below; `name` ties them together."""
+    below: list[rx.Component] = []
+    if isinstance(hint, rx.Var) or hint:
+        below.append(rx.el.p(hint, id=f"{name}-hint", class_name="muted text-sm"))
+    if error is not None:
+        below.append(
+            rx.cond(
+                error != "",
+                rx.el.p(error, id=f"{name}-error", class_name="text-sm font-medium text-error", role="alert"),
+            )
+        )
+    return rx.el.div(
+        rx.el.label(label, html_for=name, class_name="text-sm font-semibold"),
+        control,
+        *below,
+        class_name="flex flex-col gap-1.5",
+    )
+
+
+def text_input(name: str, **props: object) -> rx.Component:
+    """A line of text; browsers offer nothing of their own for it."""
+    return rx.el.input(id=name, name=name, auto_complete="off", class_name="input", **props)
+
+
+def number_input(name: str, **props: object) -> rx.Component:
+    """A whole number."""
+    return rx.el.input(id=name, name=name, type="number", input_mode="numeric", class_name="input", **props)
+
+
+def select_input(name: str, *options: rx.Component, **props: object) -> rx.Component:
+    """A choice among few; the browser's own control, so that keyboards and phones know it."""
+    return rx.el.select(*options, id=name, name=name, class_name="select", **props)
+
+
+def text_area(name: str, **props: object) -> rx.Component:
+    """Some lines of text."""
+    return rx.el.textarea(id=name, name=name, class_name="textarea min-h-24", **props)

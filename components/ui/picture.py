@@ -1,0 +1,28 @@
+"""Pictures of people and servers, drawn here where Discord has none (or does not answer)."""
+
+import reflex as rx
+
+
+def server_icon(name: rx.Var[str], url: rx.Var[str], size: str = "size-12") -> rx.Component:
+    """A server's icon over its first letter, which shows when there is no picture."""
+    return _picture(name, url, f"{size} rounded-2xl text-lg")
+
+
+def avatar(name: rx.Var[str], url: rx.Var[str], size: str = "size-12") -> rx.Component:
+    """A person's avatar over their first letter."""
+    return _picture(name, url, f"{size} rounded-full text-lg")
+
+
+def _picture(name: rx.Var[str], url: rx.Var[str], class_name: str) -> rx.Component:
+    return rx.el.span(
+        name[:1].upper(),  # pyright: ignore[reportAttributeAccessIssue]
+        # An empty alternative text: the name stands beside it, and a picture that fails leaves no mark.
+        rx.cond(
+            url != "", rx.el.img(src=url, alt="", loading="lazy", class_name="absolute inset-0 size-full object-cover")
+        ),
+        class_name=(
+            "display relative grid shrink-0 place-items-center overflow-hidden bg-primary "
+            f"font-semibold text-primary-content {class_name}"
+        ),
+        aria_hidden="true",
+    )

@@ -1,0 +1,48 @@
+"""How Reflex builds and serves the screens; everything an operator may change comes from settings.py."""
+
+import os
+
+import reflex as rx
+
+from settings import settings
+
+# npm and node come from the wheel in the virtual environment; Reflex would otherwise download bun.
+os.environ.setdefault("REFLEX_USE_NPM", "1")
+os.environ.setdefault("REFLEX_CHECK_LATEST_VERSION", "false")
+# No screen sends more than a few kilobytes in one event.
+os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
+
+# The address baked into the build. `app/http/origin.py` replaces it with the page's own, so it never needs to be true.
+BUILT_ORIGIN = "http://localhost:3000"
+
+config = rx.Config(
+    app_name="app",
+    api_url=BUILT_ORIGIN,
+    deploy_url=None,
+    frontend_port=settings().port,
+    backend_port=settings().port,
+    cors_allowed_origins=[settings().public_url],
+    redis_url=settings().redis_url,
+    state_manager_mode="redis" if settings().redis_url else "memory",  # pyright: ignore[reportArgumentType]
+    redis_token_expiration=900,
+    telemetry_enabled=False,
+    default_color_mode="system",
+    show_built_with_reflex=False,
+    frontend_compression_formats=["gzip", "brotli"],
+    plugins=[
+        rx.plugins.TailwindV4Plugin(
+            config={
+                "plugins": [
+                    {
+                        "name": "daisyui@5.8.1",
+                        "import": {"name": "default as daisyui", "from": "daisyui"},
+                        "call": "daisyui",
+                        # The colours are ours (assets/holdfast.css); only these parts are used.
+                        "args": {"themes": False, "logs": False},
+                    }
+                ],
+            }
+        )
+    ],
+    disable_plugins=[rx.plugins.SitemapPlugin],
+)

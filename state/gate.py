@@ -1,0 +1,169 @@
+"""The gate before every handler: what a browser may send at all, and whose session it is when it matters."""
+
+import functools
+import inspect
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, cast, get_type_hints
+
+import reflex as rx
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from reflex.middleware import Middleware
+from reflex.state import BaseState, StateUpdate
+from reflex_base.constants.state import FIELD_MARKER
+from reflex_base.event import Event
+from reflex_base.registry import RegistrationContext
+
+from models import transaction
+from services import sessions
+from services.actors import Actor
+from services.errors import NotSignedIn
+
+_log = logging.getLogger(__name__)
+
+PAYLOAD_BYTES = 64 * 1024
+"""No screen sends more in one event; a collection's list of token ids is the longest."""
+STORED_LENGTH = 512
+"""No value of ours in a browser's storage is longer."""
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_CONNECT = "hydrate_and_load"
+_STORAGE = "update_vars_internal"
+
+P = ParamSpec("P")
+Handler = Callable[..., Any]
+
+
+class Refused(Exception):
+    """The event is not one that our own screens send; nothing of it is run."""
+
+
+class Gate(Middleware):
+    """Refuses malformed events before any handler runs, and lets `arrive` look at each (re)connecting browser first.
+
+    A handler's type hints are only hints to Reflex: any client may send any JSON (and any storage value at any time).
+    """
+
+    def __init__(self, arrive: Callable[[BaseState], Awaitable[None]]) -> None:
+        self._arrive = arrive
+
+    async def preprocess(self, app: rx.App, state: BaseState, event: Event) -> StateUpdate | None:
+        """Let the event pass with None, or answer it with an empty update."""
+        try:
+            check(event.name, event.payload)
+        except Refused as refused:
+            # Neither payload nor headers: both may carry what must not be logged.
+            _log.warning("Refused the event %s: %s", event.name[:120], refused)
+            return StateUpdate()
+        if event.name.endswith(f".{_CONNECT}"):
+            await self._arrive(state)
+        return None
+
+
+def check(name: str, payload: Mapping[str, Any]) -> None:
+    """Raise Refused unless the payload is exactly what the named handler takes."""
+    try:
+        size = len(json.dumps(payload))
+    except (TypeError, ValueError) as fault:
+        raise Refused("not JSON") from fault
+    if size > PAYLOAD_BYTES:
+        raise Refused("too large")
+    registered = RegistrationContext.get().event_handlers.get(name)
+    if registered is None:
+        raise Refused("no such handler")
+    if name.endswith((f".{_CONNECT}", f".{_STORAGE}")):
+        _check_storage(payload.get("vars") or {})
+        return
+    contract = _contract(registered.handler.fn)
+    if extra := payload.keys() - contract.keys():
+        raise Refused(f"{len(extra)} unknown arguments")
+    for argument, (adapter, needed) in contract.items():
+        if argument not in payload:
+            if needed:
+                raise Refused(f"{argument} is missing")
+            continue
+        try:
+            adapter.validate_python(payload[argument])
+        except ValidationError as fault:
+            raise Refused(f"{argument} has a wrong type") from fault
+
+
+def _check_storage(values: object) -> None:
+    if not isinstance(values, dict):
+        raise Refused("storage is no object")
+    for key, value in cast(dict[str, object], values).items():
+        path, _, variable = key.rpartition(".")
+        owner = RegistrationContext.get().base_states.get(path)
+        if owner is None or not owner._is_client_storage(variable.removesuffix(FIELD_MARKER)):
+            raise Refused("not a stored variable")
+        if not isinstance(value, str) or len(value) > STORED_LENGTH:
+            raise Refused("a stored value is no short text")
+
+
+@functools.cache
+def _contract(handler: Handler) -> dict[str, tuple[TypeAdapter[Any], bool]]:
+    """Per argument of a handler how to check it, and whether it has to be there."""
+    function = handler.func if isinstance(handler, functools.partial) else handler
+    hints = get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return {
+        one.name: (TypeAdapter(hints.get(one.name, Any), config=_STRICT), one.default is inspect.Parameter.empty)
+        for one in parameters
+    }
+
+
+def public(handler: Handler) -> Handler:
+    """Marks a handler that anybody may call, signed in or not."""
+    return handler
+
+
+def handshake_session_id(state: BaseState) -> str | None:
+    """The session id in the HttpOnly cookie that came with the socket's handshake; a script cannot have set it."""
+    return sessions.session_id_from_cookie_header(state.router.headers.cookie)
+
+
+async def actor_of(state: BaseState) -> Actor | None:
+    """Who is signed in on this socket, looked up afresh."""
+    session_id = handshake_session_id(state)
+    if session_id is None:
+        return None
+    async with transaction() as db:
+        return await sessions.actor_of(db, session_id)
+
+
+async def _required_actor(state: BaseState) -> Actor:
+    actor = await actor_of(state)
+    if actor is None:
+        raise NotSignedIn
+    return actor
+
+
+def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Handler:
+    """Resolves the actor at every call and passes it as the handler's first argument; without one nothing runs.
+
+    NotSignedIn then reaches `state.faults`, which shows the signed-out view.
+    """
+    if inspect.isasyncgenfunction(handler):
+
+        @functools.wraps(handler)
+        async def guarded(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any]:
+            actor = await _required_actor(self)
+            async for outcome in handler(self, actor, *args, **kwargs):
+                yield outcome
+
+    else:
+
+        @functools.wraps(handler)
+        async def guarded(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return await handler(self, await _required_actor(self), *args, **kwargs)
+
+    # To Reflex (and to the gate) the handler takes what the browser sends: everything but the actor.
+    signature = inspect.signature(handler)
+    names = list(signature.parameters)
+    hints = get_type_hints(handler)
+    guarded.__signature__ = signature.replace(  # pyright: ignore[reportFunctionMemberAccess, reportAttributeAccessIssue]
+        parameters=[one for name, one in signature.parameters.items() if name != names[1]]
+    )
+    guarded.__annotations__ = {name: hint for name, hint in hints.items() if name not in (names[1], "return")}
+    del guarded.__wrapped__
+    return guarded

@@ -1,0 +1,77 @@
+"""Who this browser is signed in as, and the copy of the session's id in its local storage."""
+
+from typing import cast
+from urllib.parse import urlencode
+
+import reflex as rx
+from reflex.event import EventSpec
+from reflex.state import BaseState
+
+from services import sessions
+from state.gate import actor_of, handshake_session_id, public
+
+UNKNOWN, VISITOR, MEMBER, LEFT = "", "visitor", "member", "left"
+"""The audiences: not known before the socket is up; signed out; signed in; signed out while the screen was open."""
+SESSION_PARAMETER = "session"
+
+
+class SessionState(rx.State):
+    """The audience of this page. The actor of a handler never comes from here, see `state.gate.signed_in`."""
+
+    session_id: str = rx.LocalStorage("", name=sessions.STORAGE_KEY)
+    audience: str = UNKNOWN
+    name: str = ""
+    _of_user: int = 0
+
+    async def _meet(self) -> None:
+        """Say who is signed in by the handshake's cookie; another person than before finds everything empty."""
+        actor = await actor_of(self)
+        user_id = 0 if actor is None else actor.user_id
+        if user_id != self._of_user:
+            self._get_root_state().reset()
+        self._of_user = user_id
+        self.audience = VISITOR if actor is None else MEMBER
+        self.name = "" if actor is None else display_name(actor.username)
+
+    @rx.event
+    @public
+    async def settle(self) -> list[EventSpec] | None:
+        """On every page load: keep the id in local storage true to the cookie, and `?session=` out of the address.
+
+        A foreign link's id equals no cookie of this browser, so nothing of it is ever stored.
+        """
+        cookie = handshake_session_id(self) if await actor_of(self) is not None else None
+        given = self.router.url.query_parameters.get(SESSION_PARAMETER)
+        if given is not None and given == cookie:
+            self.session_id = given
+        elif cookie is not None and self.session_id != cookie:
+            self.session_id = cookie
+        events: list[EventSpec] = []
+        if cookie is None and self.session_id:
+            events.append(rx.remove_local_storage(sessions.STORAGE_KEY))
+        if given is not None:
+            events.append(rx.redirect(self._address_without_session(), replace=True))
+        return events or None
+
+    def _address_without_session(self) -> str:
+        url = self.router.url
+        rest = {name: value for name, value in url.query_parameters.items() if name != SESSION_PARAMETER}
+        return url.path + (f"?{urlencode(rest)}" if rest else "")
+
+    @rx.event
+    @public
+    def left(self) -> None:
+        """The session ended while the screen was open."""
+        if self.audience == MEMBER:
+            self.audience = LEFT
+
+
+async def arrive(state: BaseState) -> None:
+    """What the gate does for each (re)connecting browser, before it is sent anything."""
+    session = cast(SessionState, await state.get_state(SessionState))
+    await session._meet()
+
+
+def display_name(username: str) -> str:
+    """A Discord username without the number that old ones carry after a #."""
+    return username.split("#", 1)[0] or "User"
