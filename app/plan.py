@@ -8,6 +8,7 @@ from pathlib import Path
 from app.leftovers import MARK
 from app.processes import Program
 from app.supervisor import Plan
+from app.web import command
 from settings import ROOT, Settings
 
 # In the sandbox people want to see a sale noticed while they watch.
@@ -61,10 +62,8 @@ def make_plan(settings: Settings, web: Web) -> Plan:
 def _web(settings: Settings, web: Web) -> Program:
     if web is Web.RELOADING:
         return Program("web", (*_reflex(), "run", "--env", "preview", "--frontend-port", str(settings.port)))
-    from app.web import command
-
     argv, environment = command()
-    return Program("web", tuple(argv), environment)
+    return Program("web", tuple(argv), environment, stop_seconds=15)
 
 
 def _reflex() -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from app.leftovers import Lock, Running, end_survivors
@@ -69,6 +70,7 @@ class Supervisor:
         """
         said = Running(os.getpid(), self._plan.url)
         self._lock.take(said)
+        self._environment["HOLDFAST_STARTED"] = datetime.now(UTC).isoformat()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
