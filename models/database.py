@@ -2,9 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+from sqlalchemy import Result
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlalchemy.ext.asyncio import AsyncSession as PlainAsyncSession
+from sqlalchemy.orm import Session as PlainSession
+from sqlalchemy.sql import Executable
+from sqlmodel import Session
+from sqlmodel.ext.asyncio.session import AsyncSession as TypedAsyncSession
 
 from settings import settings
 
@@ -13,6 +19,23 @@ _engine: AsyncEngine | None = None
 
 class DatabaseUrlMissing(Exception):
     """Nobody said where the database is: start with `python -m app`, or set DATABASE_URL."""
+
+
+class _Session(Session):
+    """SQLModel's session, whose plain `execute` is welcome here: the work in sets is written as SQL."""
+
+    def execute(self, *arguments: Any, **options: Any) -> Result[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return PlainSession.execute(self, *arguments, **options)
+
+
+class AsyncSession(TypedAsyncSession):
+    """The session of a transaction: `exec` for rows of a table, `execute` for statements over sets."""
+
+    sync_session_class: type[Session] = _Session
+
+    async def execute(self, statement: Executable, params: Any = None) -> Result[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Run a statement; `params` is one mapping, or a list of them to run it for each."""
+        return await PlainAsyncSession.execute(self, statement, params)
 
 
 def engine() -> AsyncEngine:

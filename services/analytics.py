@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
 
+from models.database import AsyncSession
 from services.actors import Actor
 
 

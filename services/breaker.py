@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import text
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Breaker, now
+from models.database import AsyncSession
 from services import events
 
 MOST_PEOPLE = 5

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import text
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Grant, Member, Rule, Server
+from models.database import AsyncSession
 from services.due import Claim
 from services.expressions import parse, requirements
 from services.policy import GrantFacts, RuleTerms

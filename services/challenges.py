@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from models import Challenge, now
+from models.database import AsyncSession
 from services.actors import Actor
 from services.addresses import AddressRefused, parse
 from services.errors import FieldRefused

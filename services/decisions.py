@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from gateways import Gateways
 from gateways.discord_types import Member as LiveMember
 from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
+from models.database import AsyncSession
 from services import holdings
 from services.cases import Case
 from services.expressions import Answer, evaluate, requirements

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models.database import AsyncSession
 
 CHANNEL = "holdfast_due"
 """What NOTIFY calls when somebody became due."""

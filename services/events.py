@@ -8,9 +8,9 @@ from uuid import UUID
 
 from sqlalchemy import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Event, now
+from models.database import AsyncSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, text, update
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Access, Grant, Rule, Server, now
+from models.database import AsyncSession
 from services import due, events, members, rule_states, schedules
 from services.members import MemberFacts
 from services.role_safety import find, refusal, standing

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Schedule
+from models.database import AsyncSession
 
 BOT_READY = "bot.ready"
 """The schedule row in which the bot notes when it knew all its servers."""

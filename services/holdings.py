@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from gateways.chains import BalanceSheet
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
+from gateways.chains import BalanceSheet
 from gateways.errors import ProviderError
 from models import Observation
+from models.database import AsyncSession
 from services.expressions import Answer, Requirement
 
 EVM = "evm"

@@ -1,7 +1,8 @@
 """Letting go of what has ended: sessions, sign-ins that never came back, challenges, answered breakers."""
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models.database import AsyncSession
 
 
 async def clear_expired(db: AsyncSession) -> None:

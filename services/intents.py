@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import delete, text, update
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from gateways.discord_types import (
@@ -22,6 +21,7 @@ from gateways.discord_types import (
 )
 from gateways.errors import ProviderBusy, ProviderError, ProviderRefused
 from models import Grant, now
+from models.database import AsyncSession
 from services import due, events, rule_states
 from services.members import left_many, seen_many
 

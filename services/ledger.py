@@ -8,9 +8,9 @@ from uuid import uuid4
 from sqlalchemy import bindparam, delete, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Grant, Notice
+from models.database import AsyncSession
 from services import breaker, due, events, holdings
 from services.cases import evidence
 from services.decisions import Looked, Round, facts_of

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from sqlalchemy import delete, func, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways.discord_types import Member as LiveMember
 from models import Grant, Member, now
+from models.database import AsyncSession
 from services import due, events
 
 

@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import dataclass
 
 from sqlmodel import select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
 from models import Server
+from models.database import AsyncSession
 from services.actors import Actor
 from services.errors import Conflict, NotConnected, ServerNotFound, unavailable
 from services.role_safety import Standing, standing

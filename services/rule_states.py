@@ -2,9 +2,9 @@
 
 from sqlalchemy import delete, text, update
 from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Grant, Rule, now
+from models.database import AsyncSession
 from services import events
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import text
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from models import Rule, now
+from models.database import AsyncSession
 from services import due, events, rights, rule_states
 from services.actors import Actor
 from services.addresses import shorten

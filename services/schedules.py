@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
+
+from models.database import AsyncSession
 
 
 async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from sqlalchemy import delete, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from models import Access, Server, now
+from models.database import AsyncSession
 from services import events, rights
 from services.actors import Actor
 from services.errors import FieldRefused, ServerNotFound

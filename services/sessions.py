@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlmodel import col, delete, func, select, update
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from models import Session, User, now
+from models.database import AsyncSession
 from services.actors import Actor
 from services.errors import SessionNotFound
 from settings import settings

@@ -8,13 +8,13 @@ from datetime import timedelta
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from sqlmodel import col, delete
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from gateways.discord_oauth import TokenSet
 from gateways.discord_types import OAuthUser
 from gateways.errors import ProviderError
 from models import SignIn, User, now
+from models.database import AsyncSession
 from services import events, sessions, users
 from services.errors import SignInFailed
 from settings import settings

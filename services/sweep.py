@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import text
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from models import Schedule
+from models.database import AsyncSession
 from services import due, events, rights, schedules
 from services.actors import Actor
 

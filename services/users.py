@@ -6,13 +6,13 @@ from datetime import timedelta
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from gateways.discord_oauth import TokenSet
 from gateways.discord_types import OAuthUser
 from gateways.errors import ProviderError, ProviderRefused, Unauthorized
 from models import User, now, transaction
+from models.database import AsyncSession
 from services.actors import Actor
 from services.errors import NotConnected, NotSignedIn, unavailable
 from services.secrets import Unreadable, seal, unseal

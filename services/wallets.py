@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from gateways import Gateways
 from gateways.errors import NotThere, ProviderBusy, ProviderError
 from models import Challenge, Notice, User, Wallet, now
+from models.database import AsyncSession
 from services import due, events
 from services.actors import Actor
 from services.addresses import AddressRefused, parse, shorten

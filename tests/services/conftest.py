@@ -1,0 +1,15 @@
+"""What tests of use cases share: the process pointed at a database of the test's own."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+import models
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[str]:
+    """A fresh, migrated database behind `models.transaction`."""
+    await models.use(database_url)
+    yield database_url
+    await models.use(None)

@@ -1,0 +1,60 @@
+"""The breaker: many losing a role at once stops it, few do not."""
+
+import pytest
+
+from models import Server, transaction
+from services import breaker, events
+from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.mark.parametrize(
+    ("losing", "holders", "stops"),
+    [(5, 5, False), (6, 6, True), (6, 29, True), (6, 30, False), (7, 30, True), (200, 1000, False), (201, 1000, True)],
+)
+def test_over_five_people_and_over_a_fifth(losing: int, holders: int, stops: bool) -> None:
+    assert breaker.too_many(losing, holders) is stops
+
+
+async def a_role_with(holders: int, *, taking: int = 0, taken: int = 0) -> tuple[Server, str]:
+    role = snowflake()
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, role)
+        for number in range(holders):
+            await a_grant(db, await a_member(db, server), rule, state="taking" if number < taking else "held")
+        await events.record_all(
+            db, [events.line("role.taken", server_id=server.id, role_id=role) for _ in range(taken)]
+        )
+    return server, role
+
+
+async def stopped(server: Server, role: str, losing: int) -> bool:
+    async with transaction() as db:
+        return bool(await breaker.stopped(db, [(server.id or 0, role)] * losing))
+
+
+async def test_removals_done_and_pending_count_with_the_new_ones() -> None:
+    server, role = await a_role_with(20, taking=2, taken=1)
+    assert not await stopped(server, role, 1)
+    assert await stopped(server, role, 3)
+
+
+async def test_a_tripped_role_stays_stopped_until_an_admin_approves() -> None:
+    server, role = await a_role_with(10)
+    assert await stopped(server, role, 6)
+    assert await stopped(server, role, 1)
+    async with transaction() as db:
+        assert [row.role_id for row in await breaker.tripped(db, server.id or 0)] == [role]
+        assert await breaker.approve(db, server.id or 0, "ada") == 1
+    assert not await stopped(server, role, 6)
+    async with transaction() as db:
+        kinds = [event.kind for event in await events.of_server(db, server.id or 0)]
+    assert kinds == ["breaker.approved", "breaker.tripped"]
+
+
+async def test_another_role_of_the_server_is_not_concerned() -> None:
+    server, role = await a_role_with(10)
+    assert await stopped(server, role, 6)
+    assert not await stopped(server, snowflake(), 3)

@@ -1,0 +1,139 @@
+"""Members wait in one table: marked once, claimed by one worker, never lost."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from models import Due, now, transaction
+from services import due
+from services.due import Claim
+from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+async def claimed(worker: str = "w1", limit: int = 10) -> list[Claim]:
+    async with transaction() as db:
+        return await due.claim(db, worker, limit)
+
+
+async def rows() -> list[Due]:
+    async with transaction() as db:
+        return [Due(**dict(row._mapping)) for row in await db.execute(text("SELECT * FROM due ORDER BY key"))]
+
+
+async def mark(server_id: int, who: str, priority: int = due.CHANGED) -> None:
+    async with transaction() as db:
+        await due.mark_member(db, server_id, who, priority)
+
+
+async def test_marking_twice_is_one_row_with_the_greater_urgency() -> None:
+    await mark(1, "5", due.SWEPT)
+    await mark(1, "5", due.WAITING)
+    await mark(1, "5", due.CHANGED)
+    (row,) = await rows()
+    assert (row.priority, row.version) == (due.WAITING, 3)
+
+
+async def test_the_most_urgent_are_claimed_first_and_by_one_worker_only() -> None:
+    await mark(1, "5", due.SWEPT)
+    await mark(1, "6", due.WAITING)
+    assert [claim.discord_id for claim in await claimed("w1", 1)] == ["6"]
+    assert [claim.discord_id for claim in await claimed("w2")] == ["5"]
+    assert await claimed("w3") == []
+
+
+async def test_two_workers_at_once_never_claim_the_same_member() -> None:
+    async with transaction() as db:
+        for number in range(60):
+            await due.mark_member(db, 1, str(number), due.CHANGED)
+    batches = await asyncio.gather(*(claimed(f"w{number}", 20) for number in range(4)))
+    keys = [claim.key for batch in batches for claim in batch]
+    assert len(keys) == len(set(keys)) == 60
+
+
+async def test_a_lapsed_lease_is_claimed_again() -> None:
+    await mark(1, "5")
+    assert len(await claimed("w1")) == 1
+    async with transaction() as db:
+        await db.execute(text("UPDATE due SET claimed_until = now() - interval '1 second'"))
+    assert len(await claimed("w2")) == 1
+
+
+async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
+    await mark(1, "5")
+    await mark(1, "6")
+    claims = await claimed()
+    await mark(1, "6")
+    async with transaction() as db:
+        assert await due.still_ours(db, "w1", claims) == {"1:5"}
+        await due.done(db, "w1", claims)
+    (row,) = await rows()
+    assert row.key == "1:6"
+    assert row.claimed_until is None
+    assert [claim.discord_id for claim in await claimed("w2")] == ["6"]
+
+
+async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
+    await mark(1, "5")
+    pauses: list[float] = []
+    for _ in range(3):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET due_at = now()"))
+        async with transaction() as db:
+            await due.later(db, "w1", await due.claim(db, "w1", 10))
+        (row,) = await rows()
+        pauses.append(round((row.due_at - now()).total_seconds()))
+    assert pauses == [5, 10, 20]
+    assert await claimed() == []
+    await mark(1, "5")
+    assert len(await claimed()) == 1
+
+
+async def test_a_grace_time_brings_the_member_back_when_it_ends() -> None:
+    await mark(1, "5")
+    claims = await claimed()
+    async with transaction() as db:
+        await due.at(db, "w1", [(claims[0], now() + timedelta(hours=3))])
+    (row,) = await rows()
+    assert timedelta(hours=2) < row.due_at - now() < timedelta(hours=4)
+
+
+async def test_the_round_finds_holders_of_wallets_or_roles_and_nobody_else() -> None:
+    async with transaction() as db:
+        server, without_bot = await a_server(db), await a_server(db, bot_invited=False)
+        rule = await a_rule(db, server, snowflake())
+        proved = await a_member(db, server, wallet=address())
+        granted = await a_member(db, server)
+        await a_grant(db, granted, rule)
+        await a_member(db, server)
+        await a_member(db, without_bot, wallet=address())
+    async with transaction() as db:
+        assert await due.mark_all(db) == 2
+    assert {claim.discord_id for claim in await claimed()} == {proved.discord_id, granted.discord_id}
+
+
+async def test_a_round_does_not_disturb_a_look_that_is_under_way() -> None:
+    async with transaction() as db:
+        await a_member(db, await a_server(db), wallet=address())
+        await due.mark_all(db)
+    claims = await claimed()
+    async with transaction() as db:
+        await due.mark_all(db)
+        assert len(await due.still_ours(db, "w1", claims)) == 1
+
+
+async def test_marks_that_overlap_do_not_deadlock() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        for _ in range(30):
+            await a_member(db, server, wallet=address())
+
+    async def mark_all() -> None:
+        async with transaction() as db:
+            await due.mark_server(db, server.id or 0, due.CHANGED)
+
+    await asyncio.gather(*(mark_all() for _ in range(8)))
+    assert len(await rows()) == 30
