@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from sandbox.refusal import Refusal
+from sandbox.traffic import HUNG_UP
 
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
 RPC_TARGETS = tuple(f"{front}:{chain}" for chain in EVM_CHAINS for front in ("rpc", "rpc2"))
@@ -107,7 +108,7 @@ class Faults:
 
 def hang_up(request: web.Request) -> web.Response:
     """Close the connection without an answer; the response returned is never sent, and is logged as status 0."""
-    request["hung_up"] = True
+    request[HUNG_UP] = True
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)

@@ -9,6 +9,7 @@ from aiohttp import web
 from sandbox import console, control
 from sandbox.house import Sandbox
 from sandbox.refusal import Refusal
+from sandbox.traffic import HUNG_UP, NOTED, RPC_METHOD
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -65,8 +66,7 @@ async def _only_this_machine(request: web.Request, handler: Handler) -> web.Stre
 
 @web.middleware
 async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Notes every request to a provider, unless its handler did (request["noted"]); a handler may set
-    request["rpc_method"] first."""
+    """Notes every request to a provider, unless its handler did (NOTED); a handler may set RPC_METHOD first."""
     target = target_of(request.path)
     if target is None:
         return await handler(request)
@@ -79,10 +79,10 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
         status, size = answer.status, _size(answer)
         raise
     finally:
-        if not request.get("noted"):
+        if not request.get(NOTED):
             traffic = request.app[SANDBOX].traffic
-            status = 0 if request.get("hung_up") else status
-            traffic.note(target, request.method, request.path_qs, status, request.get("rpc_method"), size)
+            status = 0 if request.get(HUNG_UP) else status
+            traffic.note(target, request.method, request.path_qs, status, request.get(RPC_METHOD), size)
 
 
 def _size(response: web.StreamResponse) -> int:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from aiohttp import web
+
 KEPT = 200_000
+
+# What handlers tell the server's logging: "I noted this request myself", its RPC method, "there was no answer".
+NOTED = web.RequestKey("noted", bool)
+RPC_METHOD = web.RequestKey("rpc_method", str)
+HUNG_UP = web.RequestKey("hung_up", bool)
 
 _SECRET_QUERY = re.compile(
     r"(?<=[?&])(code|state|token|access_token|refresh_token|session|api[-_]?key|key)=[^&]*", re.IGNORECASE

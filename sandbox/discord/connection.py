@@ -14,6 +14,7 @@ from sandbox.discord import bots, chunks, intents, shapes
 from sandbox.discord.entities import Guild
 from sandbox.discord.session import Session, frame
 from sandbox.faults import SLOW_SECONDS
+from sandbox.traffic import NOTED
 
 if TYPE_CHECKING:
     from sandbox.discord.gateway import Gateway
@@ -65,7 +66,7 @@ class Connection:
         await self._socket.prepare(self._request)
         traffic = self.gateway.discord.sandbox.traffic
         traffic.note("gateway", "GET", self._request.path_qs, 101)
-        self._request["noted"] = True
+        self._request[NOTED] = True
         writer = asyncio.create_task(self._write())
         try:
             await self._talk()

@@ -1,0 +1,176 @@
+"""The gateway of the sandbox's Discord, frame by frame."""
+
+import asyncio
+import json
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.sandbox.conftest import BASE, CLUB, HOLDER, Outside, role_of
+
+GUILDS_AND_MEMBERS = 3
+
+
+class Client:
+    """A bare gateway client; frames go out as binary, which Discord accepts."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, packed: bool) -> None:
+        self.socket = socket
+        self._inflate = zlib.decompressobj() if packed else None
+
+    async def send(self, op: int, data: Any) -> None:
+        await self.socket.send_bytes(json.dumps({"op": op, "d": data}).encode())
+
+    async def frame(self) -> dict[str, Any]:
+        """The next frame; a close is `{"close": code}`."""
+        message = await self.socket.receive(timeout=5)
+        if message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSING):
+            return {"close": self.socket.close_code}
+        text = self._inflate.decompress(message.data) if self._inflate else message.data
+        parsed = json.loads(text)
+        assert set(parsed) == {"op", "d", "s", "t"}
+        return parsed
+
+    async def until(self, event: str) -> dict[str, Any]:
+        while True:
+            frame = await self.frame()
+            assert "close" not in frame, frame
+            if frame["t"] == event:
+                return frame
+
+    async def identify(self, token: str, intents: int = GUILDS_AND_MEMBERS, **more: Any) -> None:
+        await self.send(2, {"token": token, "intents": intents, "properties": {}, **more})
+
+
+@asynccontextmanager
+async def connected(discord: Outside, compress: str = "") -> AsyncIterator[Client]:
+    query = "?v=10&encoding=json" + (f"&compress={compress}" if compress else "")
+    url = discord.sandbox.discord.gateway.url.replace("localhost", "127.0.0.1") + query
+    async with aiohttp.ClientSession() as http, http.ws_connect(url) as socket:
+        yield Client(socket, bool(compress))
+
+
+@asynccontextmanager
+async def ready(discord: Outside, compress: str = "", **more: Any) -> AsyncIterator[tuple[Client, dict[str, Any]]]:
+    async with connected(discord, compress) as client:
+        assert (await client.frame())["op"] == 10
+        await client.identify(discord.settings["DISCORD_BOT_TOKEN"], **more)
+        yield client, (await client.until("READY"))["d"]
+
+
+@pytest.mark.parametrize("compress", ["", "zlib-stream"])
+async def test_a_bot_gets_ready_its_guild_and_what_happens_there(discord: Outside, compress: str):
+    async with ready(discord, compress) as (client, hello):
+        assert hello["guilds"] == [{"id": BASE, "unavailable": True}]
+        created = (await client.until("GUILD_CREATE"))["d"]
+        assert [member["user"]["username"] for member in created["members"]] == ["HoldfastBot"]
+        assert created["member_count"] == 7
+        await discord.control("members", guild="Base Builders", user="carol", action="add_role", role="Holder")
+        update = (await client.until("GUILD_MEMBER_UPDATE"))["d"]
+        assert (update["guild_id"], update["roles"]) == (BASE, [role_of(BASE, HOLDER)])
+        await client.send(1, None)
+        assert (await client.frame())["op"] == 11
+
+
+@pytest.mark.parametrize(("token", "intents", "code"), [("wrong", 3, 4004), ("", 1 << 15, 4014), ("", 1 << 30, 4013)])
+async def test_a_bad_identify_is_closed_for_good(discord: Outside, token: str, intents: int, code: int):
+    async with connected(discord) as client:
+        await client.frame()
+        await client.identify(token or discord.settings["DISCORD_BOT_TOKEN"], intents)
+        assert await client.frame() == {"close": code}
+
+
+async def test_a_silent_client_is_closed(discord: Outside):
+    discord.sandbox.discord.gateway.heartbeat_ms = 50
+    async with connected(discord) as client:
+        await client.frame()
+        assert await client.frame() == {"close": 4009}
+
+
+async def test_a_resumed_session_hears_what_it_missed_once(discord: Outside):
+    token = discord.settings["DISCORD_BOT_TOKEN"]
+    async with ready(discord) as (client, hello):
+        created = await client.until("GUILD_CREATE")
+        await discord.control("gateway", action="drop")
+        assert "close" in await client.frame()
+    await discord.control("members", guild=BASE, user="dave", action="set_pending", pending=True)
+    async with connected(discord) as client:
+        await client.frame()
+        await client.send(6, {"token": token, "session_id": hello["session_id"], "seq": created["s"]})
+        missed = await client.frame()
+        assert (missed["t"], missed["d"]["pending"], missed["s"]) == ("GUILD_MEMBER_UPDATE", True, created["s"] + 1)
+        assert (await client.frame())["t"] == "RESUMED"
+    async with connected(discord) as client:
+        await client.frame()
+        await client.send(6, {"token": token, "session_id": "nobody's", "seq": 1})
+        invalid = await client.frame()
+        assert (invalid["op"], invalid["d"]) == (9, False)
+
+
+async def test_members_are_chunked_and_a_whole_guild_only_once_in_thirty_seconds(discord: Outside):
+    async with ready(discord) as (client, _):
+        await client.send(8, {"guild_id": BASE, "query": "", "limit": 0, "nonce": "n"})
+        chunk = (await client.until("GUILD_MEMBERS_CHUNK"))["d"]
+        assert (len(chunk["members"]), chunk["chunk_index"], chunk["chunk_count"], chunk["nonce"]) == (7, 0, 1, "n")
+        await client.send(8, {"guild_id": BASE, "query": "", "limit": 0, "nonce": "n"})
+        limited = (await client.until("RATE_LIMITED"))["d"]
+        assert limited["opcode"] == 8
+        assert 0 < limited["retry_after"] <= 30
+        await client.send(8, {"guild_id": BASE, "user_ids": ["1150000000000000303", "7"]})
+        some = (await client.until("GUILD_MEMBERS_CHUNK"))["d"]
+        assert (len(some["members"]), some["not_found"]) == (1, ["7"])
+
+
+async def test_joining_and_being_kicked_is_told_without_unavailable(discord: Outside):
+    async with ready(discord) as (client, _):
+        await discord.control("guilds", guild="Cool Holders Club", action="add_bot")
+        while (created := (await client.until("GUILD_CREATE"))["d"])["id"] != CLUB:
+            pass
+        assert created["unavailable"] is False
+        await discord.control("guilds", guild=CLUB, action="kick_bot")
+        assert (await client.until("GUILD_DELETE"))["d"] == {"id": CLUB}
+
+
+async def test_a_reset_is_told_step_by_step(discord: Outside):
+    before = await discord.world()
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    await discord.control("guilds", guild=BASE, action="delete_role", role="Whale")
+    await discord.control("guilds", guild=BASE, action="add_role", name="Extra", position=4)
+    await discord.control("members", guild=BASE, user="carol", action="leave")
+    await discord.control("members", guild=BASE, user="dave", action="rename", name="david")
+    async with ready(discord) as (client, _):
+        await discord.control("reset")
+        assert (await client.until("GUILD_DELETE"))["d"]["id"] == CLUB
+        assert (await client.until("GUILD_ROLE_CREATE"))["d"]["role"]["name"] == "Whale"
+    assert await discord.world() == before
+
+
+async def test_shards_share_the_guilds(discord: Outside):
+    await discord.control("guilds", guild=CLUB, action="add_bot")
+    seen: list[str] = []
+    for number in range(2):
+        async with ready(discord, shard=[number, 2]) as (_, hello):
+            seen += [guild["id"] for guild in hello["guilds"]]
+            assert all((int(guild["id"]) >> 22) % 2 == number for guild in hello["guilds"])
+    assert sorted(seen) == [CLUB, BASE]
+
+
+async def test_a_paused_gateway_sends_later_and_a_downed_one_not_at_all(discord: Outside):
+    async with ready(discord) as (client, _):
+        await client.until("GUILD_CREATE")
+        await discord.control("gateway", action="malformed")
+        assert await client.socket.receive_str() != ""
+        await discord.control("gateway", action="pause", seconds=0.3)
+        await discord.control("members", guild=BASE, user="carol", action="leave")
+        with pytest.raises(asyncio.TimeoutError):
+            await client.socket.receive(timeout=0.1)
+        assert (await client.until("GUILD_MEMBER_REMOVE"))["d"]["user"]["username"] == "carol"
+        await discord.control("faults", target="gateway", kind="down", seconds=30)
+        assert "close" in await client.frame()
+    with pytest.raises(aiohttp.ClientError):
+        async with connected(discord):
+            pass

@@ -1,0 +1,57 @@
+"""The sandbox's Discord after a kill, and where it refuses to run."""
+
+import httpx
+import pytest
+
+from sandbox.__main__ import refusal_to_run
+from tests.sandbox.conftest import BASE, CALLBACK, CLUB, HOLDER, Process, role_of
+
+CAROL = "1150000000000000303"
+
+
+def test_members_roles_grants_and_messages_survive_a_kill(sandbox_process: Process):
+    process = sandbox_process
+    api = f"{process.url}/discord/api/v10"
+    with httpx.Client(headers=process.bot, trust_env=False) as bot:
+        bot.post(f"{process.url}/control/guilds", json={"guild": CLUB, "action": "add_bot"})
+        bot.put(f"{api}/guilds/{BASE}/members/{CAROL}/roles/{role_of(BASE, HOLDER)}")
+        channel = bot.post(f"{api}/guilds/{BASE}/channels", json={"name": "verify"}).json()["id"]
+        bot.post(f"{api}/channels/{channel}/messages", json={"content": "Still here"})
+        query = {"client_id": "1160000000000000001", "scope": "identify", "response_type": "code", "as": "carol"}
+        redirect = bot.get(f"{process.url}/discord/oauth2/authorize", params={**query, "redirect_uri": CALLBACK})
+        form = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "client_id": "1160000000000000001"}
+        form |= {"client_secret": "sandbox-client-secret", "code": redirect.next_request.url.params["code"]}  # type: ignore[union-attr]
+        token = bot.post(f"{api}/oauth2/token", data=form).json()["access_token"]
+        before = bot.get(f"{process.url}/control/world").json()
+        process.kill()
+        with (process.data / "discord.jsonl").open("ab") as journal:
+            journal.write(b'{"kind":"member","val')
+        process.start()
+        assert bot.get(f"{process.url}/control/world").json() == before
+        me = bot.get(f"{api}/users/@me", headers={"Authorization": f"Bearer {token}"})
+        assert me.json()["username"] == "carol"
+        assert bot.post(f"{process.url}/control/reset").status_code == 200
+        after = bot.get(f"{process.url}/control/world").json()
+        assert [guild["bot_added"] for guild in after["guilds"]] == [False, True, False]
+        assert not any(channel["messages"] for guild in after["guilds"] for channel in guild["channels"])
+
+
+def test_a_foreign_host_name_is_refused(sandbox_process: Process):
+    answer = httpx.get(f"{sandbox_process.url}/control/world", headers={"Host": "evil.example"}, trust_env=False)
+    assert answer.status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("environment", "runs"),
+    [
+        ({}, True),
+        ({"DISCORD_BOT_TOKEN": "sandbox-bot-token"}, True),
+        ({"DISCORD_BOT_TOKEN": "a live one"}, False),
+        ({"DISCORD_BOT_TOKEN": "a live one", "SANDBOX": "1"}, True),
+        ({"PUBLIC_URL": "http://localhost:3000"}, True),
+        ({"PUBLIC_URL": "https://holdfast.example"}, False),
+        ({"PUBLIC_URL": "https://holdfast.example", "SANDBOX": "1"}, False),
+    ],
+)
+def test_it_does_not_run_beside_live_credentials_or_in_public(environment: dict[str, str], runs: bool):
+    assert (refusal_to_run(environment, 3210) is None) is runs
