@@ -238,7 +238,7 @@ def checks(teller: Teller) -> None:
 def inside() -> dict[str, str]:
     """The environment for programs of the virtual environment: its node and npm before any of the machine's."""
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1"}
+    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def become(*arguments: str) -> int:
