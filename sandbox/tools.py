@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PACKAGES = Path(__file__).with_name("npm")
+# Where the set-up of this repository installs them.
+USUAL_TOOLS = Path(__file__).parents[1] / "data" / "tools"
 # The lock holds the platform that we test on; on others npm resolves the same version of the platform's own package.
 ANVIL_VERSION = "1.7.1"
 _PLATFORMS = {
@@ -24,14 +26,15 @@ class ToolMissing(Exception):
     """The EVM node is not on this machine; the message says how to get it."""
 
 
-def find_anvil(tools_dir: Path) -> Path | None:
-    """`$ANVIL`, else what `ensure` installed below `tools_dir`, else `anvil` on the PATH."""
+def find_anvil(*tools_dirs: Path) -> Path | None:
+    """`$ANVIL`, else what `ensure` installed below one of `tools_dirs`, else `anvil` on the PATH."""
     named = os.environ.get("ANVIL")
     if named:
         return Path(named)
-    installed = tools_dir / "node_modules" / "@foundry-rs" / f"anvil-{_platform()}" / "bin" / "anvil"
-    if installed.is_file():
-        return installed
+    for tools_dir in tools_dirs:
+        installed = tools_dir / "node_modules" / "@foundry-rs" / f"anvil-{_platform()}" / "bin" / "anvil"
+        if installed.is_file():
+            return installed
     found = shutil.which("anvil")
     return Path(found) if found else None
 
@@ -76,6 +79,6 @@ def _platform() -> str:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "data/tools")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else USUAL_TOOLS
     beside = Path(sys.executable).with_name("npm")
     print(ensure(folder, [str(beside) if beside.exists() else "npm"], lambda line: print(line, file=sys.stderr)))

@@ -1,0 +1,62 @@
+"""The seven EVM chains: real nodes behind faulty front ends, and metadata for what they hold."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from sandbox.chains import control, front, metadata, replay
+from sandbox.chains.chain import Chain
+from sandbox.chains.table import CHAINS
+from sandbox.tools import USUAL_TOOLS, ToolMissing, find_anvil
+
+if TYPE_CHECKING:
+    from sandbox.house import Sandbox
+
+
+class Chains:
+    """All chains of a sandbox; `by_name` is empty until `start`."""
+
+    def __init__(self, sandbox: "Sandbox") -> None:
+        self.sandbox = sandbox
+        self.by_name: dict[str, Chain] = {}
+
+    async def start(self) -> None:
+        """Bring all nodes up at once. Raises ToolMissing without an anvil and NodeGone when one does not come up."""
+        # Beside the data of the sandbox, where the set-up installs it, or in the usual place.
+        binary = find_anvil(self.sandbox.data.parent / "tools", USUAL_TOOLS)
+        if binary is None:
+            raise ToolMissing("There is no EVM node: `python -m sandbox.tools` installs one, or ANVIL names one.")
+        data = self.sandbox.data / "chains"
+        data.mkdir(parents=True, exist_ok=True)
+        for facts in CHAINS.values():
+            self.by_name[facts.name] = Chain(facts, self.sandbox.url, data, binary)
+        try:
+            await asyncio.gather(*(replay.start(chain) for chain in self.by_name.values()))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End the nodes."""
+        await asyncio.gather(*(chain.node.stop() for chain in self.by_name.values()))
+        for chain in self.by_name.values():
+            chain.journal.close()
+        self.by_name.clear()
+
+    async def reset(self) -> None:
+        """Content, contracts and traits as at the start, in new blocks."""
+        await asyncio.gather(*(replay.reset(chain) for chain in self.by_name.values()))
+
+    async def world(self) -> dict[str, Any]:
+        """The `chains` of GET /control/world."""
+        worlds = await asyncio.gather(*(chain.world() for chain in self.by_name.values()))
+        return dict(zip(self.by_name, worlds, strict=True))
+
+    def routes(self) -> list[web.RouteDef]:
+        """/rpc, /rpc2, /metadata and /control/chains."""
+        return [
+            *front.routes(self.sandbox, self.by_name),
+            *metadata.routes(self.sandbox, self.by_name),
+            *control.routes(self.by_name),
+        ]

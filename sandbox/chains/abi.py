@@ -1,0 +1,87 @@
+"""The little of the ABI that the sandbox writes and reads: words, text, lists of moves, revert reasons."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ARTEFACTS: dict[str, dict[str, Any]] = orjson.loads(
+    (Path(__file__).parents[1] / "contracts" / "artefacts.json").read_bytes()
+)
+CONTRACTS = {
+    "ERC721": "Collection721",
+    "ERC721Enumerable": "Collection721Enumerable",
+    "ERC1155": "Collection1155",
+}
+NOBODY = "0x" + "00" * 20
+_ERROR = "08c379a0"
+_PANIC = "4e487b71"
+
+Move = tuple[str, str, int, int]
+"""from, to, token id, amount; NOBODY mints and burns."""
+
+
+def word(value: int | str) -> str:
+    """A number, an address or 32 bytes as 64 hexadecimal digits."""
+    if isinstance(value, int):
+        return f"{value:064x}"
+    digits = value.removeprefix("0x").lower()
+    return digits.rjust(64, "0")
+
+
+def call(contract: str, form: str, *values: int | str) -> str:
+    """Call data for `form` of one of our contracts, for arguments that are one word each."""
+    return ARTEFACTS[contract]["selectors"][form] + "".join(word(value) for value in values)
+
+
+def deployment(standard: str, name: str, symbol: str, metadata: str, keeper: str) -> str:
+    """What to send to deploy a collection of this standard."""
+    tails = [_text(name), _text(symbol), _text(metadata)]
+    heads, offset = "", 4 * 32
+    for tail in tails:
+        heads += word(offset)
+        offset += len(tail) // 2
+    return ARTEFACTS[CONTRACTS[standard]]["bytecode"] + heads + word(keeper) + "".join(tails)
+
+
+def settlement(moves: Iterable[Move]) -> str:
+    """Call data for `settle`, which every collection has."""
+    listed = list(moves)
+    body = "".join(word(part) for move in listed for part in move)
+    selector = ARTEFACTS["Collection721"]["selectors"]["settle((address,address,uint256,uint256)[])"]
+    return selector + word(32) + word(len(listed)) + body
+
+
+def safe_transfer_1155(sender: str, to: str, token: int, amount: int) -> str:
+    """Call data for ERC-1155's safeTransferFrom without extra data."""
+    form = "safeTransferFrom(address,address,uint256,uint256,bytes)"
+    return call("Collection1155", form, sender, to, token, amount, 5 * 32, 0)
+
+
+def address_in(topic: str) -> str:
+    """The address at the end of a word, lower-case."""
+    return "0x" + topic[-40:].lower()
+
+
+def words(data: str) -> list[int]:
+    """The 32-byte words of returned or logged data."""
+    digits = data.removeprefix("0x")
+    return [int(digits[at : at + 64], 16) for at in range(0, len(digits) - 63, 64)]
+
+
+def reason(error: dict[str, Any]) -> str:
+    """Why a call reverted, from the node's error: the contract's sentence where there is one."""
+    data = error.get("data")
+    digits = data.removeprefix("0x") if isinstance(data, str) else ""
+    if digits.startswith(_ERROR):
+        length = int(digits[8 + 64 : 8 + 128], 16)
+        return bytes.fromhex(digits[8 + 128 : 8 + 128 + 2 * length]).decode(errors="replace")
+    if digits.startswith(_PANIC):
+        return f"panic 0x{int(digits[8:], 16):02x}"
+    return str(error.get("message", "reverted"))
+
+
+def _text(value: str) -> str:
+    raw = value.encode()
+    return word(len(raw)) + raw.hex().ljust(-(-len(raw) // 32) * 64, "0")

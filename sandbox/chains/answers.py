@@ -1,0 +1,144 @@
+"""One JSON-RPC item through one front end: what may pass, what a full node no longer knows, what a fault changes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from sandbox.chains import methods
+from sandbox.chains.chain import Chain
+
+Item = dict[str, Any]
+
+
+def refusal(item: Any, code: int, message: str) -> bytes:
+    """A JSON-RPC error for this item."""
+    id_ = item.get("id") if isinstance(item, dict) else None
+    return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}})
+
+
+def success(item: Item, result: Any) -> bytes:
+    """A JSON-RPC result for this item."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": item.get("id"), "result": result})
+
+
+async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) -> bytes:
+    """The body for one item. `kind` is a fault that changes answers (empty, zero) or None; `pinned` is the head of a
+    node that stopped, or None."""
+    if not isinstance(item, dict) or not isinstance(item.get("method"), str):
+        return refusal(item, -32600, "invalid request")
+    method, params = item["method"], item.get("params") or []
+    if method not in methods.OFFERED:
+        return refusal(item, -32601, f"the method {method} does not exist/is not available")
+    if not isinstance(params, list):
+        return refusal(item, -32602, "non-array args")
+    if kind == "empty":
+        return success(item, methods.emptiness(method))
+    if method in methods.FIXED:
+        return success(item, methods.FIXED[method])
+    if pinned is None:
+        if method == "eth_blockNumber" or (method == "eth_getBlockByNumber" and params[:1] and _is_head(params[0])):
+            await chain.freshen()
+    else:
+        if method == "eth_blockNumber":
+            return success(item, hex(pinned))
+        refused = _pin(item, method, params, pinned)
+        if refused is not None:
+            return refused
+    if method in methods.STATE_AT:
+        refused = await _history(chain, item, params, methods.STATE_AT[method], pinned)
+        if refused is not None:
+            return refused
+    if method == "eth_sendRawTransaction" and params and isinstance(params[0], str):
+        return await chain.send_raw(orjson.dumps(item), params[0])
+    said = await chain.node.post(orjson.dumps(item))
+    if kind == "zero":
+        return _changed(said, lambda result: methods.zeroed(method, result))
+    if pinned is not None and method in methods.FROM_A_BLOCK:
+        where = methods.FROM_A_BLOCK[method]
+        return _changed(said, lambda result: None if _later(result, where, pinned) else result)
+    return said
+
+
+def _is_head(block: Any) -> bool:
+    return block in ("latest", "pending")
+
+
+def _pin(item: Item, method: str, params: list[Any], pinned: int) -> bytes | None:
+    """Make the item mean the chain as it was at `pinned`; or what such a node answers by itself."""
+    if method == "eth_getLogs" and params and isinstance(params[0], dict) and "blockHash" not in params[0]:
+        bounds = {**params[0]}
+        for side in ("fromBlock", "toBlock"):
+            bounds[side] = _pinned_block(bounds.get(side, "latest"), pinned)
+        first, last = _number(bounds["fromBlock"]), _number(bounds["toBlock"])
+        if first is not None and first > pinned:
+            return success(item, [])
+        if last is not None and last > pinned:
+            bounds["toBlock"] = hex(pinned)
+        item["params"] = [bounds]
+        return None
+    position = methods.STATE_AT.get(method, methods.BLOCK_AT.get(method))
+    if position is None:
+        return None
+    if len(params) > position:
+        params[position] = _pinned_block(params[position], pinned)
+        number = _number(params[position])
+        if number is not None and number > pinned:
+            return success(item, None) if method in methods.BLOCK_AT else refusal(item, -32000, "header not found")
+    elif len(params) == position:
+        params.append(hex(pinned))
+    item["params"] = params
+    return None
+
+
+def _pinned_block(block: Any, pinned: int) -> Any:
+    return hex(pinned) if block in methods.HEAD_TAGS or block is None else block
+
+
+async def _history(chain: Chain, item: Item, params: list[Any], position: int, pinned: int | None) -> bytes | None:
+    """The error of a node that keeps 128 states, for an older block; of one that has no such block, for a later."""
+    block = params[position] if len(params) > position else "latest"
+    if isinstance(block, dict) and "blockHash" in block:
+        header = await chain.node.call("eth_getBlockByHash", block["blockHash"], False)
+        number = int(header["number"], 16) if header else None
+        if number is None:
+            return refusal(item, -32000, "header for hash not found")
+    else:
+        number = _number(block)
+    if number is None:
+        return None
+    head = chain.head if pinned is None else pinned
+    if number > head:
+        return refusal(item, -32000, "header not found")
+    if number <= head - methods.STATES:
+        root = "0x" + f"{number:064x}"
+        known = await chain.node.call("eth_getBlockByNumber", hex(number), False)
+        if known:
+            root = known["stateRoot"]
+        return refusal(item, -32000, f"missing trie node {root[2:]} (path ) state {root} is not available, not found")
+    return None
+
+
+def _number(block: Any) -> int | None:
+    if isinstance(block, dict):
+        block = block.get("blockNumber")
+    if block == "earliest":
+        return 0
+    if isinstance(block, int):
+        return block
+    try:
+        return int(block, 16) if isinstance(block, str) else None
+    except ValueError:
+        return None
+
+
+def _changed(said: bytes, change: Callable[[Any], Any]) -> bytes:
+    parsed = orjson.loads(said)
+    if "result" in parsed:
+        parsed["result"] = change(parsed["result"])
+    return orjson.dumps(parsed)
+
+
+def _later(result: Any, where: str, pinned: int) -> bool:
+    number = _number(result.get(where)) if isinstance(result, dict) else None
+    return number is not None and number > pinned

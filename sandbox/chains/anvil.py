@@ -1,0 +1,137 @@
+"""One anvil as a child process that never outlives the sandbox, and the JSON-RPC that only the sandbox may speak."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+
+PR_SET_PDEATHSIG = 1
+START_SECONDS = 30.0
+# Far above the 50 M of a usual node's eth_call, low enough that an endless loop ends within seconds.
+GAS_LIMIT = 1_000_000_000
+STATES_KEPT = 256
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class NodeError(Exception):
+    """The node answered with a JSON-RPC error."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error.get("message", "error"))
+        self.error = error
+
+
+class NodeGone(Exception):
+    """The node did not come up, or is no longer there."""
+
+
+class Anvil:
+    """A node whose first block has the given number and time. `start` before anything else."""
+
+    def __init__(self, binary: Path, home: Path, chain_id: int, confirmations: int) -> None:
+        self._binary = binary
+        self._home = home
+        self._chain_id = chain_id
+        self._confirmations = confirmations
+        self._process: asyncio.subprocess.Process | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """Where the node itself listens, for the front ends alone."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The connections to the node. Raises NodeGone before `start` and after `stop`."""
+        if self._session is None:
+            raise NodeGone("The chain is not running.")
+        return self._session
+
+    async def start(self, number: int, timestamp: int) -> None:
+        """Start with an empty state at block `number`. Raises NodeGone when it does not answer within 30 s."""
+        self._home.mkdir(parents=True, exist_ok=True)
+        self.port = _free_port()
+        arguments = {
+            "--host": "127.0.0.1",
+            "--port": self.port,
+            "--chain-id": self._chain_id,
+            "--number": number,
+            "--timestamp": timestamp,
+            "--prune-history": STATES_KEPT,
+            "--gas-limit": GAS_LIMIT,
+            "--block-base-fee-per-gas": 7,
+            # `safe` and `finalized` follow by half and all of what a control call mines afterwards.
+            "--slots-in-an-epoch": self._confirmations // 2,
+            "--accounts": 1,
+            "--threads": 2,
+            "--order": "fifo",
+        }
+        environment = {"HOME": str(self._home), "TMPDIR": str(self._home), "PATH": os.environ.get("PATH", "")}
+        parent = os.getpid()
+        self._process = await asyncio.create_subprocess_exec(
+            self._binary,
+            *(str(part) for pair in arguments.items() for part in pair),
+            "--auto-impersonate",
+            "--no-request-size-limit",
+            "--quiet",
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            preexec_fn=lambda: _die_with(parent),
+        )
+        connector = aiohttp.TCPConnector(limit=32)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120))
+        deadline = asyncio.get_running_loop().time() + START_SECONDS
+        while True:
+            try:
+                await self.call("eth_chainId")
+                return
+            except aiohttp.ClientConnectionError as refused:
+                if self._process.returncode is not None or asyncio.get_running_loop().time() > deadline:
+                    raise NodeGone(f"anvil for chain {self._chain_id} did not start.") from refused
+                await asyncio.sleep(0.02)
+
+    async def stop(self) -> None:
+        """End the process; doing so twice is no error."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        if self._process is not None:
+            if self._process.returncode is None:
+                self._process.kill()
+            await self._process.wait()
+            self._process = None
+
+    async def post(self, body: bytes) -> bytes:
+        """Hand over a JSON-RPC body; the answer as it came."""
+        async with self.session.post(self.url, data=body, headers={"Content-Type": "application/json"}) as response:
+            return await response.read()
+
+    async def call(self, method: str, *params: Any) -> Any:
+        """One call's result. Raises NodeError."""
+        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+        answer = orjson.loads(await self.post(orjson.dumps(asked)))
+        if "error" in answer:
+            raise NodeError(answer["error"])
+        return answer["result"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _die_with(parent: int) -> None:
+    """In the child: be killed when the sandbox is gone, also when it went before this line."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

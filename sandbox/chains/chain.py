@@ -1,0 +1,234 @@
+"""One EVM chain: its node, its journal, and every way in which the sandbox moves it forward."""
+
+import asyncio
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from sandbox.chains import abi, ledger
+from sandbox.chains.anvil import Anvil, NodeError
+from sandbox.chains.seeds import Collection, seeded_collections
+from sandbox.chains.table import KEEPER, Facts
+from sandbox.journal import Journal
+from sandbox.refusal import Refusal
+
+# Where every chain starts: high enough that state can be older than 128 blocks from the first minute.
+FIRST_BLOCK = 1_000
+# Head numbers are promised to the disk in steps, so that a block costs no write.
+RESERVED_BLOCKS = 64
+HEADS_KEPT = 5_000
+CALL_GAS = 3_000_000
+BULK_GAS = 900_000_000
+# What an impersonated sender is topped up to when it has less.
+FUNDS = 10**20
+
+Record = dict[str, Any]
+
+
+class Chain:
+    """`records` is what happened since the seeds, oldest first; `collections` follows from it. Hold `lock` to move
+    the chain."""
+
+    def __init__(self, facts: Facts, url: str, data: Path, binary: Path) -> None:
+        self.facts = facts
+        self.url = url
+        self.node = Anvil(binary, data / f"{facts.name}-node", facts.chain_id, facts.confirmations)
+        self.journal = Journal(data / f"{facts.name}.jsonl")
+        self.lock = asyncio.Lock()
+        self.records: list[Record] = []
+        self.collections: dict[str, Collection] = {}
+        self.head = 0
+        self._head_time = 0.0
+        self._heads: deque[tuple[float, int]] = deque(maxlen=HEADS_KEPT)
+        self._head_file = data / f"{facts.name}.head"
+        self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
+        self._waiting: list[str] = []
+
+    # Heads
+
+    @property
+    def reserved(self) -> int:
+        """No block above this number was ever shown to anybody; 0 on a fresh chain."""
+        return self._reserved
+
+    def reserve(self, head: int) -> None:
+        """Promise to the disk that the chain may be seen at `head`, before it is."""
+        if head > self._reserved:
+            self._reserved = head + RESERVED_BLOCKS
+            fresh = self._head_file.with_suffix(".fresh")
+            fresh.write_text(str(self._reserved))
+            os.replace(fresh, self._head_file)
+
+    def head_at(self, moment: float) -> int:
+        """The head at a moment of the monotonic clock, as far back as remembered."""
+        known = [head for since, head in self._heads if since <= moment]
+        return known[-1] if known else self._heads[0][1]
+
+    async def note_head(self) -> int:
+        """Ask the node for its head and remember when it was seen."""
+        self.head = int(await self.node.call("eth_blockNumber"), 16)
+        self._head_time = time.monotonic()
+        self._heads.append((self._head_time, self.head))
+        return self.head
+
+    async def mine(self, blocks: int) -> None:
+        """Mine empty blocks that all carry the present time."""
+        if blocks > 0:
+            self.reserve(self.head + blocks)
+            await self.node.call("anvil_mine", hex(blocks), "0x0")
+        await self.note_head()
+
+    async def freshen(self) -> None:
+        """Mine one block if the head would look stale to somebody who asks for it."""
+        if time.monotonic() - self._head_time > self.facts.block_seconds:
+            async with self.lock:
+                if time.monotonic() - self._head_time > self.facts.block_seconds:
+                    await self.mine(1)
+
+    # Transactions
+
+    async def transact(self, record: Record) -> Record:
+        """Do what somebody asked for: try it, send it, write it down, bury it under confirmations. Adds `hash`,
+        `block`, `time` and, for a deployment, `contract` to the record. Raises Refusal(409) with the reason when it
+        would revert."""
+        sender = record["from"]
+        await self.fund(sender, int(record.get("value", "0")))
+        try:
+            await self.node.call("eth_call", self._request(record), "latest")
+        except NodeError as refused:
+            raise Refusal(409, f"The chain refuses this: {abi.reason(refused.error)}") from refused
+        self.reserve(self.head + 1)
+        receipt = await self.sent(record)
+        record |= {"hash": receipt["transactionHash"], "block": int(receipt["blockNumber"], 16)}
+        record["time"] = int(time.time())
+        if receipt.get("contractAddress"):
+            record["contract"] = receipt["contractAddress"].lower()
+        self.keep(record)
+        await self.note_head()
+        await self.mine(self.facts.confirmations)
+        return record
+
+    async def fund(self, account: str, value: int) -> None:
+        """See to it that an account can pay."""
+        if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + FUNDS // 2:
+            await self.node.call("anvil_setBalance", account, hex(value + FUNDS))
+
+    async def sent(self, record: Record) -> dict[str, Any]:
+        """Send a recorded transaction and return the receipt; it must succeed."""
+        if record["kind"] == "raw":
+            receipt = await self.node.call("eth_sendRawTransactionSync", record["raw"])
+        else:
+            receipt = await self.node.call("eth_sendTransactionSync", self._request(record))
+        if receipt["status"] != "0x1" and record["kind"] != "raw":
+            raise Refusal(409, "The transaction reverted.")
+        return receipt
+
+    async def submit(self, record: Record) -> None:
+        """Put a recorded transaction into the pool without waiting for a block."""
+        if record["kind"] == "raw":
+            await self.node.call("eth_sendRawTransaction", record["raw"])
+        else:
+            await self.node.call("eth_sendTransaction", self._request(record))
+
+    async def send_raw(self, request: bytes, raw: str) -> bytes:
+        """What a stranger sends over /rpc: the node's own answer; what was mined is written down."""
+        async with self.lock:
+            self.reserve(self.head + 1)
+            answer = await self.node.post(request)
+            parsed = orjson.loads(answer)
+            if "result" in parsed:
+                self._waiting.append(raw)
+                await self._keep_mined(parsed["result"])
+        return answer
+
+    async def _keep_mined(self, newest: str) -> None:
+        """The node mines a moment after it answers, and a filled nonce gap lets earlier transactions go too."""
+        deadline = time.monotonic() + 1.0
+        while await self.node.call("eth_getTransactionReceipt", newest) is None and time.monotonic() < deadline:
+            queued = await self.node.call("txpool_status")
+            if int(queued["queued"], 16):
+                break
+            await asyncio.sleep(0.005)
+        still: list[str] = []
+        for raw in self._waiting:
+            named = await self.node.call("web3_sha3", raw)
+            receipt = await self.node.call("eth_getTransactionReceipt", named)
+            if receipt is None:
+                still.append(raw)
+                continue
+            block = int(receipt["blockNumber"], 16)
+            self.keep({"kind": "raw", "raw": raw, "from": receipt["from"], "block": block, "time": int(time.time())})
+        self._waiting = still
+        await self.note_head()
+
+    def _request(self, record: Record) -> dict[str, Any]:
+        bulk = record["from"] == KEEPER
+        request = {"from": record["from"], "data": record.get("data", "0x"), "gas": hex(BULK_GAS if bulk else CALL_GAS)}
+        if record.get("to"):
+            request["to"] = record["to"]
+        request["value"] = hex(int(record.get("value", "0")))
+        return request
+
+    # What is known
+
+    def keep(self, record: Record) -> None:
+        """Write a record down and let it take effect on the listed collections."""
+        self.journal.append(record)
+        self.records.append(record)
+        self.list_collections()
+
+    def list_collections(self) -> None:
+        """Work out the collections and traits from the seeds and the records."""
+        listed = seeded_collections(self.facts)
+        for record in self.records:
+            if record["kind"] == "reset":
+                listed = seeded_collections(self.facts)
+            elif record["kind"] == "traits":
+                listed[record["contract"]].traits[record["token"]] = record["traits"]
+            elif "collection" in record:
+                listed[record["contract"]] = Collection(record["contract"], **record["collection"])
+        self.collections = listed
+
+    async def owners(self) -> dict[str, ledger.Owners]:
+        """Contract → owners now, for every listed collection."""
+        asked = {"fromBlock": "0x0", "toBlock": "latest", "topics": [ledger.TOPICS]}
+        logs = await self.node.call("eth_getLogs", {**asked, "address": list(self.collections)})
+        found = ledger.owners(logs)
+        return {contract: found.get(contract, {}) for contract in self.collections}
+
+    async def world(self) -> dict[str, Any]:
+        """This chain's part of GET /control/world."""
+        owners = await self.owners()
+        return {
+            "rpc": f"{self.url}/rpc/{self.facts.name}",
+            "chain_id": self.facts.chain_id,
+            "block": self.head,
+            "collections": [
+                {
+                    "contract": collection.contract,
+                    "name": collection.name,
+                    "slug": collection.slug,
+                    "standard": collection.standard,
+                    "tokens": [
+                        {
+                            "id": str(token),
+                            "owners": {holder: str(amount) for holder, amount in holders.items()},
+                            "traits": collection.traits.get(str(token), {}),
+                        }
+                        for token, holders in owners[collection.contract].items()
+                    ],
+                }
+                for collection in self.collections.values()
+            ],
+        }
+
+    def collection(self, contract: str) -> Collection:
+        """A listed collection by contract, slug or name. Raises Refusal(404)."""
+        for candidate in self.collections.values():
+            if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
+                return candidate
+        raise Refusal(404, f"There is no collection {contract} on {self.facts.name}.")

@@ -1,0 +1,202 @@
+"""`/control/chains/<chain>/…`: the control calls that move a chain."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from sandbox.chains import abi, replay
+from sandbox.chains.chain import Chain, Record
+from sandbox.chains.seeds import STANDARDS, Collection
+from sandbox.chains.table import KEEPER
+from sandbox.control.body import Body, fields, optional_text, text
+from sandbox.refusal import Refusal
+
+MOST_BLOCKS = 500
+DEEPEST_REORG = 100
+UINT256 = 2**256
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_EVERYTHING = UINT256 - 1
+
+Act = Callable[[Chain, Body], Awaitable[dict[str, Any]]]
+
+
+def routes(chains: Mapping[str, Chain]) -> list[web.RouteDef]:
+    """One route for all actions on all EVM chains."""
+
+    async def act(request: web.Request) -> web.Response:
+        chain = chains.get(request.match_info["chain"])
+        if chain is None:
+            raise Refusal(404, f"No chain is called {request.match_info['chain']!r}. They are: {', '.join(chains)}.")
+        action = ACTIONS.get(request.match_info["action"])
+        if action is None:
+            raise Refusal(404, f"No action is called {request.match_info['action']!r}: {', '.join(ACTIONS)}.")
+        return web.json_response(await action(chain, await fields(request)))
+
+    return [web.post("/control/chains/{chain}/{action}", act)]
+
+
+async def mint(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, amount?, to}`"""
+    collection, token, to = chain.collection(text(body, "contract")), _number(body, "token_id"), _address(body, "to")
+    amount = _amount(body, collection)
+    if collection.standard == "ERC1155":
+        data = abi.call("Collection1155", "mint(address,uint256,uint256)", to, token, amount)
+    else:
+        data = abi.call("Collection721", "mint(address,uint256)", to, token)
+    return await _transact(chain, KEEPER, collection.contract, data)
+
+
+async def transfer(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, amount?, from?, to}`; from whoever has the token where that is one holder."""
+    collection, token, to = chain.collection(text(body, "contract")), _number(body, "token_id"), _address(body, "to")
+    sender, amount = await _holder(chain, collection, token, body), _amount(body, collection)
+    if collection.standard == "ERC1155":
+        data = abi.safe_transfer_1155(sender, to, token, amount)
+    else:
+        data = abi.call("Collection721", "transferFrom(address,address,uint256)", sender, to, token)
+    return await _transact(chain, sender, collection.contract, data)
+
+
+async def burn(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, amount?, from?}`"""
+    collection, token = chain.collection(text(body, "contract")), _number(body, "token_id")
+    sender, amount = await _holder(chain, collection, token, body), _amount(body, collection)
+    if collection.standard == "ERC1155":
+        data = abi.call("Collection1155", "burn(address,uint256,uint256)", sender, token, amount)
+    else:
+        data = abi.call("Collection721", "burn(uint256)", token)
+    return await _transact(chain, sender, collection.contract, data)
+
+
+async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{standard, name, slug}`"""
+    standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
+    if standard not in STANDARDS:
+        raise Refusal(400, f"standard is one of {', '.join(STANDARDS)}.")
+    if not _SLUG.fullmatch(slug):
+        raise Refusal(400, "slug is made of lower-case letters, digits and single hyphens.")
+    if any(collection.slug == slug for collection in chain.collections.values()):
+        raise Refusal(409, f"{chain.facts.name} has a collection {slug} already.")
+    symbol = "".join(part[0] for part in slug.split("-")).upper()
+    data = abi.deployment(standard, name, symbol, f"{chain.url}/metadata/{chain.facts.name}/", KEEPER)
+    record: Record = {"kind": "tx", "from": chain.facts.deployer, "data": data}
+    record["collection"] = {"name": name, "slug": slug, "standard": standard}
+    async with chain.lock:
+        record = await chain.transact(record)
+    return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
+
+
+async def traits(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, traits}`; replaces all traits of the token."""
+    collection, token, given = chain.collection(text(body, "contract")), _number(body, "token_id"), body.get("traits")
+    if not isinstance(given, dict):
+        raise Refusal(400, "traits is an object of trait types and values.")
+    named = {str(kind): str(value) for kind, value in given.items()}
+    record: Record = {"kind": "traits", "contract": collection.contract, "token": str(token), "traits": named}
+    async with chain.lock:
+        chain.keep({**record, "block": chain.head})
+    return {"traits": named}
+
+
+async def send(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{from, to, value_wei, data?}`"""
+    data = optional_text(body, "data") or "0x"
+    if not re.fullmatch(r"0x([0-9a-fA-F]{2})*", data):
+        raise Refusal(400, "data is hexadecimal with 0x.")
+    return await _transact(chain, _address(body, "from"), _address(body, "to"), data, _number(body, "value_wei"))
+
+
+async def mine(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{blocks}`"""
+    blocks = _number(body, "blocks")
+    if not 0 < blocks <= MOST_BLOCKS:
+        raise Refusal(400, f"blocks is at least 1 and at most {MOST_BLOCKS}.")
+    async with chain.lock:
+        await chain.mine(blocks)
+    return {"block": chain.head}
+
+
+async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{depth}`"""
+    depth = _number(body, "depth")
+    if not 0 < depth <= DEEPEST_REORG:
+        raise Refusal(400, f"depth is at least 1 and at most {DEEPEST_REORG}.")
+    await replay.reorg(chain, depth)
+    return {"block": chain.head}
+
+
+async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{vault, to, contract?, token_id?, rights?}`"""
+    vault, to, rights = _address(body, "vault"), _address(body, "to"), optional_text(body, "rights") or "0x0"
+    if not re.fullmatch(r"0x[0-9a-fA-F]{1,64}", rights):
+        raise Refusal(400, "rights is up to 32 bytes of hexadecimal with 0x.")
+    # Shorter rights are the beginning of the 32 bytes, as Solidity's bytes24 would be.
+    rights = "0x" + rights[2:].ljust(64, "0")
+
+    def data(enable: int) -> str:
+        if body.get("contract") is None:
+            return abi.call("DelegateRegistry", "delegateAll(address,bytes32,bool)", to, rights, enable)
+        contract = _address(body, "contract")
+        if body.get("token_id") is None:
+            form = "delegateContract(address,address,bytes32,bool)"
+            return abi.call("DelegateRegistry", form, to, contract, rights, enable)
+        token, listed = _number(body, "token_id"), chain.collections.get(contract)
+        if listed and listed.standard == "ERC1155":
+            form = "delegateERC1155(address,address,uint256,bytes32,uint256)"
+            return abi.call("DelegateRegistry", form, to, contract, token, rights, enable * _EVERYTHING)
+        form = "delegateERC721(address,address,uint256,bytes32,bool)"
+        return abi.call("DelegateRegistry", form, to, contract, token, rights, enable)
+
+    record: Record = {"kind": "tx", "from": vault, "to": chain.facts.registry, "data": data(1), "withdraw": data(0)}
+    async with chain.lock:
+        record = await chain.transact(record)
+    return {"hash": record["hash"], "block": record["block"]}
+
+
+ACTIONS: dict[str, Act] = {
+    action.__name__: action for action in (mint, transfer, burn, deploy, traits, send, mine, reorg, delegate)
+}
+
+
+async def _transact(chain: Chain, sender: str, to: str, data: str, value: int = 0) -> dict[str, Any]:
+    record: Record = {"kind": "tx", "from": sender, "to": to, "data": data, "value": str(value)}
+    async with chain.lock:
+        record = await chain.transact(record)
+    return {"hash": record["hash"], "block": record["block"]}
+
+
+async def _holder(chain: Chain, collection: Collection, token: int, body: Body) -> str:
+    if body.get("from") is not None:
+        return _address(body, "from")
+    holders = (await chain.owners())[collection.contract].get(token, {})
+    if not holders:
+        raise Refusal(404, f"Nobody has token {token} of {collection.name}.")
+    if len(holders) > 1:
+        raise Refusal(400, f"from is missing, and token {token} of {collection.name} has several holders.")
+    return next(iter(holders))
+
+
+def _address(body: Body, name: str) -> str:
+    value = text(body, name)
+    if not _ADDRESS.fullmatch(value):
+        raise Refusal(400, f"{name} is an address: 0x and 40 hexadecimal digits.")
+    return value.lower()
+
+
+def _number(body: Body, name: str) -> int:
+    digits = text(body, name)
+    if not (digits.isascii() and digits.isdigit()) or int(digits) >= UINT256:
+        raise Refusal(400, f"{name} is a decimal number of at most 256 bits.")
+    return int(digits)
+
+
+def _amount(body: Body, collection: Collection) -> int:
+    amount = _number(body, "amount") if body.get("amount") is not None else 1
+    if amount < 1:
+        raise Refusal(400, "amount is at least 1.")
+    if collection.standard != "ERC1155" and amount != 1:
+        raise Refusal(400, f"{collection.name} is an {collection.standard}: the amount of a token is 1.")
+    return amount

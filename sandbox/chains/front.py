@@ -1,0 +1,176 @@
+"""`/rpc/<chain>` and `/rpc2/<chain>`: two independent front ends to each node, on which faults act."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import orjson
+from aiohttp import web
+
+from sandbox.chains.answers import answer, refusal, success
+from sandbox.chains.chain import Chain
+from sandbox.faults import SLOW_SECONDS, hang_up
+
+if TYPE_CHECKING:
+    from sandbox.house import Sandbox
+
+FRONTS = ("rpc", "rpc2")
+AT_ONCE = 16
+TOO_MANY = "Too many requests: this endpoint's limit per second is used up."
+BROKEN = b'{"jsonrpc":"2.0","id":1,"result":"0x'
+_SUBSCRIBING = ("eth_subscribe", "eth_unsubscribe")
+
+
+def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef]:
+    """HTTP and WebSocket of both front ends."""
+
+    def front(name: str) -> list[web.RouteDef]:
+        async def serve(request: web.Request) -> web.StreamResponse:
+            chain = chains.get(request.match_info["chain"])
+            if chain is None:
+                raise web.HTTPNotFound(text="There is no such chain.")
+            if request.headers.get("Upgrade", "").lower() == "websocket":
+                return await _Socket(sandbox, chain, name).serve(request)
+            if request.method != "POST":
+                raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+            return await _http(sandbox, chain, name, request)
+
+        return [web.post(f"/{name}/{{chain}}", serve), web.get(f"/{name}/{{chain}}", serve)]
+
+    return [route for name in FRONTS for route in front(name)]
+
+
+def pinned_head(sandbox: "Sandbox", chain: Chain, target: str) -> int | None:
+    """The head at which a stale front end stopped."""
+    fault = sandbox.faults.fault(target)
+    return chain.head_at(fault.since) if fault and fault.kind == "stale" else None
+
+
+async def _http(sandbox: "Sandbox", chain: Chain, name: str, request: web.Request) -> web.StreamResponse:
+    target = f"{name}:{chain.facts.name}"
+    body = await request.read()
+    try:
+        asked = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return _json(refusal(None, -32700, "parse error"))
+    items: list[Any] = asked if isinstance(asked, list) else [asked]
+    kind = sandbox.faults.active(target)
+    response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
+    request["noted"] = True
+    status = 0 if request.get("hung_up") else response.status
+    sizes = [len(response.body) if isinstance(response.body, bytes) else 0, *([0] * (len(items) - 1))]
+    for item, size in zip(items, sizes, strict=False):
+        sandbox.traffic.note(target, "POST", request.path_qs, status, method_of(item), size)
+    return response
+
+
+async def _respond(
+    sandbox: "Sandbox", chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
+) -> web.Response:
+    if kind == "down":
+        return hang_up(request)
+    if kind == "slow":
+        await asyncio.sleep(SLOW_SECONDS)
+    if kind == "429":
+        said = [refusal(item, 429, TOO_MANY) for item in items]
+        return _json(_joined(said, many), 429, {"Retry-After": "1"})
+    if kind == "500":
+        return web.Response(status=500, text="Internal Server Error")
+    if kind == "malformed":
+        return _json(BROKEN)
+    if many and not items:
+        return _json(refusal(None, -32600, "empty batch"))
+    turn = asyncio.Semaphore(AT_ONCE)
+    pinned = pinned_head(sandbox, chain, target)
+
+    async def one(item: Any) -> bytes:
+        async with turn:
+            return await answer(chain, item, kind, pinned)
+
+    return _json(_joined(await asyncio.gather(*map(one, items)), many))
+
+
+def method_of(item: Any) -> str:
+    """What the log calls an item; never more than a name's length of a stranger's text."""
+    return str(item.get("method"))[:80] if isinstance(item, dict) else "?"
+
+
+def _joined(said: list[bytes], many: bool) -> bytes:
+    return b"[" + b",".join(said) + b"]" if many else said[0]
+
+
+def _json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+class _Socket:
+    """One client's WebSocket. Subscriptions go to the node's own socket; everything else goes the way of HTTP."""
+
+    def __init__(self, sandbox: "Sandbox", chain: Chain, name: str) -> None:
+        self._sandbox = sandbox
+        self._chain = chain
+        self._target = f"{name}:{chain.facts.name}"
+        self._client = web.WebSocketResponse(max_msg_size=0)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Until either side closes."""
+        kind = self._sandbox.faults.active(self._target)
+        if kind == "down":
+            return hang_up(request)
+        if kind == "429":
+            return _json(refusal(None, 429, TOO_MANY), 429, {"Retry-After": "1"})
+        if kind == "500":
+            return web.Response(status=500, text="Internal Server Error")
+        await self._client.prepare(request)
+        node = self._chain.node
+        async with node.session.ws_connect(node.url, max_msg_size=0) as upstream:
+            back = asyncio.create_task(self._forward(upstream))
+            try:
+                async for message in self._client:
+                    if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+                        break
+                    await self._take(message.data, upstream, request)
+            finally:
+                back.cancel()
+        return self._client
+
+    async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
+        """What the node says by itself; a front end with a fault loses it."""
+        async for message in upstream:
+            if message.type == aiohttp.WSMsgType.TEXT and self._sandbox.faults.active(self._target) is None:
+                await self._client.send_str(message.data)
+
+    async def _take(self, data: str | bytes, upstream: aiohttp.ClientWebSocketResponse, request: web.Request) -> None:
+        try:
+            asked = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            await self._client.send_bytes(refusal(None, -32700, "parse error"))
+            return
+        items: list[Any] = asked if isinstance(asked, list) else [asked]
+        kind = self._sandbox.faults.active(self._target)
+        for item in items:
+            status = 0 if kind == "down" else 200
+            self._sandbox.traffic.note(self._target, "WS", request.path_qs, status, method_of(item))
+        if kind == "down":
+            await self._client.close(code=aiohttp.WSCloseCode.ABNORMAL_CLOSURE)
+            return
+        if kind == "slow":
+            await asyncio.sleep(SLOW_SECONDS)
+        said = [reply for item in items if (reply := await self._reply(item, kind, upstream)) is not None]
+        if said:
+            await self._client.send_str(_joined(said, isinstance(asked, list)).decode())
+
+    async def _reply(self, item: Any, kind: str | None, upstream: aiohttp.ClientWebSocketResponse) -> bytes | None:
+        if kind == "429":
+            return refusal(item, 429, TOO_MANY)
+        if kind == "500":
+            return refusal(item, -32603, "internal error")
+        if kind == "malformed":
+            return BROKEN
+        if method_of(item) in _SUBSCRIBING:
+            if kind == "empty":
+                return success(item, None)
+            await upstream.send_str(orjson.dumps(item).decode())
+            return None
+        return await answer(self._chain, item, kind, pinned_head(self._sandbox, self._chain, self._target))

@@ -1,0 +1,72 @@
+"""Who owns what on a chain, read from the Transfer logs of its collections."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sandbox.chains.abi import NOBODY, Move, address_in, words
+
+TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
+TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
+TOPICS = [TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH]
+
+Owners = dict[int, dict[str, int]]
+"""token id → lower-case address → amount, without zeros"""
+
+
+def owners(logs: Iterable[dict[str, Any]]) -> dict[str, Owners]:
+    """Contract → owners after all of these logs, which are in the chain's order."""
+    balances: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
+    for log in logs:
+        tokens = balances[log["address"].lower()]
+        for sender, to, token, amount in _moves(log):
+            if sender != NOBODY:
+                tokens[token][sender] -= amount
+            if to != NOBODY:
+                tokens[token][to] += amount
+    return {
+        contract: {
+            token: left
+            for token, holders in sorted(tokens.items())
+            if (left := {holder: amount for holder, amount in holders.items() if amount > 0})
+        }
+        for contract, tokens in balances.items()
+    }
+
+
+def difference(now: Mapping[int, Mapping[str, int]], wanted: Mapping[int, Mapping[str, int]]) -> list[Move]:
+    """The moves that lead from `now` to `wanted`: from those with too much to those with too little."""
+    moves: list[Move] = []
+    for token in sorted({*now, *wanted}):
+        have, want = now.get(token, {}), wanted.get(token, {})
+        gaps = {holder: want.get(holder, 0) - have.get(holder, 0) for holder in sorted({*have, *want})}
+        givers = [[holder, -gap] for holder, gap in gaps.items() if gap < 0]
+        takers = [[holder, gap] for holder, gap in gaps.items() if gap > 0]
+        while givers and takers:
+            amount = min(givers[0][1], takers[0][1])
+            moves.append((givers[0][0], takers[0][0], token, amount))
+            for side in (givers, takers):
+                side[0][1] -= amount
+                if side[0][1] == 0:
+                    side.pop(0)
+        moves += [(holder, NOBODY, token, amount) for holder, amount in givers]
+        moves += [(NOBODY, holder, token, amount) for holder, amount in takers]
+    return moves
+
+
+def _moves(log: dict[str, Any]) -> list[Move]:
+    topics = log["topics"]
+    if topics[0] == TRANSFER:
+        return [(address_in(topics[1]), address_in(topics[2]), int(topics[3], 16), 1)]
+    sender, to = address_in(topics[2]), address_in(topics[3])
+    data = words(log["data"])
+    if topics[0] == TRANSFER_SINGLE:
+        return [(sender, to, data[0], data[1])]
+    tokens, amounts = _list_at(data, data[0]), _list_at(data, data[1])
+    return [(sender, to, token, amount) for token, amount in zip(tokens, amounts, strict=True)]
+
+
+def _list_at(data: list[int], offset: int) -> list[int]:
+    start = offset // 32
+    return data[start + 1 : start + 1 + data[start]]

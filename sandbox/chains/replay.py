@@ -1,0 +1,161 @@
+"""How a chain comes up, comes back after a kill, goes back to its start, and loses its last blocks."""
+
+import time
+from typing import Any
+
+from sandbox.chains import abi, ledger
+from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
+from sandbox.chains.seeds import NAMES, STANDARDS, seeded_addresses, seeded_owners
+from sandbox.chains.table import KEEPER
+
+# Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
+# nothing; what is older comes back in the first block of the new node.
+WINDOW = 200
+MOVES_A_TRANSACTION = 1_000
+
+
+async def start(chain: Chain) -> None:
+    """Bring the node up and everything that the journal knows, never below a block that was seen."""
+    records = chain.journal.records()
+    base = max(FIRST_BLOCK, chain.reserved - WINDOW)
+    records, nonces = _compacted(records, base)
+    chain.journal.rewrite(records)
+    recent = [record for record in records if _block(record) > base + 2]
+    old = [record for record in records if _block(record) <= base + 2]
+    first_time = min([int(time.time()), *(record["time"] for record in recent if "time" in record)])
+    await chain.node.start(base, first_time - 2)
+    await chain.note_head()
+    await _prepare(chain, [*old, *recent], nonces)
+    chain.reserve(base + 2)
+    await _found(chain, old)
+    chain.records = old
+    chain.list_collections()
+    for record in recent:
+        await _again(chain, record)
+    await chain.mine(chain.reserved - chain.head if records or base > FIRST_BLOCK else 0)
+    # From here on the chain's clock is this machine's again.
+    await chain.node.call("evm_setNextBlockTimestamp", max(int(time.time()), await _head_seconds(chain)))
+    await chain.mine(1)
+
+
+async def reset(chain: Chain) -> None:
+    """Move everything back to where it was at the start, in new blocks."""
+    async with chain.lock:
+        block = chain.head + 1
+        senders = sorted({record["from"] for record in chain.records if "from" in record})
+        nonces = {
+            sender: int(await chain.node.call("eth_getTransactionCount", sender, "latest"), 16) for sender in senders
+        }
+        await _undo(chain)
+        await chain.note_head()
+        chain.keep({"kind": "reset", "block": block, "time": int(time.time()), "nonces": nonces})
+        await chain.mine(chain.facts.confirmations)
+
+
+async def reorg(chain: Chain, depth: int) -> None:
+    """Replace the last `depth` blocks by empty ones; what happened in them did not happen."""
+    async with chain.lock:
+        await chain.node.call("anvil_reorg", depth, [])
+        last = chain.head - depth
+        chain.records = [record for record in chain.records if _block(record) <= last]
+        chain.journal.rewrite(chain.records)
+        chain.list_collections()
+        await chain.note_head()
+        await chain.mine(chain.facts.confirmations)
+
+
+async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) -> None:
+    """What a genesis would hold: the shared contracts, and money and nonces for those who will send."""
+    if chain.facts.multicall3:
+        await chain.node.call("anvil_setCode", chain.facts.multicall3, abi.ARTEFACTS["Multicall3"]["runtime"])
+    await chain.node.call("anvil_setCode", chain.facts.registry, abi.ARTEFACTS["DelegateRegistry"]["runtime"])
+    for sender in (KEEPER, chain.facts.deployer):
+        await chain.fund(sender, 0)
+    for sender in {record["from"] for record in records if "from" in record}:
+        spent = sum(int(record.get("value", "0")) for record in records if record.get("from") == sender)
+        await chain.fund(sender, spent)
+    for sender, nonce in nonces.items():
+        if sender not in (KEEPER, chain.facts.deployer):
+            await chain.node.call("anvil_setNonce", sender, hex(nonce))
+
+
+async def _found(chain: Chain, old: list[Record]) -> None:
+    """The seeds and all that is older than the window, in the first blocks of this node."""
+    metadata = f"{chain.url}/metadata/{chain.facts.name}/"
+    await chain.node.call("evm_setAutomine", False)
+    for standard, (name, symbol, _) in zip(STANDARDS, NAMES[chain.facts.name], strict=True):
+        data = abi.deployment(standard, name, symbol, metadata, KEEPER)
+        await chain.submit({"kind": "tx", "from": chain.facts.deployer, "data": data})
+    await chain.mine(1)
+    for position, address in enumerate(seeded_addresses(chain.facts)):
+        moves = ledger.difference({}, seeded_owners(position))
+        await chain.submit({"kind": "tx", "from": KEEPER, "to": address, "data": abi.settlement(moves)})
+    for record in old:
+        if record["kind"] in ("tx", "raw"):
+            await chain.submit(record)
+    while int((await chain.node.call("txpool_status"))["pending"], 16):
+        await chain.mine(1)
+    await chain.node.call("evm_setAutomine", True)
+
+
+async def _again(chain: Chain, record: Record) -> None:
+    """A recent record, in its own block."""
+    if record["kind"] in ("tx", "raw", "reset"):
+        await chain.mine(_block(record) - chain.head - 1)
+        await chain.node.call("evm_setNextBlockTimestamp", max(record["time"], await _head_seconds(chain)))
+        chain.reserve(chain.head + 1)
+        if record["kind"] == "reset":
+            await _undo(chain)
+        else:
+            await chain.sent(record)
+        await chain.note_head()
+    chain.records.append(record)
+    chain.list_collections()
+
+
+async def _undo(chain: Chain) -> None:
+    """Settle every token back, withdraw delegations, and take later collections off the chain."""
+    owners = await chain.owners()
+    seeds = seeded_addresses(chain.facts)
+    for address, now in owners.items():
+        wanted = seeded_owners(seeds.index(address)) if address in seeds else {}
+        moves = ledger.difference(now, wanted)
+        for at in range(0, len(moves), MOVES_A_TRANSACTION):
+            chain.reserve(chain.head + len(moves) // MOVES_A_TRANSACTION + 2)
+            data = abi.settlement(moves[at : at + MOVES_A_TRANSACTION])
+            await chain.sent({"kind": "tx", "from": KEEPER, "to": address, "data": data})
+            await chain.note_head()
+        if address not in seeds:
+            await chain.node.call("anvil_setCode", address, "0x")
+            await chain.node.call("anvil_setNonce", address, "0x0")
+    for record in _since_reset(chain.records):
+        if "withdraw" in record:
+            chain.reserve(chain.head + 1)
+            await chain.sent({**record, "data": record["withdraw"]})
+            await chain.note_head()
+    await chain.node.call("anvil_setNonce", chain.facts.deployer, hex(len(STANDARDS)))
+
+
+def _since_reset(records: list[Record]) -> list[Record]:
+    resets = [at for at, record in enumerate(records) if record["kind"] == "reset"]
+    return records[resets[-1] + 1 :] if resets else records
+
+
+def _compacted(records: list[Record], base: int) -> tuple[list[Record], dict[str, int]]:
+    """Without what a reset that is older than the window undid; and the nonces that it left behind."""
+    for at in range(len(records) - 1, -1, -1):
+        record = records[at]
+        if record["kind"] == "reset" and (_block(record) <= base + 2 or at == 0):
+            # The reset itself stays, at the block before everything, for its nonces.
+            kept: Record = {**record, "block": 0}
+            return [kept, *records[at + 1 :]], record["nonces"]
+    return records, {}
+
+
+def _block(record: Record) -> int:
+    return record["block"]
+
+
+async def _head_seconds(chain: Chain) -> int:
+    head: Any = await chain.node.call("eth_getBlockByNumber", "latest", False)
+    return int(head["timestamp"], 16)

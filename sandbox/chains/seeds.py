@@ -1,0 +1,122 @@
+"""The collections that every chain has at the start, with their tokens, owners and traits."""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from eth_hash.auto import keccak
+
+from sandbox.chains.table import Facts
+from sandbox.people import person
+
+STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
+
+# chain → (name, symbol, slug) for the ERC-721, the enumerable ERC-721 and the ERC-1155
+NAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "ethereum": (
+        ("Lantern Foxes", "LFOX", "lantern-foxes"),
+        ("Harbour Keys", "HKEY", "harbour-keys"),
+        ("Orchard Goods", "ORCH", "orchard-goods"),
+    ),
+    "polygon": (
+        ("Paper Kites Guild", "KITE", "paper-kites-guild"),
+        ("Copper Owls", "COWL", "copper-owls"),
+        ("Market Day Stamps", "STMP", "market-day-stamps"),
+    ),
+    "arbitrum": (
+        ("Night Tram Riders", "TRAM", "night-tram-riders"),
+        ("Glass Beetles", "GBTL", "glass-beetles"),
+        ("Ferry Tokens", "FERY", "ferry-tokens"),
+    ),
+    "optimism": (
+        ("Sunny Walruses", "SWAL", "sunny-walruses"),
+        ("Red Kettle Society", "RKET", "red-kettle-society"),
+        ("Picnic Passes", "PCNC", "picnic-passes"),
+    ),
+    "base": (
+        ("Mellow Cats", "MCAT", "mellow-cats"),
+        ("Driftwood Bears", "DBEAR", "driftwood-bears"),
+        ("Corner Shop Cards", "CARD", "corner-shop-cards"),
+    ),
+    "apechain": (
+        ("Mangrove Postmen", "POST", "mangrove-postmen"),
+        ("Jungle Radios", "JRAD", "jungle-radios"),
+        ("Canopy Tickets", "CNPY", "canopy-tickets"),
+    ),
+    "abstract": (
+        ("Soft Robots", "SBOT", "soft-robots"),
+        ("Pocket Penguins", "PPNG", "pocket-penguins"),
+        ("Arcade Badges", "ARCD", "arcade-badges"),
+    ),
+}
+# position of the collection → token id → owner → amount
+HOLDINGS: tuple[dict[int, dict[str, int]], ...] = (
+    {
+        1: {"carol": 1},
+        2: {"carol": 1},
+        3: {"carol": 1},
+        4: {"dave": 1},
+        5: {"dave": 1},
+        6: {"erin": 1},
+        7: {"bob": 1},
+        8: {"erin": 1},
+    },
+    {1: {"dave": 1}, 2: {"dave": 1}, 3: {"dave": 1}, 4: {"carol": 1}, 5: {"erin": 1}, 6: {"bob": 1}},
+    {1: {"carol": 5, "dave": 2}, 2: {"erin": 10, "bob": 1}, 3: {"bob": 4, "carol": 1}},
+)
+TRAITS = {
+    "Background": ("Dawn", "Moss", "Slate", "Saffron"),
+    "Mood": ("Calm", "Curious", "Stubborn"),
+    "Hat": ("None", "Beanie", "Crown", "Straw"),
+}
+
+
+@dataclass
+class Collection:
+    """A collection that the world lists. `traits`: token id → trait type → value."""
+
+    contract: str
+    name: str
+    slug: str
+    standard: str
+    seeded: bool = False
+    traits: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def seeded_addresses(facts: Facts) -> list[str]:
+    """Where the deployer's first contracts are, in the order of the standards."""
+    return [_created(facts.deployer, nonce) for nonce in range(len(STANDARDS))]
+
+
+def seeded_collections(facts: Facts) -> dict[str, Collection]:
+    """Contract → collection, on a fresh chain."""
+    listed: dict[str, Collection] = {}
+    for position, (address, standard) in enumerate(zip(seeded_addresses(facts), STANDARDS, strict=True)):
+        name, _, slug = NAMES[facts.name][position]
+        listed[address] = Collection(address, name, slug, standard, True, seeded_traits(slug, position))
+    return listed
+
+
+def seeded_traits(slug: str, position: int) -> dict[str, dict[str, str]]:
+    """The traits that a seeded collection starts with, the same in every world."""
+    return {
+        str(token): {kind: _pick(f"{slug} {token} {kind}", values) for kind, values in TRAITS.items()}
+        for token in HOLDINGS[position]
+    }
+
+
+def seeded_owners(position: int) -> dict[int, dict[str, int]]:
+    """Token id → lower-case address → amount at the start."""
+    return {
+        token: {person(name).wallets.evm.lower(): amount for name, amount in holders.items()}
+        for token, holders in HOLDINGS[position].items()
+    }
+
+
+def _pick(key: str, values: tuple[str, ...]) -> str:
+    return values[sha256(key.encode()).digest()[0] % len(values)]
+
+
+def _created(sender: str, nonce: int) -> str:
+    """The address of the contract that `sender` creates with this nonce below 128: Keccak over the RLP of both."""
+    rlp = bytes([0xC0 + 22, 0x80 + 20]) + bytes.fromhex(sender[2:]) + bytes([nonce or 0x80])
+    return "0x" + keccak(rlp)[12:].hex()
