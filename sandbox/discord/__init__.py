@@ -25,7 +25,7 @@ from sandbox.discord.entities import Guild, User
 from sandbox.discord.errors import unauthorized
 from sandbox.discord.gateway import Gateway
 from sandbox.discord.interactions import Interactions
-from sandbox.discord.limits import Limits
+from sandbox.discord.limits import Limits, Verdict, too_many
 from sandbox.discord.oauth import OAuth
 from sandbox.discord.rest import Bearer, Bot, answered, route
 from sandbox.discord.world import World
@@ -154,17 +154,16 @@ class Discord:
 
 
 async def _throttled(_: web.Request) -> web.Response:
-    seconds = 2.0
     headers = {
         "Retry-After": "2",
         "X-RateLimit-Limit": "10",
         "X-RateLimit-Remaining": "0",
-        "X-RateLimit-Reset": f"{time.time() + seconds:.3f}",
-        "X-RateLimit-Reset-After": str(seconds),
+        "X-RateLimit-Reset": f"{time.time() + 2:.3f}",
+        "X-RateLimit-Reset-After": "2.000",
         "X-RateLimit-Bucket": "fa017" * 6,
         "X-RateLimit-Scope": "user",
     }
-    return answered({"message": "You are being rate limited.", "retry_after": seconds, "global": False}, 429, headers)
+    return answered(too_many(Verdict(False, "user", 2.0, headers)), 429, headers)
 
 
 async def _broken(_: web.Request) -> web.Response:

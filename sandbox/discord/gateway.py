@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from sandbox.discord.connection import Connection
+from sandbox.discord.limits import Verdict, too_many
 from sandbox.discord.rest import answered
 from sandbox.discord.session import Session
 from sandbox.faults import SLOW_SECONDS, hang_up
@@ -122,8 +123,8 @@ class Gateway:
             case "down":
                 return hang_up(request)
             case "429":
-                body = {"message": "You are being rate limited.", "retry_after": 2.0, "global": False}
-                return answered(body, 429, {"Retry-After": "2", "X-RateLimit-Scope": "user"})
+                headers = {"Retry-After": "2", "X-RateLimit-Scope": "user"}
+                return answered(too_many(Verdict(False, "user", 2.0, headers)), 429, headers)
             case "500":
                 return answered({"message": "500: Internal Server Error", "code": 0}, 500)
             case "slow":

@@ -217,8 +217,10 @@ class Interactions:
             "response_message_loading": bool(message.flags & LOADING),
             "response_message_ephemeral": bool(message.flags & EPHEMERAL),
         }
+        # A deferral is described by what it will become (facts: InteractionCallbackResponse).
+        kind = MESSAGE if interaction.callback in (MESSAGE, DEFERRED) else UPDATE
         shape = shapes.message(message, self.discord.world.users[message.author_id])
-        return {"interaction": about, "resource": {"type": interaction.callback, "message": shape}}
+        return {"interaction": about, "resource": {"type": kind, "message": shape}}
 
 
 def _fits(interaction: Interaction, callback: int) -> bool:

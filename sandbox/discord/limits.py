@@ -91,4 +91,5 @@ def too_many(verdict: Verdict) -> dict[str, object]:
         "message": "You are being rate limited.",
         "retry_after": round(verdict.retry_after, 3),
         "global": verdict.scope == "global",
+        "code": 0,
     }
