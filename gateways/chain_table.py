@@ -65,7 +65,7 @@ CHAINS: dict[str, Chain] = {
     chain.key: chain
     for chain in (
         _evm("ethereum", "Ethereum", 1, 12, 3, "ethereum", "https://etherscan.io"),
-        _evm("polygon", "Polygon", 137, 2, 16, "polygon", "https://polygonscan.com"),
+        _evm("polygon", "Polygon", 137, 2, 12, "polygon", "https://polygonscan.com"),
         _evm("arbitrum", "Arbitrum", 42161, 0.25, 4, "arbitrum", "https://arbiscan.io", l1_block_number=True),
         _evm("optimism", "Optimism", 10, 2, 2, "optimism", "https://optimistic.etherscan.io"),
         _evm("base", "Base", 8453, 2, 2, "base", "https://basescan.org"),

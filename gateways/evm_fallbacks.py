@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gateways.balance_sheet import MOST, Cells
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
-from gateways.evm_bulk import AT_ONCE, first_of
+from gateways.evm_bulk import AT_ONCE, NothingCame, first_of
 from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
 
 AGGREGATE_CHECKS = 1_000
@@ -111,7 +111,10 @@ class FallbackRead:
         calls = [(itself, GET_CHAIN_ID), *((target, data) for data in self._questions(start, stop))]
         calls.append((itself, GET_BLOCK_NUMBER))
         params = ({"to": multicall, "data": "0x" + pack_aggregate3(calls).hex()}, hex(self.head.block))
-        results = read_aggregate3(name, binary(name, await patiently(self.node, "eth_call", params)), len(calls))
+        said = binary(name, await patiently(self.node, "eth_call", params))
+        if not said:
+            raise NothingCame(name, "nothing where an aggregate should be")
+        results = read_aggregate3(name, said, len(calls))
         chain, block = results[0], results[-1]
         if chain != self.node.chain.chain_id or not block:
             raise ProviderConfused(name, "the aggregate lacks its mark")

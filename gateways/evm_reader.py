@@ -66,9 +66,10 @@ class BulkReader:
             except (NothingCame, RpcRefused) as refused:
                 fault = fault or refused
                 continue
-            self.way, self._way_until = way, monotonic() + REMEMBERED
+            if way is Way.OVERRIDE or known is None:
+                # The best way stays as long as it works; a lesser one only until it is time to look again.
+                self.way, self._way_until = way, monotonic() + REMEMBERED
             return cells
-        self._way_until = 0.0
         raise fault or ProviderConfused(self.node.name, "no way to read balances works")
 
     async def _by(self, way: Way, head: Head, contracts: bytes, owners: bytes, deadline: float) -> Cells:

@@ -1,0 +1,153 @@
+"""A real EVM node with small hand-made contracts, and a front end before it that can do what bad nodes do."""
+
+import asyncio
+import os
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from gateways.evm_loop import assemble
+from sandbox.tools import find_anvil
+from tests.conftest import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAIN_ID = 8453
+
+# balanceOf(address) is the storage slot of that address; supportsInterface says ERC-165 and ERC-721 (slot 1 adds one
+# more); name() is slot 0 as bytes32.
+COLLECTION = """
+    0 CALLDATALOAD 224 SHR 0x01ffc9a7 EQ @interface JUMPI
+    4 CALLDATALOAD SLOAD 0 MSTORE 32 0 RETURN
+interface:
+    4 CALLDATALOAD 224 SHR DUP1 0x01ffc9a7 EQ DUP2 0x80ac58cd EQ OR SWAP1 1 SLOAD EQ OR 0 MSTORE 32 0 RETURN
+"""
+HOSTILE = {
+    "reverts": "0 0 REVERT",
+    "burns all its gas": "INVALID",
+    "never ends": "again: @again JUMP",
+    "returns nothing": "STOP",
+    "returns 31 bytes": "1 0 MSTORE 31 0 RETURN",
+    "returns 60 kB": "1 0 MSTORE 60000 0 RETURN",
+    "returns 64 bytes": "1 0 MSTORE 64 0 RETURN",
+    "reverts with 60 kB": "60000 0 REVERT",
+}
+
+
+def address(number: int) -> str:
+    """A made-up address, unlike any precompile."""
+    return f"0x{0xA0000000000000000000 + number:040x}"
+
+
+async def rpc(url: str, method: str, *params: Any) -> Any:
+    """One JSON-RPC call; its result."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) as answer,
+    ):
+        said = await answer.json()
+        assert "error" not in said, said
+        return said["result"]
+
+
+@contextmanager
+def anvil(*options: str) -> Iterator[str]:
+    """A fresh node of Base's chain id; its URL."""
+    binary = find_anvil(ROOT / "data" / "tools")
+    assert binary is not None, "no anvil: `make test` installs it, or name one with the variable ANVIL"
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="hf-evm-", dir="/tmp") as home:
+        process = subprocess.Popen(
+            [binary, "--port", str(port), "--chain-id", str(CHAIN_ID), "--no-request-size-limit", "--quiet", *options],
+            env=os.environ | {"HOME": home, "TMPDIR": home},
+        )
+        url = f"http://127.0.0.1:{port}"
+        try:
+            asyncio.run(_until_up(url))
+            yield url
+        finally:
+            process.kill()
+            process.wait()
+
+
+async def _until_up(url: str) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await rpc(url, "eth_chainId")
+                return
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.05)
+
+
+async def deploy(url: str, contract: str, source: str, slots: dict[int, int] | None = None) -> None:
+    """Put code and storage at an address, and mine a block so that the head is fresh."""
+    await rpc(url, "anvil_setCode", contract, "0x" + assemble(source).hex())
+    for slot, value in (slots or {}).items():
+        await rpc(url, "anvil_setStorageAt", contract, f"0x{slot:064x}", f"0x{value:064x}")
+    await rpc(url, "anvil_mine", "0x1")
+
+
+Change = Callable[[dict[str, Any], Any], Any]
+"""From one call and its true answer to the answer that is sent."""
+
+
+@dataclass
+class Front:
+    """Between us and the node: passes everything on, unless told otherwise."""
+
+    node: str
+    url: str = ""
+    change: Change | None = None
+    instead: Callable[[], web.Response] | None = None
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    requests: int = 0
+    bytes: int = 0
+
+    def methods(self) -> list[str]:
+        """The methods asked for, in order."""
+        return [call["method"] for call in self.calls]
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        self.requests += 1
+        asked = orjson.loads(body)
+        calls = asked if isinstance(asked, list) else [asked]
+        self.calls += calls
+        if self.instead is not None:
+            return self.instead()
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(self.node, data=body, headers={"Content-Type": "application/json"}) as answer,
+        ):
+            said = await answer.read()
+        self.bytes += len(body) + len(said)
+        if self.change is not None:
+            true = orjson.loads(said)
+            answers = true if isinstance(true, list) else [true]
+            changed = [self.change(call, item) for call, item in zip(calls, answers, strict=True)]
+            said = orjson.dumps(changed if isinstance(asked, list) else changed[0])
+        return web.Response(body=said, content_type="application/json")
+
+
+@asynccontextmanager
+async def front(node: str) -> AsyncIterator[Front]:
+    """A front end before the node."""
+    made = Front(node)
+    app = web.Application(client_max_size=64_000_000)
+    app.router.add_post("/", made.handle)
+    server = TestServer(app)
+    await server.start_server(shutdown_timeout=0.1)
+    made.url = str(server.make_url("/"))
+    try:
+        yield made
+    finally:
+        await server.close()

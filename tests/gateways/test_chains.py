@@ -1,0 +1,312 @@
+"""Balances from a real node: true ones, and under every fault unknown or an error, never a wrong zero."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gateways.balance_sheet import MOST, BalanceSheet
+from gateways.chain_table import CHAINS
+from gateways.chains import EvmChains
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+
+COOL, RARE, EMPTY = address(1), address(2), address(3)
+OWNERS = [address(100 + n) for n in range(40)]
+BIG = {address(900): 253, address(901): 254, address(902): 255, address(903): 2**64, address(904): 2**256 - 1}
+
+
+def slots(factor: int) -> dict[int, int]:
+    holdings = {owner: n % 5 * factor for n, owner in enumerate(OWNERS)} | BIG
+    return {int(owner, 16): amount for owner, amount in holdings.items() if amount}
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    with anvil() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def world(node: str) -> str:
+    """The node with two collections and one that nobody holds."""
+
+    async def build() -> None:
+        await deploy(node, COOL, COLLECTION, {0: int.from_bytes(b"Cool \x00Club".ljust(32, b"\0"), "big")} | slots(1))
+        await deploy(node, RARE, COLLECTION, {1: 0x780E9D63} | slots(2))
+        await deploy(node, EMPTY, COLLECTION, {1: 0xD9B67A26})
+
+    asyncio.run(build())
+    return node
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as entered:
+        yield entered
+
+
+@pytest.fixture
+async def ends(world: str, stack: AsyncExitStack) -> tuple[Front, Front]:
+    """Two front ends of the same node; a fresh block, so that its head is not stale."""
+    await rpc(world, "anvil_mine", "0x1")
+    return await stack.enter_async_context(front(world)), await stack.enter_async_context(front(world))
+
+
+@pytest.fixture
+async def chains(ends: tuple[Front, Front], stack: AsyncExitStack) -> EvmChains:
+    made = EvmChains({"base": [one.url for one in ends]}, request_seconds=2.0, deadline=5.0)
+    stack.push_async_callback(made.close)
+    return made
+
+
+def check(sheet: BalanceSheet) -> None:
+    """Everything is as it was put there."""
+    for n, owner in enumerate(OWNERS):
+        assert sheet.amount(COOL, owner) == n % 5
+        assert sheet.amount(RARE.upper().replace("0X", "0x"), owner) == n % 5 * 2
+        assert sheet.amount(EMPTY, owner) == 0
+
+
+async def read(chains: EvmChains, **more: Any) -> BalanceSheet:
+    return await chains.balances("base", [COOL, RARE, EMPTY], OWNERS, **more)
+
+
+async def test_balances_are_true_at_one_named_block(chains: EvmChains, ends: tuple[Front, Front]) -> None:
+    sheet = await read(chains)
+    check(sheet)
+    assert (sheet.chain, sheet.endpoint, sheet.source) == ("base", 0, "Base node 1")
+    assert datetime.now(UTC) - sheet.block_time < timedelta(minutes=2)
+    assert sheet.block == (await chains.head("base")).block
+    assert dict(sheet.holders(COOL)) == {owner: n % 5 for n, owner in enumerate(OWNERS) if n % 5}
+    assert sheet.unknown(COOL) == 0
+    assert ends[0].methods().count("eth_call") == 1, "120 checks are one call"
+    assert not ends[1].calls
+
+
+async def test_large_amounts_are_exact_up_to_64_bits(chains: EvmChains) -> None:
+    sheet = await chains.balances("base", [COOL], list(BIG))
+    found = [sheet.amount(COOL, owner) for owner in BIG]
+    assert found == [253, 254, 255, MOST, MOST]
+
+
+async def test_what_was_not_asked_is_unknown(chains: EvmChains) -> None:
+    sheet = await read(chains)
+    assert sheet.amount(COOL, address(99)) is None
+    assert sheet.amount(address(99), OWNERS[0]) is None
+    assert (await chains.balances("base", [], OWNERS)).amount(COOL, OWNERS[1]) is None
+
+
+async def test_a_bad_address_or_chain_is_the_callers_mistake(chains: EvmChains) -> None:
+    for contract in ("0x12", "vitalik.eth", "a" * 42):
+        with pytest.raises(ValueError):
+            await chains.balances("base", [contract], OWNERS)
+    with pytest.raises(ValueError):
+        await chains.head("basechain")
+    with pytest.raises(ProviderDown):
+        await chains.head("polygon")
+    assert (chains.endpoints("base"), chains.endpoints("polygon"), chains.endpoints("solana")) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("kind", list(HOSTILE))
+async def test_a_hostile_contract_spoils_only_its_own_answers(chains: EvmChains, world: str, kind: str) -> None:
+    bad = address(5000 + list(HOSTILE).index(kind))
+    await deploy(world, bad, HOSTILE[kind])
+    sheet = await chains.balances("base", [COOL, RARE, EMPTY, bad], OWNERS)
+    check(sheet)
+    assert all(sheet.amount(bad, owner) is None for owner in OWNERS)
+
+
+async def test_no_contract_and_precompiles_are_unknown(chains: EvmChains) -> None:
+    nothing, sha256 = address(7777), f"0x{2:040x}"
+    sheet = await chains.balances("base", [COOL, nothing, sha256], OWNERS)
+    assert sheet.amount(COOL, OWNERS[1]) == 1
+    assert sheet.amount(nothing, OWNERS[1]) is None
+    assert sheet.amount(sha256, OWNERS[1]) is None
+
+
+def changed(method: str, result: Any) -> Any:
+    """A change that answers one method with something else."""
+    return lambda call, true: {**true, "result": result} if call["method"] == method else true
+
+
+def zeros(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    """Answers to calls have their right length and are all zero."""
+    if call["method"] != "eth_call" or "result" not in true:
+        return true
+    return {**true, "result": "0x" + "0" * (len(true["result"]) - 2)}
+
+
+def no_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    if call["method"] == "eth_call" and len(call["params"]) > 2:
+        error = {"code": -32602, "message": "too many arguments, want at most 2"}
+        return {"jsonrpc": "2.0", "id": call["id"], "error": error}
+    return true
+
+
+def ignores_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    if call["method"] == "eth_call" and len(call["params"]) > 2:
+        return {**true, "result": "0x"}
+    return true
+
+
+def plain_zeros(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    """One zero word to whatever is called."""
+    return {**true, "result": "0x" + "0" * 64} if call["method"] == "eth_call" else true
+
+
+LIES = {
+    "zeros of the right length": zeros,
+    "one zero word": plain_zeros,
+    "empty": changed("eth_call", "0x"),
+    "null": changed("eth_call", None),
+    "a number": changed("eth_call", 0),
+    "not hexadecimal": changed("eth_call", "0xzz"),
+    "no result": lambda call, true: {"jsonrpc": "2.0", "id": call["id"]},
+    "another id": lambda call, true: {**true, "id": 77},
+    "a wrong chain": changed("eth_chainId", "0x1"),
+    "an old head": changed("eth_getBlockByNumber", {"number": "0x5", "timestamp": "0x65000000"}),
+    "no head": changed("eth_getBlockByNumber", None),
+}
+ANSWERS = {
+    "429": (lambda: web.Response(status=429, headers={"Retry-After": "3"}), ProviderBusy),
+    "500": (lambda: web.Response(status=500), ProviderDown),
+    "403": (lambda: web.Response(status=403), ProviderRefused),
+    "broken JSON": (lambda: web.Response(text='{"jsonrpc": "2.0", "resu'), ProviderConfused),
+    "a list": (lambda: web.json_response([]), ProviderConfused),
+    "a text": (lambda: web.json_response("0x0"), ProviderConfused),
+    "HTML": (lambda: web.Response(text="<html>", content_type="text/html"), ProviderConfused),
+}
+
+
+@pytest.mark.parametrize("lie", list(LIES))
+@pytest.mark.parametrize("warm", [False, True], ids=["at first sight", "later"])
+async def test_a_lying_node_is_refused_and_the_next_one_asked(
+    chains: EvmChains, ends: tuple[Front, Front], lie: str, warm: bool
+) -> None:
+    if warm:
+        check(await read(chains, endpoint=0))
+        if lie == "a wrong chain":
+            return  # its id was checked already, and each answer carries it again
+    ends[0].change = LIES[lie]
+    with pytest.raises((ProviderConfused, ProviderRefused)):
+        await read(chains, endpoint=0)
+    sheet = await read(chains)
+    check(sheet)
+    assert sheet.endpoint == 1
+    if lie != "a wrong chain":
+        ends[1].change = LIES[lie]
+        with pytest.raises(ProviderError):
+            await read(chains)
+    ends[0].change = ends[1].change = None
+    check(await read(chains, endpoint=0))
+
+
+@pytest.mark.parametrize("kind", list(ANSWERS))
+async def test_a_failing_node_is_an_error_and_the_next_one_asked(
+    chains: EvmChains, ends: tuple[Front, Front], kind: str
+) -> None:
+    ends[0].instead, error = ANSWERS[kind]
+    with pytest.raises(error):
+        await read(chains, endpoint=0)
+    sheet = await read(chains)
+    check(sheet)
+    assert sheet.endpoint == 1
+
+
+async def test_a_node_on_another_chain_is_caught_in_each_answer(chains: EvmChains, ends: tuple[Front, Front]) -> None:
+    check(await read(chains, endpoint=0))
+
+    def other_chain(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        if call["method"] != "eth_call":
+            return true
+        said = true["result"]
+        return {**true, "result": said[: 2 + 64] + f"{1:064x}" + said[2 + 128 :]}
+
+    ends[0].change = other_chain
+    with pytest.raises(ProviderConfused):
+        await read(chains, endpoint=0)
+
+
+async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: AsyncExitStack) -> None:
+    await rpc(world, "anvil_mine", "0x1")
+    dead = EvmChains({"base": ["http://127.0.0.1:9/?key=hush", world]}, request_seconds=0.5)
+    stack.push_async_callback(dead.close)
+    with pytest.raises(ProviderDown) as caught:
+        await read(dead, endpoint=0)
+    assert "hush" not in str(caught.value)
+    assert "127.0.0.1" not in str(caught.value)
+    check(await read(dead))
+
+
+async def test_a_read_must_be_at_or_after_the_block_asked_for(chains: EvmChains, world: str) -> None:
+    head = await chains.head("base")
+    with pytest.raises(ProviderConfused):
+        await read(chains, endpoint=0, not_before_block=head.block + 5)
+    await rpc(world, "anvil_mine", "0x5")
+    assert (await read(chains, endpoint=0, not_before_block=head.block + 5)).block >= head.block + 5
+
+
+@pytest.mark.parametrize("change", [no_override, ignores_override])
+async def test_without_state_override_and_multicall_it_is_a_batch(
+    chains: EvmChains, ends: tuple[Front, Front], world: str, change: Any
+) -> None:
+    ends[0].change = change
+    await deploy(world, address(5100), HOSTILE["burns all its gas"])
+    sheet = await chains.balances("base", [COOL, RARE, EMPTY, address(5100)], OWNERS + list(BIG), endpoint=0)
+    check(sheet)
+    assert sheet.amount(COOL, address(904)) == MOST
+    assert all(sheet.amount(address(5100), owner) is None for owner in OWNERS)
+    before = ends[0].requests
+    check(await read(chains, endpoint=0))
+    assert ends[0].requests - before == 1 + 3, "the way is remembered: a head and a batch for each contract"
+
+
+async def test_a_batch_whose_canary_fails_is_unknown_or_confusion(chains: EvmChains, ends: tuple[Front, Front]) -> None:
+    def lie(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        refused = no_override(call, true)
+        if refused is not true or call["method"] != "eth_call":
+            return refused
+        bad = everyone or call["params"][0]["to"] == RARE
+        return {**true, "result": "0x" + "0" * 64} if bad else true
+
+    everyone = False
+    ends[0].change = lie
+    sheet = await read(chains, endpoint=0)
+    assert sheet.amount(COOL, OWNERS[1]) == 1
+    assert sheet.amount(RARE, OWNERS[1]) is None
+    everyone = True
+    with pytest.raises(ProviderConfused):
+        await read(chains, endpoint=0)
+
+
+async def test_the_standard_and_name_of_a_contract(chains: EvmChains, world: str) -> None:
+    await rpc(world, "anvil_setCode", CHAINS["base"].delegates, "0x00")
+    assert await chains.contract_standard("base", COOL) == "ERC721"
+    assert await chains.contract_standard("base", RARE) == "ERC721Enumerable"
+    assert await chains.contract_standard("base", EMPTY) == "ERC1155"
+    assert await chains.contract_standard("base", address(7777)) == "none"
+    await deploy(world, address(5200), HOSTILE["reverts"])
+    assert await chains.contract_standard("base", address(5200)) is None
+    assert await chains.contract_name("base", COOL) == "Cool Club"
+    assert await chains.contract_name("base", address(5200)) is None
+
+
+@pytest.mark.parametrize("lie", ["empty", "zeros of the right length", "null", "no result", "broken JSON", "500"])
+async def test_a_failing_node_makes_no_collection_vanish(
+    chains: EvmChains, ends: tuple[Front, Front], lie: str
+) -> None:
+    for end in ends:
+        if lie in ANSWERS:
+            end.instead = ANSWERS[lie][0]
+        else:
+            end.change = LIES[lie]
+    try:
+        found = await chains.contract_standard("base", COOL)
+    except ProviderError:
+        return
+    assert found is None
