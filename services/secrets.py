@@ -32,6 +32,11 @@ def unseal(sealed: bytes) -> str:
         raise Unreadable("Sealed with another key: was SECRET_KEY changed without SECRET_KEY_PREVIOUS?") from None
 
 
+def forget_keys() -> None:
+    """Read the keys afresh next time, after the settings changed."""
+    _keys.cache_clear()
+
+
 @cache
 def _keys() -> MultiFernet:
     """The keys in force, the one that seals first."""

@@ -157,7 +157,9 @@ def checked_return_path(path: str | None) -> str | None:
     Only plain absolute paths pass: nothing that a browser, a proxy or a router could read as another host, and none
     of our calls, so that a link cannot end a sign-in with a log-out.
     """
-    if path is None or len(path) > _RETURN_LENGTH or not path.startswith("/") or not path.isprintable():
+    if path is None or len(path) > _RETURN_LENGTH or not path.isprintable():
+        return None
+    if not path.startswith("/") or path.startswith("//"):
         return None
     parts = urlsplit(path)
     plain = unquote(parts.path)

@@ -43,7 +43,7 @@ class Browser:
 
 async def agreed(address: str, person: str) -> str:
     """Agree on Discord's page as a person; where Discord sends the browser then, as path and query."""
-    async with httpx.AsyncClient() as discord:
+    async with httpx.AsyncClient(verify=False) as discord:  # no certificates are read: it is plain http
         answer = await discord.get(f"{address}&as={person}")
     assert answer.status_code in {302, 303, 307}, answer.text
     back = urlsplit(answer.headers["location"])

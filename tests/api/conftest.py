@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 import models
+from gateways import close_gateways
 from settings import settings
 from tests.api.browsers import PUBLIC_URL, Browser
 
@@ -22,8 +23,17 @@ async def product(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     settings.cache_clear()
     await models.use(database_url)
     yield
+    await close_gateways()
     await models.use(None)
     settings.cache_clear()
+
+
+@pytest.fixture
+async def discord(product: None, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sandbox's Discord and marketplaces, as the product's outside world."""
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
+    settings.cache_clear()
+    await close_gateways()
 
 
 @pytest.fixture

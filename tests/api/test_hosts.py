@@ -35,7 +35,8 @@ async def test_the_public_name_reaches_everything(path: str):
 
 @pytest.mark.parametrize("host", ["127.0.0.1:3000", "[::1]:3000"])
 @pytest.mark.parametrize(
-    "path", ["/", "/dashboard?a=1", "/api/auth/discord?return=/x", "/api/auth/discord/callback?code=c", "/api/auth/logout"]
+    "path",
+    ["/", "/dashboard?a=1", "/api/auth/discord?return=/x", "/api/auth/discord/callback?code=c", "/api/auth/logout"],
 )
 async def test_pages_under_another_loopback_name_move_to_the_public_one(host: str, path: str):
     answer = await asked(path, host)

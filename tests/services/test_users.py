@@ -1,0 +1,173 @@
+"""People and the grant that Discord gave us for them, against the sandbox's Discord."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from sqlmodel import select, update
+
+import models
+from gateways import close_gateways, gateways
+from models import User, now, transaction
+from services import sessions, sign_in, users
+from services.actors import Actor
+from services.errors import NotConnected
+from services.secrets import Unreadable, seal, unseal
+from settings import settings
+from tests.api.browsers import agreed
+
+
+@pytest.fixture
+async def ada(
+    database_url: str, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[Actor]:
+    """ada, signed in."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
+    settings.cache_clear()
+    await models.use(database_url)
+    async with transaction() as db:
+        address = await sign_in.begin(db, gateways(), purpose=sign_in.SIGN_IN, return_path=None, login_cookie="cookie")
+    back = parse_qs(urlsplit(await agreed(address, "ada")).query)
+    async with transaction() as db:
+        journey = await sign_in.take(db, state=back["state"][0], login_cookie="cookie")
+    assert journey is not None
+    proof = await sign_in.ask(gateways(), journey, back["code"][0])
+    async with transaction() as db:
+        signed_in = await sign_in.finish(db, journey, proof, old_session_id=None, user_agent="")
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, signed_in.session_id)
+    assert actor is not None
+    yield actor
+    await close_gateways()
+    await models.use(None)
+    settings.cache_clear()
+
+
+async def stored() -> User:
+    async with transaction() as db:
+        return (await db.exec(select(User))).one()
+
+
+async def put(**values: object) -> None:
+    async with transaction() as db:
+        await db.exec(update(User).values(**values))
+
+
+async def token(actor: Actor) -> str:
+    async with transaction() as db:
+        return await users.fresh_access_token(db, gateways(), actor.user_id)
+
+
+async def test_a_token_is_used_while_it_lasts_and_exchanged_before_its_end(ada: Actor):
+    first = await token(ada)
+    assert await token(ada) == first
+    await put(token_expires_at=now() + timedelta(minutes=1))
+    second = await token(ada)
+    assert second != first
+    assert (await gateways().oauth.me(second)).username == "ada"
+    assert (await stored()).token_expires_at > now() + timedelta(days=1)  # pyright: ignore[reportOptionalOperand]
+
+
+async def test_several_at_once_exchange_a_token_once(ada: Actor):
+    await put(token_expires_at=now())
+    assert len({*await asyncio.gather(*(token(ada) for _ in range(5)))}) == 1
+
+
+async def test_an_exchange_is_kept_even_if_what_needed_it_is_undone(ada: Actor):
+    await put(token_expires_at=now())
+
+    async def undone_afterwards() -> None:
+        async with transaction() as db:
+            await users.fresh_access_token(db, gateways(), ada.user_id)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await undone_afterwards()
+    user = await stored()
+    assert user.access_token is not None
+    assert (await gateways().oauth.me(unseal(user.access_token))).username == "ada"
+    await put(token_expires_at=now())
+    assert await token(ada)
+
+
+async def test_a_grant_that_discord_ended_is_noticed_at_the_exchange(ada: Actor):
+    await gateways().oauth.revoke(await token(ada))
+    await put(token_expires_at=now())
+    with pytest.raises(NotConnected):
+        await token(ada)
+    assert (await stored()).connected is False
+
+
+async def test_a_grant_that_discord_ended_is_noticed_by_looking_now_and_then(ada: Actor):
+    await gateways().oauth.revoke(await token(ada))
+    await put(updated_at=now() - timedelta(hours=1))
+    async with transaction() as db:
+        view = await users.view(db, gateways(), ada)
+    assert view.is_discord_connected is False
+    assert view.username == "ada"
+
+
+async def test_an_outage_of_discord_disconnects_nobody(ada: Actor, monkeypatch: pytest.MonkeyPatch):
+    await put(updated_at=now() - timedelta(hours=1))
+    await close_gateways()
+    monkeypatch.setenv("SANDBOX_PORT", "1")
+    settings.cache_clear()
+    async with transaction() as db:
+        view = await users.view(db, gateways(), ada)
+    assert view.is_discord_connected is True
+
+
+async def test_letting_go_forgets_the_tokens(ada: Actor):
+    kept = await token(ada)
+    async with transaction() as db:
+        assert await users.let_go(db, ada.user_id) == kept
+    user = await stored()
+    assert (user.access_token, user.refresh_token, user.connected) == (None, None, False)
+    with pytest.raises(NotConnected):
+        await token(ada)
+    async with transaction() as db:
+        assert await users.let_go(db, ada.user_id) is None
+
+
+async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monkeypatch: pytest.MonkeyPatch):
+    from services import secrets
+
+    def keys(present: str, previous: str | None) -> None:
+        monkeypatch.setenv("SECRET_KEY", present)
+        monkeypatch.setenv("SECRET_KEY_PREVIOUS", previous) if previous else monkeypatch.delenv(
+            "SECRET_KEY_PREVIOUS", raising=False
+        )
+        settings.cache_clear()
+        secrets.forget_keys()
+
+    keys("first", None)
+    sealed = seal("token")
+    assert b"token" not in sealed
+    keys("second", "first")
+    assert unseal(sealed) == "token"
+    keys("second", None)
+    with pytest.raises(Unreadable):
+        unseal(sealed)
+    settings.cache_clear()
+    secrets.forget_keys()
+
+
+async def test_the_sandbox_keeps_a_key_that_only_its_owner_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    from services import secrets
+
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    settings.cache_clear()
+    secrets.forget_keys()
+    sealed = seal("token")
+    secrets.forget_keys()
+    assert unseal(sealed) == "token"
+    key = tmp_path / "sandbox" / "secret.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in key.parent.iterdir()] == ["secret.key"]
+    settings.cache_clear()
+    secrets.forget_keys()
