@@ -168,7 +168,7 @@ class Node:
             async for piece in answer.aiter_bytes():
                 content += piece
                 if len(content) > LARGEST_ANSWER:
-                    raise ProviderConfused(self.name, "the answer is too large")
+                    raise TooMuch(self.name, "the answer is too large", status=200)
             return answer.status_code, answer.headers, bytes(content)
 
     def _result(self, value: object, number: int | None) -> object:

@@ -34,7 +34,7 @@ _MISSING = re.compile(
     r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found|pruned", re.IGNORECASE
 )
 _TOO_MUCH = re.compile(
-    r"out.?of.?gas|gas|too large|time.?out|timed out|aborted|response size|exceed|limit", re.IGNORECASE
+    r"oog|gas|memory|too large|time.?out|timed out|aborted|response size|exceed|limit", re.IGNORECASE
 )
 
 

@@ -8,7 +8,7 @@ from gateways.balance_sheet import BalanceSheet, Cells
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node
 from gateways.evm_bulk import LoopRead, NothingCame, Pace
-from gateways.evm_errors import RpcRefused
+from gateways.evm_errors import RpcRefused, TooMuch
 from gateways.evm_fallbacks import FallbackRead
 
 REMEMBERED = 600.0
@@ -63,6 +63,8 @@ class BulkReader:
                 continue
             try:
                 cells = await self._by(way, head, contracts, owners, deadline)
+            except TooMuch:
+                raise
             except (NothingCame, RpcRefused) as refused:
                 fault = fault or refused
                 continue

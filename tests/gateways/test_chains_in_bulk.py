@@ -1,0 +1,191 @@
+"""Large reads: how many requests and bytes they take, how chunks shrink and grow, and what hostile contracts cost."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from gateways.balance_sheet import BalanceSheet
+from gateways.chain_table import MULTICALL3
+from gateways.chains import EvmChains
+from gateways.errors import ProviderConfused, ProviderError
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
+
+# Eight collections: the token of a wallet is in the slot of its address.
+COLLECTIONS = [address(n) for n in range(8)]
+WALLETS = [address(10_000 + n) for n in range(6_000)]
+HOLDERS = {WALLETS[n * 37 % len(WALLETS)]: n % 7 + 1 for n in range(300)}
+# Costs about 60,000 gas a call and then answers rightly.
+HEAVY = "300 \nmore: 1 SWAP1 SUB DUP1 0 SLOAD POP @more JUMPI 4 CALLDATALOAD SLOAD 0 MSTORE 32 0 RETURN"
+ARTEFACTS = json.loads((ROOT / "sandbox" / "contracts" / "artefacts.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    """A node whose calls have 50 M gas, as most nodes' have."""
+
+    async def build(url: str) -> None:
+        for contract in COLLECTIONS:
+            await deploy(url, contract, COLLECTION, {int(owner, 16): amount for owner, amount in HOLDERS.items()})
+
+    with anvil("--gas-limit", "50000000") as url:
+        asyncio.run(build(url))
+        yield url
+
+
+@pytest.fixture
+async def end(node: str) -> AsyncIterator[Front]:
+    await rpc(node, "anvil_setCode", MULTICALL3, "0x")
+    await rpc(node, "anvil_mine", "0x1")
+    async with front(node) as one:
+        yield one
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as entered:
+        yield entered
+
+
+@pytest.fixture
+async def chains(end: Front, stack: AsyncExitStack) -> EvmChains:
+    made = EvmChains({"base": [end.url]})
+    stack.push_async_callback(made.close)
+    return made
+
+
+def check(sheet: BalanceSheet, contracts: list[str]) -> None:
+    for contract in contracts:
+        assert dict(sheet.holders(contract)) == HOLDERS
+        assert sheet.unknown(contract) == 0
+
+
+async def test_requests_and_bytes_stay_few(chains: EvmChains, end: Front) -> None:
+    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    end.requests = end.bytes = 0
+    end.calls.clear()
+    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    checks = len(COLLECTIONS) * len(WALLETS)
+    assert end.requests / checks <= 0.125 / 1000, "a call to 50 M gas takes 10,000 checks and more"
+    assert end.bytes / checks <= 10
+    assert len({call["params"][1] for call in end.calls if call["method"] == "eth_call"}) == 1, "one block a read"
+
+
+@pytest.mark.parametrize("kind", list(HOSTILE))
+async def test_a_hostile_contract_leaves_its_neighbours_right_at_scale(chains: EvmChains, node: str, kind: str) -> None:
+    bad = address(5000)
+    await deploy(node, bad, HOSTILE[kind])
+    sheet = await chains.balances("base", [bad, *COLLECTIONS], WALLETS[:3000])
+    assert sheet.unknown(bad) == 3000
+    for contract in COLLECTIONS:
+        assert sheet.unknown(contract) == 0
+        assert dict(sheet.holders(contract)) == {w: n for w, n in HOLDERS.items() if w in set(WALLETS[:3000])}
+
+
+async def test_a_costly_contract_is_asked_again_alone_until_it_is_known(chains: EvmChains, node: str) -> None:
+    heavy = address(5001)
+    await deploy(node, heavy, HEAVY, {int(owner, 16): amount for owner, amount in HOLDERS.items()})
+    sheet = await chains.balances("base", [heavy, *COLLECTIONS[:3]], WALLETS[:2000])
+    assert sheet.unknown(heavy) == 0
+    assert dict(sheet.holders(heavy)) == {w: n for w, n in HOLDERS.items() if w in set(WALLETS[:2000])}
+
+
+def refusing(most_bytes: int, error: dict[str, Any]) -> Callable[[dict[str, Any], Any], Any]:
+    """A node that refuses calls with more data than that."""
+
+    def change(call: dict[str, Any], true: Any) -> Any:
+        if call["method"] == "eth_call" and len(call["params"][0]["data"]) // 2 > most_bytes:
+            return {"jsonrpc": "2.0", "id": call["id"], "error": error}
+        return true
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32000, "message": "out of gas: gas required exceeds allowance (50000000)"},
+        {"code": -32000, "message": "execution aborted (timeout = 5s)"},
+        {"code": -32008, "message": "response size exceeded"},
+    ],
+)
+async def test_chunks_shrink_when_a_call_is_too_much(chains: EvmChains, end: Front, error: dict[str, Any]) -> None:
+    end.change = refusing(4_000, error)
+    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    shrunk = end.methods().count("eth_call")
+    end.change = None
+    for _ in range(4):
+        end.calls.clear()
+        check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    assert end.methods().count("eth_call") < shrunk / 5, "and grow back when it no longer is"
+
+
+async def test_a_node_too_weak_for_the_smallest_call_is_an_error(chains: EvmChains, end: Front) -> None:
+    end.change = refusing(0, {"code": -32000, "message": "out of gas"})
+    with pytest.raises(ProviderError) as caught:
+        await chains.balances("base", COLLECTIONS, WALLETS)
+    assert "Base (node 1)" in str(caught.value)
+
+
+def without_override(call: dict[str, Any], true: Any) -> Any:
+    if call["method"] == "eth_call" and len(call["params"]) > 2:
+        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
+    return true
+
+
+async def test_aggregate3_is_the_second_way(chains: EvmChains, end: Front, node: str) -> None:
+    await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
+    end.change = without_override
+    sheet = await chains.balances("base", COLLECTIONS, WALLETS[:2000])
+    expected = {w: n for w, n in HOLDERS.items() if w in set(WALLETS[:2000])}
+    assert all(dict(sheet.holders(contract)) == expected for contract in COLLECTIONS)
+    end.requests = 0
+    sheet = await chains.balances("base", COLLECTIONS, WALLETS[:2000])
+    assert all(sheet.unknown(contract) == 0 for contract in COLLECTIONS)
+    assert end.requests == 1 + 16, "a thousand checks a call"
+
+
+@pytest.mark.parametrize("kind", list(HOSTILE))
+async def test_aggregate3_isolates_hostile_contracts(chains: EvmChains, end: Front, node: str, kind: str) -> None:
+    await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
+    bad = address(5002)
+    await deploy(node, bad, HOSTILE[kind])
+    end.change = without_override
+    sheet = await chains.balances("base", [bad, *COLLECTIONS[:2]], WALLETS[:500])
+    assert sheet.unknown(bad) == 500
+    assert all(sheet.unknown(contract) == 0 for contract in COLLECTIONS[:2])
+
+
+async def test_an_aggregate_of_zeros_is_refused(chains: EvmChains, end: Front, node: str) -> None:
+    await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
+
+    def lie(call: dict[str, Any], true: Any) -> Any:
+        refused = without_override(call, true)
+        if call["method"] != "eth_call" or refused is not true:
+            return refused
+        # Keeps the form (offsets, lengths, successes) and turns every amount, canaries included, into zero.
+        words = [true["result"][2 + at : 2 + at + 64] for at in range(0, len(true["result"]) - 2, 64)]
+        count = int(words[1], 16)
+        zeroed = words[: 2 + count] + [w if i % 4 != 3 else "0" * 64 for i, w in enumerate(words[2 + count :])]
+        return {**true, "result": "0x" + "".join(zeroed)}
+
+    end.change = lie
+    with pytest.raises(ProviderConfused):
+        await chains.balances("base", COLLECTIONS, WALLETS[:100])
+
+
+async def test_a_cut_aggregate_is_refused(chains: EvmChains, end: Front, node: str) -> None:
+    await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
+
+    def cut(call: dict[str, Any], true: Any) -> Any:
+        refused = without_override(call, true)
+        if call["method"] != "eth_call" or refused is not true:
+            return refused
+        return {**true, "result": true["result"][: len(true["result"]) // 2 // 64 * 64 + 2]}
+
+    end.change = cut
+    with pytest.raises(ProviderConfused):
+        await chains.balances("base", COLLECTIONS, WALLETS[:100])
