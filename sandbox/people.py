@@ -1,15 +1,21 @@
 """The six people of the sandbox, who are the same in every world."""
 
+import hashlib
 from dataclasses import dataclass
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from eth_account import Account
+
 from sandbox.refusal import Refusal
+
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
 class Wallets:
     """One checksummed EVM address and one Solana address.
 
-    The private key of both is the SHA-256 of "sandbox wallet of <username>": secp256k1 key there, Ed25519 seed here.
+    The private key of both is the SHA-256 of "sandbox wallet of <username>": a secp256k1 key, and an Ed25519 seed.
     """
 
     evm: str
@@ -79,3 +85,19 @@ def person(who: str) -> Person:
         if who in (candidate.id, candidate.username):
             return candidate
     raise Refusal(404, f"There is no person {who!r}. The people are: {', '.join(p.username for p in PEOPLE)}.")
+
+
+def wallets_of(name: str) -> Wallets:
+    """The wallets that follow from a name: a username for the six, an id for who came later."""
+    key = hashlib.sha256(f"sandbox wallet of {name}".encode()).digest()
+    public = Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()
+    return Wallets(Account.from_key(key).address, base58(public))
+
+
+def base58(content: bytes) -> str:
+    """Bytes in Solana's alphabet."""
+    number, digits = int.from_bytes(content), ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = BASE58[digit] + digits
+    return "1" * (len(content) - len(content.lstrip(b"\0"))) + digits

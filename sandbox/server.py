@@ -1,8 +1,7 @@
 """The HTTP server of the sandbox: who may reach it, what is logged, and where each part's routes hang."""
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
@@ -26,7 +25,7 @@ def build_app(sandbox: Sandbox) -> web.Application:
     app.add_routes(console.routes(sandbox))
     app.router.add_get("/", _home)
 
-    async def life(_: web.Application) -> Any:
+    async def life(_: web.Application) -> AsyncIterator[None]:
         await sandbox.start()
         yield
         await sandbox.stop()

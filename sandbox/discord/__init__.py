@@ -29,6 +29,7 @@ from sandbox.discord.limits import Limits, Verdict, too_many
 from sandbox.discord.oauth import OAuth
 from sandbox.discord.rest import Bearer, Bot, answered, route
 from sandbox.discord.world import World
+from sandbox.people import wallets_of
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
@@ -70,11 +71,14 @@ class Discord:
 
     async def world_view(self) -> dict[str, Any]:
         """The users and guilds of GET /control/world."""
-        users = [
-            {"id": p.id, "username": self.world.users[p.id].username, "wallets": vars(p.wallets)}
-            for p in self.sandbox.people
-        ]
+        users = [self.person_view(user) for user in self.world.users.values() if not user.bot]
         return {"users": users, "guilds": [self._guild_view(guild) for guild in self.world.guilds.values()]}
+
+    def person_view(self, user: User) -> dict[str, Any]:
+        """A person as GET /control/world lists them; who came later has wallets that follow from their id."""
+        known = {person.id: person.wallets for person in self.sandbox.people}
+        wallets = known.get(user.id) or wallets_of(user.id)
+        return {"id": user.id, "username": user.username, "wallets": vars(wallets)}
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
         """Everything below /discord, and Discord's control calls."""

@@ -157,6 +157,8 @@ class Connection:
         elif self._session is None:
             raise Closing(4003, "Not authenticated.")
         elif op == REQUEST_MEMBERS:
+            if not isinstance(data, dict):
+                raise Closing(4002, "Error while decoding payload.")
             try:
                 chunks.answer(self.gateway, self._session, data)
             except (KeyError, TypeError, ValueError):

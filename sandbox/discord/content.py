@@ -31,7 +31,7 @@ def write(message: Message, form: Form, ephemeral_allowed: bool) -> None:
         message.components = completed(form["components"], bool(message.flags & COMPONENTS_V2))
     if message.flags & COMPONENTS_V2 and (message.content or message.embeds):
         text = "The 'content' and 'embeds' fields cannot be used when using MessageFlags.IS_COMPONENTS_V2"
-        raise form_error("content", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", text)
+        raise form_error("content", text)
     if not (message.content or message.embeds or message.components):
         raise DiscordError(400, 50006, "Cannot send an empty message")
 
@@ -39,22 +39,22 @@ def write(message: Message, form: Form, ephemeral_allowed: bool) -> None:
 def _embeds(value: Any) -> list[dict[str, Any]]:
     embeds = value or []
     if not isinstance(embeds, list) or not all(isinstance(embed, dict) for embed in embeds):
-        raise form_error("embeds", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+        raise form_error("embeds", "Only iterables may be used in a ListType")
     if len(embeds) > 10:
-        raise form_error("embeds", "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length.")
+        raise form_error("embeds", "Must be 10 or fewer in length.")
     total = 0
     for at, embed in enumerate(embeds):
         for name, highest in _EMBED_LENGTHS.items():
             total += len(given_text(embed, name, highest) or "")
         fields = embed.get("fields") or []
         if len(fields) > 25:
-            raise form_error(f"embeds.{at}.fields", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
+            raise form_error(f"embeds.{at}.fields", "Must be 25 or fewer in length.")
         for field in fields:
             total += len(given_text(field, "name", 256, 1) or "") + len(given_text(field, "value", 1024, 1) or "")
         total += len(given_text(embed.get("footer") or {}, "text", 2048) or "")
         total += len(given_text(embed.get("author") or {}, "name", 256) or "")
     if total > 6000:
-        raise form_error("embeds", "MAX_EMBED_SIZE_EXCEEDED", "Embed size exceeds maximum size of 6000")
+        raise form_error("embeds", "Embed size exceeds maximum size of 6000")
     return [_shown_embed(embed) for embed in embeds]
 
 
@@ -68,11 +68,11 @@ def completed(value: Any, second_version: bool = False) -> list[dict[str, Any]]:
     """Components with their numbers. Raises 50035 for what Discord would not show."""
     rows = value or []
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise form_error("components", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+        raise form_error("components", "Only iterables may be used in a ListType")
     if len(rows) > (40 if second_version else 5):
-        raise form_error("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+        raise form_error("components", "Must be between 1 and 5 in length.")
     if not second_version and any(row.get("type") != ACTION_ROW for row in rows):
-        raise form_error("components.0.type", "UNION_TYPE_CHOICES", 'Value of field "type" must be one of (1,).')
+        raise form_error("components.0.type", 'Value of field "type" must be one of (1,).')
     numbers, seen = count(1), set[str]()
     return [_component(row, f"components.{at}", numbers, seen) for at, row in enumerate(rows)]
 
@@ -91,16 +91,16 @@ def _component(component: dict[str, Any], path: str, numbers: "count[int]", seen
         given_text(component, "placeholder", 150)
         shown = {"min_values": 1, "max_values": 1, "disabled": False, **shown}
         if kind == STRING_SELECT and not 1 <= len(component.get("options") or []) <= 25:
-            raise form_error(f"{path}.options", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 25 in length.")
+            raise form_error(f"{path}.options", "Must be between 1 and 25 in length.")
     if custom_id := given_text(component, "custom_id", 100, 1):
         if custom_id in seen:
             message = "Component custom id cannot be duplicated"
-            raise form_error(path, "COMPONENT_CUSTOM_ID_DUPLICATED", message)
+            raise form_error(path, message)
         seen.add(custom_id)
     if "components" in component:
         inner = component["components"] or []
         if kind == ACTION_ROW and not 1 <= len(inner) <= 5:
-            raise form_error(f"{path}.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+            raise form_error(f"{path}.components", "Must be between 1 and 5 in length.")
         shown["components"] = [
             _component(each, f"{path}.components.{at}", numbers, seen) for at, each in enumerate(inner)
         ]
@@ -114,7 +114,7 @@ def _check_button(component: dict[str, Any], path: str) -> None:
     given_text(component, "label", 80)
     name = "url" if component.get("style") == LINK else "custom_id"
     if component.get("style") != 6 and not component.get(name):
-        raise form_error(f"{path}.{name}", "BASE_TYPE_REQUIRED", "This field is required")
+        raise form_error(f"{path}.{name}", "This field is required")
 
 
 def find(components: list[dict[str, Any]], custom_id: str) -> dict[str, Any] | None:

@@ -1,12 +1,12 @@
-"""`/control/guilds`, `/control/members`, `/control/gateway`: people's deeds in Discord, for programs."""
+"""`/control/guilds`, `…/members`, `…/people`, `…/gateway`: deeds in Discord, for programs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from sandbox.control.body import Body, fields, number, optional_text, text
-from sandbox.discord import bots, control_interactions, members, roles
+from sandbox.discord import bots, control_interactions, members, restore, roles, seed
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild, Member, Role, User
 from sandbox.discord.roles import RoleEdit
@@ -27,6 +27,9 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         change_member(discord, await fields(request))
         return web.json_response({})
 
+    async def newcomers(request: web.Request) -> web.Response:
+        return web.json_response(make_person(discord, await fields(request)))
+
     async def gateway(request: web.Request) -> web.Response:
         body = await fields(request)
         match text(body, "action"):
@@ -43,6 +46,7 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     return [
         web.post("/control/guilds", guilds),
         web.post("/control/members", people),
+        web.post("/control/people", newcomers),
         web.post("/control/gateway", gateway),
         *control_interactions.routes(discord),
     ]
@@ -50,6 +54,8 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
 
 def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
     """Do what the guild's owner could do to it. Raises Refusal."""
+    if body.get("action") == "create":
+        return {"id": _make_guild(discord, body).id}
     guild = find_guild(discord, text(body, "guild"))
     by = By(guild.owner_id)
     match text(body, "action"):
@@ -83,6 +89,28 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
         case action:
             raise Refusal(400, f"There is no guild action {action!r}.")
     return {}
+
+
+def make_person(discord: "Discord", body: Body) -> dict[str, Any]:
+    """Somebody new, who is in no guild: `{id, username, wallets}`. Raises Refusal(409) for a name that is taken."""
+    username = text(body, "username")
+    if discord.user_called(username) is not None:
+        raise Refusal(409, f"Somebody is called {username!r} already.")
+    user = User(discord.world.ids.next(), username, username.capitalize(), None)
+    discord.world.save(user)
+    return discord.person_view(user)
+
+
+def _make_guild(discord: "Discord", body: Body) -> Guild:
+    """A new guild with the usual roles: `{guild: its name, owner, admins?: [user], members?: [user]}`."""
+    name, owner = text(body, "guild"), find_user(discord, text(body, "owner"))
+    if any(guild.name == name for guild in discord.world.guilds.values()):
+        raise Refusal(409, f"There is a guild {name!r} already.")
+    admins, others = ([find_user(discord, str(who)).id for who in body.get(key) or []] for key in ("admins", "members"))
+    ids = iter(discord.world.ids.next, None)
+    guild = seed.furnished(discord.world.ids.next(), name, None, owner.id, admins, others, ids)
+    restore.plant(discord, guild)
+    return guild
 
 
 def change_member(discord: "Discord", body: Body) -> None:

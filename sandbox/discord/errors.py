@@ -57,9 +57,9 @@ def invalid_role() -> DiscordError:
     return DiscordError(400, 50028, "Invalid Role")
 
 
-def form_error(field: str, code: str, message: str) -> DiscordError:
-    """50035 for one field; a dotted name is nested."""
-    errors: dict[str, Any] = {"_errors": [{"code": code, "message": message}]}
+def form_error(field: str, message: str) -> DiscordError:
+    """50035 for one field; a dotted name is nested. The inner code is a number as in the OpenAPI description."""
+    errors: dict[str, Any] = {"_errors": [{"code": 50035, "message": message}]}
     for part in reversed(field.split(".")):
         errors = {part: errors}
     return DiscordError(400, 50035, "Invalid Form Body", errors)

@@ -14,10 +14,9 @@ def given_text(form: Form, name: str, highest: int, lowest: int = 0) -> str | No
     if value is None:
         return None
     if not isinstance(value, str):
-        raise form_error(name, "STRING_TYPE_CONVERT", "Could not interpret value as string.")
+        raise form_error(name, "Could not interpret value as string.")
     if not lowest <= len(value) <= highest:
-        code = "BASE_TYPE_BAD_LENGTH"
-        raise form_error(name, code, f"Must be between {lowest} and {highest} in length.")
+        raise form_error(name, f"Must be between {lowest} and {highest} in length.")
     return value
 
 
@@ -25,7 +24,7 @@ def needed_text(form: Form, name: str, highest: int, lowest: int = 1) -> str:
     """A text that must be there. Raises 50035."""
     value = given_text(form, name, highest, lowest)
     if value is None:
-        raise form_error(name, "BASE_TYPE_REQUIRED", "This field is required")
+        raise form_error(name, "This field is required")
     return value
 
 
@@ -38,7 +37,7 @@ def given_number(form: Form, name: str) -> int | None:
         return value
     if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
         return int(value)
-    raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not int.')
+    raise form_error(name, f'Value "{value}" is not int.')
 
 
 def given_switch(form: Form, name: str) -> bool | None:
@@ -46,7 +45,7 @@ def given_switch(form: Form, name: str) -> bool | None:
     value = form.get(name)
     if value is None or isinstance(value, bool):
         return value
-    raise form_error(name, "BOOLEAN_TYPE_CONVERT", "Must be either true or false.")
+    raise form_error(name, "Must be either true or false.")
 
 
 def snowflake_text(value: Any, name: str) -> str:
@@ -55,4 +54,4 @@ def snowflake_text(value: Any, name: str) -> str:
         return str(value)
     if isinstance(value, str) and re.fullmatch(r"0|[1-9]\d{0,19}", value):
         return value
-    raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not snowflake.')
+    raise form_error(name, f'Value "{value}" is not snowflake.')

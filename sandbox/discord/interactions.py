@@ -102,7 +102,7 @@ class Interactions:
             raise unknown("interaction")
         kind = given_number(form, "type")
         if kind is None or not _fits(interaction, kind):
-            raise form_error("type", "BASE_TYPE_CHOICES", "This callback type does not fit the interaction.")
+            raise form_error("type", "This callback type does not fit the interaction.")
         data: Form = form.get("data") or {}
         self._take(interaction, kind, data)
         interaction.callback = kind
@@ -236,7 +236,7 @@ def _fits(interaction: Interaction, callback: int) -> bool:
 def _choices(data: Form) -> list[Any]:
     choices = data.get("choices") or []
     if not isinstance(choices, list) or len(choices) > 25:
-        raise form_error("data.choices", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
+        raise form_error("data.choices", "Must be 25 or fewer in length.")
     return choices
 
 
@@ -245,7 +245,7 @@ def _modal(data: Form) -> dict[str, Any]:
     custom_id, title = needed_text(data, "custom_id", 100), needed_text(data, "title", 45)
     rows = data.get("components") or []
     if not isinstance(rows, list) or not 1 <= len(rows) <= 5:
-        raise form_error("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+        raise form_error("data.components", "Must be between 1 and 5 in length.")
     inputs = [entry for row in rows for entry in inputs_of(row)]
     optional = ("placeholder", "value", "options", "min_length", "max_length")
     fields = [

@@ -56,7 +56,7 @@ class Call:
         """An id in the path. Raises 50035 for what is no snowflake."""
         value = self.request.match_info[name]
         if not _SNOWFLAKE.fullmatch(value):
-            raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not snowflake.')
+            raise form_error(name, f'Value "{value}" is not snowflake.')
         return value
 
     def number(self, name: str, default: int, lowest: int, highest: int) -> int:
@@ -65,18 +65,18 @@ class Call:
         if value is None:
             return default
         if not re.fullmatch(r"-?\d+", value):
-            raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not int.')
+            raise form_error(name, f'Value "{value}" is not int.')
         if int(value) < lowest:
-            raise form_error(name, "NUMBER_TYPE_MIN", f"int value should be greater than or equal to {lowest}.")
+            raise form_error(name, f"int value should be greater than or equal to {lowest}.")
         if int(value) > highest:
-            raise form_error(name, "NUMBER_TYPE_MAX", f"int value should be less than or equal to {highest}.")
+            raise form_error(name, f"int value should be less than or equal to {highest}.")
         return int(value)
 
     def cursor(self, name: str) -> int | None:
         """A snowflake in the query, as a number to compare with."""
         value = self.request.query.get(name)
         if value is not None and not _SNOWFLAKE.fullmatch(value):
-            raise form_error(name, "NUMBER_TYPE_COERCE", f'Value "{value}" is not snowflake.')
+            raise form_error(name, f'Value "{value}" is not snowflake.')
         return None if value is None else int(value)
 
     def switch(self, name: str) -> bool:

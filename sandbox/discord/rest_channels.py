@@ -87,7 +87,7 @@ def _write(call: Call, guild: Guild, channel: Channel, form: Form) -> None:
     kind = given_number(form, "type")
     if kind is not None:
         if kind not in TYPES:
-            raise form_error("type", "BASE_TYPE_CHOICES", f"Value must be one of {TYPES}.")
+            raise form_error("type", f"Value must be one of {TYPES}.")
         channel.type = kind
     if "topic" in form:
         channel.topic = given_text(form, "topic", 1024)
@@ -99,11 +99,11 @@ def _write(call: Call, guild: Guild, channel: Channel, form: Form) -> None:
     if form.get("parent_id") is not None:
         channel.parent_id = snowflake_text(form["parent_id"], "parent_id")
         if channel.parent_id not in guild.channels:
-            raise form_error("parent_id", "CHANNEL_PARENT_INVALID", "Category does not exist")
+            raise form_error("parent_id", "Category does not exist")
     if form.get("permission_overwrites") is not None:
         wanted = form["permission_overwrites"]
         if not isinstance(wanted, list):
-            raise form_error("permission_overwrites", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+            raise form_error("permission_overwrites", "Only iterables may be used in a ListType")
         channel.overwrites = [
             _overwrite(call, guild, item, f"permission_overwrites.{at}") for at, item in enumerate(wanted)
         ]

@@ -101,10 +101,10 @@ def _definition(form: Form) -> dict[str, Any]:
     """A checked definition with Discord's defaults."""
     kind = given_number(form, "type") or CHAT_INPUT
     if kind not in MOST:
-        raise form_error("type", "BASE_TYPE_CHOICES", "Value must be one of {1, 2, 3}.")
+        raise form_error("type", "Value must be one of {1, 2, 3}.")
     name = needed_text(form, "name", 32)
     if kind == CHAT_INPUT and (not _NAME.fullmatch(name) or name != name.lower()):
-        raise form_error("name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
+        raise form_error("name", "Command name is invalid")
     description = needed_text(form, "description", 100) if kind == CHAT_INPUT else given_text(form, "description", 100)
     needed = given_number(form, "default_member_permissions")
     definition: dict[str, Any] = {
@@ -125,17 +125,17 @@ def _definition(form: Form) -> dict[str, Any]:
 
 def _options(options: list[Form], path: str) -> list[dict[str, Any]]:
     if len(options) > 25:
-        raise form_error(path, "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
+        raise form_error(path, "Must be 25 or fewer in length.")
     optional_seen = False
     shown: list[dict[str, Any]] = []
     for at, option in enumerate(options):
         name = needed_text(option, "name", 32)
         if not _NAME.fullmatch(name) or name != name.lower():
-            raise form_error(f"{path}.{at}.name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
+            raise form_error(f"{path}.{at}.name", "Command name is invalid")
         needed_text(option, "description", 100)
         if option.get("required") and optional_seen:
             text = "Required options must be placed before non-required options"
-            raise form_error(f"{path}.{at}", "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", text)
+            raise form_error(f"{path}.{at}", text)
         optional_seen = optional_seen or not option.get("required")
         kept = {key: value for key, value in option.items() if value is not None and value != []}
         if kept.get("options"):

@@ -77,7 +77,7 @@ async def patch_positions(call: Call) -> list[Any]:
     positions: dict[str, int] = {}
     for at, item in enumerate(call.body):
         if not isinstance(item, dict):
-            raise form_error(str(at), "DICT_TYPE_CONVERT", "Only dictionaries may be used in a DictType")
+            raise form_error(str(at), "Only dictionaries may be used in a DictType")
         role_id = snowflake_text(item.get("id"), f"{at}.id")
         if role_id not in guild.roles:
             raise unknown("Role")
@@ -108,7 +108,7 @@ def _edit(call: Call, guild: Guild, form: Form) -> RoleEdit:
     if isinstance(form.get("colors"), dict):
         color = given_number(form["colors"], "primary_color")
     if color is not None and not 0 <= color <= 0xFFFFFF:
-        raise form_error("color", "NUMBER_TYPE_MAX", "int value should be less than or equal to 16777215.")
+        raise form_error("color", "int value should be less than or equal to 16777215.")
     return RoleEdit(
         given_text(form, "name", 100, 1),
         wanted,

@@ -29,7 +29,7 @@ async def search_members(call: Call) -> list[Any]:
     limit = call.number("limit", 1, 1, 1000)
     query = call.request.query.get("query", "").lower()
     if not 1 <= len(query) <= 100:
-        raise form_error("query", "BASE_TYPE_REQUIRED", "This field is required")
+        raise form_error("query", "This field is required")
     found = [member for member in guild.members.values() if _named(call, member, query)]
     return [_shape(call, member) for member in found[:limit]]
 
@@ -114,7 +114,7 @@ def _need_grantable(call: Call, guild: Guild, role: Role) -> None:
 
 def _wanted_roles(call: Call, guild: Guild, member: Member, value: Any) -> list[str]:
     if not isinstance(value, list):
-        raise form_error("roles", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+        raise form_error("roles", "Only iterables may be used in a ListType")
     wanted = list(dict.fromkeys(snowflake_text(item, f"roles.{at}") for at, item in enumerate(value)))
     call.need(guild, permissions.MANAGE_ROLES)
     for role_id in wanted:

@@ -22,7 +22,7 @@ def to_start(discord: "Discord") -> None:
             world.remove(guild)
     for guild in start.values():
         if guild.id not in world.guilds:
-            _plant(discord, guild)
+            plant(discord, guild)
         else:
             _guild(discord, world.guilds[guild.id], guild)
     world.remove(*list(world.audit.values()), *list(world.grants.values()))
@@ -41,7 +41,8 @@ def _users(discord: "Discord") -> None:
         discord.world.remove(user)
 
 
-def _plant(discord: "Discord", guild: Guild) -> None:
+def plant(discord: "Discord", guild: Guild) -> None:
+    """Save a complete new guild, which has no bot or whose bot has not connected yet."""
     parts = [*guild.roles.values(), *guild.members.values(), *guild.channels.values()]
     discord.world.save(guild, *parts)
 

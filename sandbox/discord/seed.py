@@ -1,6 +1,6 @@
 """The world at the start: six people, three guilds, fixed ids."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sandbox.discord.entities import Channel, Guild, Member, Role, User
 from sandbox.discord.permissions import ADMINISTRATOR, EVERYONE_AT_START, KICK_MEMBERS
@@ -32,18 +32,32 @@ def guilds(bot_id: str) -> list[Guild]:
 
 def _guild(number: int, name: str, icon: str | None, owner: str, admins: Iterable[str], others: str) -> Guild:
     guild_id = f"117000000000000{number}000"
-    guild = Guild(guild_id, name, person(owner).id, icon)
+    ids = (str(int(guild_id) + offset) for offset in (*range(1, len(ROLE_NAMES) + 1), 100))
+    owner_id, admin_ids = person(owner).id, [person(admin).id for admin in admins]
+    return furnished(guild_id, name, icon, owner_id, admin_ids, [person(other).id for other in others.split()], ids)
+
+
+def furnished(
+    guild_id: str,
+    name: str,
+    icon: str | None,
+    owner_id: str,
+    admins: Iterable[str],
+    others: Iterable[str],
+    ids: Iterator[str],
+) -> Guild:
+    """A guild with the usual roles, members by user id, and a #general; `ids` gives its roles' and channel's ids."""
+    guild = Guild(guild_id, name, owner_id, icon)
     guild.roles[guild_id] = Role(guild_id, guild_id, "@everyone", EVERYONE_AT_START, 0)
     by_name: dict[str, str] = {}
     for position, role_name in enumerate(ROLE_NAMES, start=1):
-        role_id = by_name[role_name] = str(int(guild_id) + position)
+        role_id = by_name[role_name] = next(ids)
         permissions, color = _PERMISSIONS.get(role_name, 0), _COLORS.get(role_name, 0)
         guild.roles[role_id] = Role(role_id, guild_id, role_name, permissions, position, color)
-    held = {owner: [by_name[ABOVE_BOT]], **{admin: [by_name[BELOW_BOT]] for admin in admins}}
-    for username in (owner, *admins, *others.split()):
-        user_id = person(username).id
-        guild.members[user_id] = Member(guild_id, user_id, JOINED, held.get(username, []))
-    channel_id = str(int(guild_id) + 100)
+    held = {owner_id: [by_name[ABOVE_BOT]], **{admin: [by_name[BELOW_BOT]] for admin in admins}}
+    for user_id in (*held, *others):
+        guild.members[user_id] = Member(guild_id, user_id, JOINED, held.get(user_id, []))
+    channel_id = next(ids)
     guild.channels[channel_id] = Channel(channel_id, guild_id, "general")
     return guild
 
