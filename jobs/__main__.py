@@ -66,7 +66,9 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    asyncio.run(_ask_for_sweep() if given.command == "sweep" else _run(set(PARTS) - set(given.without)))
+    asyncio.run(
+        _ask_for_sweep() if given.command == "sweep" else _run({part for part in PARTS if part not in given.without})
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import logging
 from datetime import timedelta
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 from sqlalchemy.exc import DBAPIError
 
 from models import transaction
@@ -44,6 +44,7 @@ async def tick() -> None:
 def start() -> AsyncIOScheduler:
     """A running clock; a tick that takes longer than its pause is followed by one tick, not by many."""
     clock = AsyncIOScheduler()
-    clock.add_job(tick, "interval", seconds=TICK_SECONDS, max_instances=1, coalesce=True)
+    # Unannotated library: its schedule is what it is given.
+    clock.add_job(tick, "interval", seconds=TICK_SECONDS, max_instances=1, coalesce=True)  # pyright: ignore[reportUnknownMemberType]
     clock.start()
     return clock

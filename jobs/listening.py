@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 import psycopg
+from psycopg import sql
 
 from models import libpq_url
 from settings import settings
@@ -34,7 +35,7 @@ class Listener:
         url = libpq_url(settings().database_url or "")
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             for channel in self.channels:
-                await connection.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             for event in self.channels.values():
                 event.set()
             async for notice in connection.notifies():

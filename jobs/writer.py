@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -97,7 +97,7 @@ class Writer:
 
 
 @asynccontextmanager
-async def lease() -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]] | None]:
+async def lease() -> AsyncGenerator[psycopg.AsyncConnection[tuple[Any, ...]] | None]:
     """The connection that holds the writer's lease, or None while another process has it."""
     url = libpq_url(settings().database_url or "")
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:

@@ -1,6 +1,6 @@
 """The engine of this process and the transaction, the one way to the database."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ class DatabaseUrlMissing(Exception):
 class _Session(Session):
     """SQLModel's session, whose plain `execute` is welcome here: the work in sets is written as SQL."""
 
-    def execute(self, *arguments: Any, **options: Any) -> Result[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def execute(self, *arguments: Any, **options: Any) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return PlainSession.execute(self, *arguments, **options)
 
 
@@ -33,7 +33,7 @@ class AsyncSession(TypedAsyncSession):
 
     sync_session_class: type[Session] = _Session
 
-    async def execute(self, statement: Executable, params: Any = None) -> Result[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a statement; `params` is one mapping, or a list of them to run it for each."""
         return await PlainAsyncSession.execute(self, statement, params)
 
@@ -71,7 +71,7 @@ async def use(url: str | None) -> None:
 
 
 @asynccontextmanager
-async def transaction() -> AsyncIterator[AsyncSession]:
+async def transaction() -> AsyncGenerator[AsyncSession]:
     """One use case: committed when the block ends, undone when it raises."""
     async with AsyncSession(engine(), expire_on_commit=False) as db, db.begin():
         yield db
