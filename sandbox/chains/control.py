@@ -94,7 +94,7 @@ async def traits(chain: Chain, body: Body) -> dict[str, Any]:
     collection, token, given = chain.collection(text(body, "contract")), _number(body, "token_id"), body.get("traits")
     if not isinstance(given, dict):
         raise Refusal(400, "traits is an object of trait types and values.")
-    named = {str(kind): str(value) for kind, value in given.items()}
+    named = {str(kind): value if isinstance(value, int | float) else str(value) for kind, value in given.items()}
     record: Record = {"kind": "traits", "contract": collection.contract, "token": str(token), "traits": named}
     async with chain.lock:
         chain.keep({**record, "block": chain.head})

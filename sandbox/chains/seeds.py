@@ -79,7 +79,7 @@ class Collection:
     slug: str
     standard: str
     seeded: bool = False
-    traits: dict[str, dict[str, str]] = field(default_factory=dict)
+    traits: dict[str, dict[str, str | int | float]] = field(default_factory=dict)
 
 
 def seeded_addresses(facts: Facts) -> list[str]:
@@ -96,7 +96,7 @@ def seeded_collections(facts: Facts) -> dict[str, Collection]:
     return listed
 
 
-def seeded_traits(slug: str, position: int) -> dict[str, dict[str, str]]:
+def seeded_traits(slug: str, position: int) -> dict[str, dict[str, str | int | float]]:
     """The traits that a seeded collection starts with, the same in every world."""
     return {
         str(token): {kind: _pick(f"{slug} {token} {kind}", values) for kind, values in TRAITS.items()}
