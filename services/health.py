@@ -6,14 +6,12 @@ from sqlalchemy import text
 
 from models import Schedule
 from models.database import AsyncSession
-
-BOT_READY = "bot.ready"
-"""The schedule row in which the bot notes when it knew all its servers."""
+from services.guilds import BOT_READY
 
 
 async def database_answers(db: AsyncSession) -> None:
     """Return if it does; raises what the driver raises if not."""
-    await (await db.connection()).execute(text("SELECT 1"))
+    await db.execute(text("SELECT 1"))
 
 
 async def bot_ready(db: AsyncSession, since: datetime | None) -> bool:

@@ -98,7 +98,7 @@ async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Jou
     Commit before asking Discord: a state is used up by being shown, whatever comes of it.
     """
     taken = delete(SignIn).where(col(SignIn.state_hash) == sessions.hash_of(state)).returning(SignIn)
-    row = (await db.exec(taken)).scalar_one_or_none()
+    row = (await db.execute(taken)).scalar_one_or_none()
     if row is None or row.expires_at <= now() or login_cookie is None:
         return None
     if not hmac.compare_digest(row.cookie_hash, sessions.hash_of(login_cookie)):

@@ -74,7 +74,7 @@ async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
     }
     known = insert(User).values(discord_id=person.id, created_at=now(), **values)
     kept = known.on_conflict_do_update(index_elements=["discord_id"], set_=values).returning(col(User.id))
-    return (await db.exec(kept)).scalar_one()
+    return (await db.execute(kept)).scalar_one()
 
 
 def _told(person: OAuthUser) -> dict[str, object]:

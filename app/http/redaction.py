@@ -87,5 +87,6 @@ class AccessLog:
             milliseconds = (time.perf_counter() - began) * 1000
             query = scope.get("query_string", b"").decode("latin-1")
             asked = redact(scope["path"] + (f"?{query}" if query else ""))
-            _access.info("%s %s %s %.0f ms [%s]", scope["method"], asked, status, milliseconds, name)
+            level = logging.WARNING if status >= 500 else logging.INFO
+            _access.log(level, "%s %s %s %.0f ms [%s]", scope["method"], asked, status, milliseconds, name)
             request_id.reset(token)

@@ -1,0 +1,213 @@
+"""The product's main job through its calls alone: a server, its rules, a wallet; and what others cannot do there."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from sqlmodel import col, update
+
+from models import Server, transaction
+from settings import settings
+from tests.api.browsers import Browser
+
+
+@pytest.fixture
+async def world(discord: None) -> AsyncIterator[dict[str, Any]]:
+    """The sandbox's world as it is now."""
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        yield (await sandbox.get("/control/world")).json()
+
+
+def builders(world: dict[str, Any]) -> dict[str, Any]:
+    return next(guild for guild in world["guilds"] if guild["name"] == "Base Builders")
+
+
+def role_id(guild: dict[str, Any], name: str) -> str:
+    return next(role["id"] for role in guild["roles"] if role["name"] == name)
+
+
+def contract(world: dict[str, Any]) -> str:
+    return world["chains"]["base"]["collections"][0]["contract"]
+
+
+def wallet(world: dict[str, Any], username: str) -> str:
+    return next(user["wallets"]["evm"] for user in world["users"] if user["username"] == username)
+
+
+async def with_server(browser: Browser, guild: dict[str, Any]) -> int:
+    """ada's server, added by the form, with the bot in it; its internal id."""
+    payload = {"discordServerId": guild["id"], "serverName": guild["name"], "serverIcon": "", "description": ""}
+    added = await browser.client.post("/api/servers", json=payload)
+    assert added.status_code == 201, added.text
+    # What the bot writes when it sees that it is in.
+    async with transaction() as db:
+        await db.exec(update(Server).where(col(Server.discord_id) == guild["id"]).values(bot_invited=True))
+    return added.json()["id"]
+
+
+def rule(world: dict[str, Any], server_id: int, role: str = "Holder") -> dict[str, Any]:
+    return {
+        "ruleName": "Builders", "contractAddress": contract(world), "blockchain": "base",
+        "verificationType": "basic", "minTokens": 1, "roleId": role_id(builders(world), role),
+        "roleColor": "#5865F2", "roleName": role, "serverId": server_id,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("by_header", [False, True])
+async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
+    browser: Browser, world: dict[str, Any], by_header: bool
+):
+    session_id = await browser.sign_in("ada")
+    if by_header:
+        browser.client.cookies.clear()
+        browser.client.headers["x-session-id"] = session_id
+    server_id = await with_server(browser, builders(world))
+    (server,) = (await browser.client.get("/api/servers")).json()
+    assert server["id"] == builders(world)["id"]
+    assert server["internalId"] == server_id
+    assert server["botInvited"] is True
+    assert (server["verificationRulesCount"], server["verificationRules"]) == (0, [])
+
+    made = await browser.client.post("/api/verification-rules", json=rule(world, server_id))
+    assert made.status_code == 201, made.text
+    stored = made.json()
+    assert stored["roleName"] == "Holder"
+    assert stored["contractAddress"] == contract(world).lower()
+    assert stored["state"] == "active"
+    assert stored["removal"] == {"mode": "now", "hours": 0}
+    path = f"/api/verification-rules/{stored['id']}"
+    listed = await browser.client.get(f"/api/verification-rules?serverId={server_id}")
+    assert [item["id"] for item in listed.json()] == [stored["id"]]
+    assert (await browser.client.get(path)).json() == stored
+
+    changed = await browser.client.patch(path, json={"minTokens": 3, "removal": {"mode": "grace", "hours": 24}})
+    assert changed.status_code == 200, changed.text
+    assert changed.json()["minTokens"] == 3
+    assert changed.json()["removal"] == {"mode": "grace", "hours": 24}
+    assert (await browser.client.patch(path, json={"state": "paused"})).json()["state"] == "paused"
+    assert (await browser.client.patch(path, json={"shadow": True})).json()["state"] == "shadow"
+    assert (await browser.client.patch(path, json={"state": "gone"})).status_code == 400
+
+    recheck = await browser.client.post(f"/api/servers/{server_id}/recheck")
+    assert recheck.status_code == 202
+    kinds = [line["kind"] for line in (await browser.client.get(f"/api/servers/{server_id}/events")).json()]
+    assert kinds[0] == "recheck.asked"
+    assert kinds[-1] == "server.added"
+    assert (await browser.client.get("/api/analytics")).json() == {
+        "totalVerifications": 0, "activeRules": 0, "connectedServers": 1,
+    }  # fmt: skip
+
+    assert (await browser.client.delete(path)).status_code == 200
+    assert (await browser.client.get(path)).status_code == 404
+
+
+async def test_roles_that_must_not_be_granted_are_refused_each_with_its_reason(browser: Browser, world: dict[str, Any]):
+    await browser.sign_in("ada")
+    guild = builders(world)
+    server_id = await with_server(browser, guild)
+    roles = (await browser.client.get(f"/api/discord/roles?serverId={guild['id']}")).json()
+    by_name = {role["name"]: role for role in roles}
+    assert "@everyone" not in by_name
+    assert by_name["Holder"]["assignable"] is True
+    reasons: set[str] = set()
+    managed = next(role["name"] for role in guild["roles"] if role["managed"])
+    for name in ("Admin", "Moderator", "Founder", "@everyone", managed):
+        answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id, name))
+        assert answer.status_code == 400, name
+        reasons.add(answer.json()["message"])
+        if name != "@everyone":
+            assert by_name[name]["assignable"] is False
+            assert by_name[name]["reason"] == answer.json()["message"]
+    assert len(reasons) == 5
+    assert (await browser.client.post("/api/verification-rules", json=rule(world, server_id))).status_code == 201
+
+
+async def test_others_cannot_read_or_write_in_a_server(
+    browser: Browser, new_browser: Callable[[], Browser], world: dict[str, Any]
+):
+    await browser.sign_in("ada")
+    guild = builders(world)
+    server_id = await with_server(browser, guild)
+    made = (await browser.client.post("/api/verification-rules", json=rule(world, server_id))).json()
+    mallory = new_browser()
+    await mallory.sign_in("mallory")
+    assert (await mallory.client.get("/api/servers")).json() == []
+    for method, path, body in [
+        ("GET", f"/api/verification-rules?serverId={server_id}", None),
+        ("GET", f"/api/verification-rules/{made['id']}", None),
+        ("PATCH", f"/api/verification-rules/{made['id']}", {"state": "paused"}),
+        ("DELETE", f"/api/verification-rules/{made['id']}", None),
+        ("POST", "/api/verification-rules", rule(world, server_id)),
+        ("GET", f"/api/discord/roles?serverId={guild['id']}", None),
+        ("POST", f"/api/servers/{server_id}/recheck", None),
+        ("GET", f"/api/servers/{server_id}/events", None),
+        ("POST", "/api/servers", {"discordServerId": guild["id"], "serverName": "Mine"}),
+    ]:
+        answer = await mallory.client.request(method, path, json=body)
+        assert answer.status_code == 404, f"{method} {path}: {answer.text}"
+    assert (await browser.client.get(f"/api/verification-rules/{made['id']}")).json()["state"] == "active"
+
+
+async def test_the_invite_list_and_links(browser: Browser, world: dict[str, Any]):
+    await browser.sign_in("ada")
+    guilds = (await browser.client.get("/api/discord/servers")).json()
+    assert {guild["name"]: guild["owner"] for guild in guilds} == {"Base Builders": True, "Cool Holders Club": True}
+    navigation = (await browser.client.get("/api/discord/invite")).json()["inviteUrl"]
+    assert "permissions=268439808" in navigation
+    one = (await browser.client.get(f"/api/discord/invite-url?serverId={guilds[0]['id']}")).json()["inviteUrl"]
+    assert "permissions=2416004112" in one
+    assert f"guild_id={guilds[0]['id']}" in one
+    assert urlsplit(one).path == urlsplit(settings().discord_authorize_url).path
+    assert (await browser.client.get("/api/discord/invite-url?serverId=1%26permissions%3D8")).status_code == 400
+
+
+async def test_a_form_without_its_fields_is_refused_with_the_forms_words(browser: Browser, discord: None):
+    await browser.sign_in("ada")
+    answer = await browser.client.post("/api/servers", json={"discordServerId": " ", "serverName": "x"})
+    assert answer.status_code == 400
+    assert answer.json() == {"message": "Please fill in Discord Server ID and Server Name"}
+
+
+async def test_a_member_proves_a_wallet_by_its_bio_and_removes_it(
+    browser: Browser, new_browser: Callable[[], Browser], world: dict[str, Any]
+):
+    await browser.sign_in("carol")
+    address = wallet(world, "carol")
+    challenge = (await browser.client.get(f"/api/wallet-challenge?address={address}")).json()
+    assert challenge["code"].startswith("holdfast-")
+    assert challenge["handleMarker"] == "holdfast:carol"
+    proof = {"walletAddress": address, "verificationMethod": "opensea_bio"}
+
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+
+        async def bio(text: str) -> None:
+            assert (await sandbox.put(f"/control/opensea/accounts/{address}", json={"bio": text})).status_code == 200
+
+        mallory = new_browser()
+        await mallory.sign_in("mallory")
+        for text in ("Holdfast", "carol", "mallory", "holdfast:carol", f"my code is {challenge['code']}", ""):
+            await bio(text)
+            refused = (await mallory.client.post("/api/verify-wallet", json=proof)).json()
+            assert refused["success"] is False, text
+            assert refused["message"]
+
+        await bio("Holdfast carol")
+        assert (await browser.client.post("/api/verify-wallet", json=proof)).json()["success"] is False
+        await bio(f"gm, {challenge['code']}")
+        proved = await browser.client.post("/api/verify-wallet", json=proof)
+        assert proved.json()["success"] is True, proved.text
+        await bio("")
+
+    (entry,) = (await browser.client.get("/api/wallet-verifications")).json()
+    assert entry["walletAddress"] == address.lower()
+    assert entry["verificationMethod"] == "opensea_bio"
+    user = (await browser.client.get("/api/auth/user")).json()
+    assert user["isVerified"] is True
+    assert user["verifiedWallets"] == [entry]
+    assert (await mallory.client.get(f"/api/wallet-verifications?userId={user['id']}")).status_code == 403
+    assert (await mallory.client.get("/api/wallet-verifications")).json() == []
+    assert (await mallory.client.delete(f"/api/wallet-verifications/{entry['id']}")).status_code == 404
+    assert (await browser.client.delete(f"/api/wallet-verifications/{entry['id']}")).status_code == 200
+    assert (await browser.client.get("/api/wallet-verifications")).json() == []
