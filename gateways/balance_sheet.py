@@ -9,6 +9,8 @@ UNKNOWN = 0
 LARGE = 255
 MOST = 2**64 - 2
 """Amounts above this are given as this."""
+MOST_INDEXED = 50_000
+"""Owners of a sheet that gets a dictionary (some 5 MB) for quick questions."""
 
 
 def packed(addresses: Iterable[str]) -> bytes:
@@ -84,11 +86,21 @@ class BalanceSheet:
     contracts: bytes
     owners: bytes
     cells: Cells
+    _places: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
 
     def amount(self, contract: str, owner: str) -> int | None:
         """How many the owner held; None is *unknown* (also for a contract or owner that was not asked about)."""
-        row, column = _place(self.contracts, contract), _place(self.owners, owner)
+        row, column = _place(self.contracts, contract), self._column(owner)
         return None if row is None or column is None else self.cells.get(row, column)
+
+    def _column(self, owner: str) -> int | None:
+        """The owner's place; by a dictionary made at the first question, or by bisection where that would be large."""
+        if len(self.owners) > 20 * MOST_INDEXED:
+            return _place(self.owners, owner)
+        if not self._places:
+            names = self.owners.hex()
+            self._places.update(("0x" + names[at : at + 40], at // 40) for at in range(0, len(names), 40))
+        return self._places.get(owner.lower())
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
         """The owners known to hold some, lower-case, with how many."""

@@ -14,6 +14,7 @@ from gateways.chain_table import CHAINS
 from gateways.chains import EvmChains
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+from tests.gateways.wire import Wire
 
 COOL, RARE, EMPTY = address(1), address(2), address(3)
 OWNERS = [address(100 + n) for n in range(40)]
@@ -232,15 +233,40 @@ async def test_a_node_on_another_chain_is_caught_in_each_answer(chains: EvmChain
         await read(chains, endpoint=0)
 
 
-async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: AsyncExitStack) -> None:
+async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: AsyncExitStack, server: Wire) -> None:
     await rpc(world, "anvil_mine", "0x1")
-    dead = EvmChains({"base": ["http://127.0.0.1:9/?key=hush", world]}, request_seconds=0.5)
+    server.says("hang")
+    urls = ["http://127.0.0.1:9/?key=hush", f"{server.url}/v2/hush", world]
+    dead = EvmChains({"base": urls}, request_seconds=0.5)
     stack.push_async_callback(dead.close)
-    with pytest.raises(ProviderDown) as caught:
-        await read(dead, endpoint=0)
-    assert "hush" not in str(caught.value)
-    assert "127.0.0.1" not in str(caught.value)
+    for endpoint in (0, 1):
+        with pytest.raises(ProviderDown) as caught:
+            await read(dead, endpoint=endpoint)
+        assert "hush" not in str(caught.value)
+        assert "127.0.0.1" not in str(caught.value)
+    sheet = await read(dead)
+    check(sheet)
+    assert sheet.source == "Base node 3"
+    asked = len(server.asked)
     check(await read(dead))
+    assert len(server.asked) == asked, "who lately did not answer is asked last"
+
+
+async def test_a_whole_call_is_bounded_when_every_node_hangs(stack: AsyncExitStack, server: Wire) -> None:
+    server.says("hang")
+    dead = EvmChains({"base": [server.url] * 5}, request_seconds=0.4, deadline=1.0)
+    stack.push_async_callback(dead.close)
+    with pytest.raises(ProviderDown):
+        await read(dead)
+    assert len(server.asked) <= 3
+
+
+async def test_an_error_that_quotes_a_url_does_not_show_it(chains: EvmChains, ends: tuple[Front, Front]) -> None:
+    error = {"code": -32000, "message": "upstream https://node.example/v2/hush is not well"}
+    ends[0].change = lambda call, true: {"jsonrpc": "2.0", "id": call["id"], "error": error}
+    with pytest.raises(ProviderError) as caught:
+        await read(chains, endpoint=0)
+    assert "hush" not in str(caught.value)
 
 
 async def test_a_read_must_be_at_or_after_the_block_asked_for(chains: EvmChains, world: str) -> None:
