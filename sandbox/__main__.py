@@ -13,6 +13,7 @@ from aiohttp import web
 
 from sandbox.house import DEFAULT_PORT, AlreadyRunning, Sandbox, product_settings
 from sandbox.server import build_app
+from sandbox.tools import ToolMissing
 
 LIVE_KEYS = ("DISCORD_BOT_TOKEN", "DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET")
 
@@ -61,8 +62,8 @@ def main() -> int:
     sandbox = Sandbox(data, port, without)
     try:
         asyncio.run(serve(sandbox))
-    except AlreadyRunning as running:
-        print(f"sandbox: {running}", file=sys.stderr)
+    except (AlreadyRunning, ToolMissing) as obstacle:
+        print(f"sandbox: {obstacle}", file=sys.stderr)
         return 2
     return 0
 

@@ -9,7 +9,10 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from sandbox.chains import Chains
+from sandbox.discord import Discord
 from sandbox.faults import Faults
+from sandbox.marketplaces import Marketplaces
 from sandbox.people import PEOPLE, Person
 from sandbox.traffic import Traffic
 
@@ -30,18 +33,10 @@ class Part(Protocol):
     def routes(self) -> Sequence[web.AbstractRouteDef]: ...
 
 
-class WorldPart(Part, Protocol):
-    """A part that has a say in GET /control/world."""
-
-    async def world(self) -> dict[str, Any]: ...
-
-
 class Sandbox:
     """Everything one sandbox process has. `chains` or `marketplaces` is None where they were left out."""
 
     def __init__(self, data: Path, port: int, without: frozenset[str] = frozenset()) -> None:
-        from sandbox.discord import Discord
-
         self.data = data
         self.port = port
         self.people: tuple[Person, ...] = PEOPLE
@@ -51,8 +46,8 @@ class Sandbox:
         self.ready = asyncio.Event()
         self._lock_fd = -1
         self.discord = Discord(self)
-        self.chains = None if "chains" in without else _chains(self)
-        self.marketplaces = None if "marketplaces" in without else _marketplaces(self)
+        self.chains = None if "chains" in without else Chains(self)
+        self.marketplaces = None if "marketplaces" in without else Marketplaces(self)
 
     @property
     def url(self) -> str:
@@ -105,19 +100,3 @@ def product_settings(port: int) -> dict[str, str]:
             key, _, value = line.partition("=")
             settings[key] = value.strip('"').replace("${SANDBOX_PORT}", str(port))
     return settings
-
-
-def _chains(sandbox: Sandbox) -> WorldPart | None:
-    try:
-        from sandbox.chains import Chains
-    except ImportError:
-        return None
-    return Chains(sandbox)
-
-
-def _marketplaces(sandbox: Sandbox) -> WorldPart | None:
-    try:
-        from sandbox.marketplaces import Marketplaces
-    except ImportError:
-        return None
-    return Marketplaces(sandbox)

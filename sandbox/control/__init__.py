@@ -1,15 +1,18 @@
 """`/control`: the sandbox for programs. Every part adds its own calls; here are those of the whole."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from sandbox.control.body import fields, number, text
-from sandbox.house import Sandbox
 from sandbox.refusal import Refusal
 
+if TYPE_CHECKING:
+    from sandbox.house import Sandbox
 
-def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
+
+def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
     """World, reset, requests, faults and readiness."""
 
     async def world(_: web.Request) -> web.Response:
