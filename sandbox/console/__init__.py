@@ -36,9 +36,12 @@ def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
         return web.Response(text=view.live(sandbox, await sandbox.world()), content_type="text/html")
 
     async def act(request: web.Request) -> web.Response:
-        """A form becomes the control call of the same name: `{chain}` in its path comes from its field."""
+        """A form becomes the control call of the same name; a collection is written as its chain and its contract."""
         form = {name: str(value) for name, value in (await request.post()).items() if value != ""}
-        path = request.match_info["path"].replace("{chain}", form.pop("chain", ""))
+        path = request.match_info["path"]
+        if "collection" in form:
+            chain, _, form["contract"] = form.pop("collection").partition(" ")
+            path = path.replace("{chain}", chain)
         body: dict[str, Any] = {k: float(v) if k in NUMBERS and v.isdigit() else v for k, v in form.items()}
         said = await _controlled(sandbox, path, body)
         raise web.HTTPSeeOther("/console?" + urlencode({"said": said}))

@@ -11,7 +11,14 @@ def all_forms(world: dict[str, Any]) -> str:
     """Every form of the console."""
     guilds = [guild["name"] for guild in world["guilds"]]
     users = [user["username"] for user in world["users"]]
-    roles = sorted({role["name"] for guild in world["guilds"] for role in guild["roles"] if not role["managed"]})
+    roles = sorted(
+        {
+            role["name"]
+            for guild in world["guilds"]
+            for role in guild["roles"]
+            if not role["managed"] and role["position"]
+        }
+    )
     return (
         '<div class="grid">'
         + _form("Bot", "guilds", [_choice("guild", guilds), _choice("action", ["add_bot", "kick_bot"])])
@@ -38,15 +45,14 @@ def _transfer(world: dict[str, Any]) -> str:
     if not chains:
         return ""
     contracts = {
-        collection["contract"]: f"{chain}: {collection['name']}"
+        f"{chain} {collection['contract']}": f"{chain}: {collection['name']}"
         for chain, known in chains.items()
         for collection in known["collections"]
     }
     wallets = {user["wallets"]["evm"]: f"{user['username']} (EVM)" for user in world["users"]}
     wallets |= {user["wallets"]["solana"]: f"{user['username']} (Solana)" for user in world["users"]}
     fields = [
-        _choice("chain", chains),
-        _options("contract", contracts),
+        _options("collection", contracts),
         _field("token_id", ""),
         _options("from", wallets),
         _options("to", wallets),

@@ -69,10 +69,23 @@ def _people(world: dict[str, Any]) -> str:
     rows = "".join(
         f"<tr><td>{escape(user['username'])}</td>"
         f"<td>{_profile('opensea', 'OpenSea', user['wallets']['evm'])}</td>"
-        f"<td>{_profile('magiceden', 'Magic Eden', user['wallets']['solana'])}</td></tr>"
+        f"<td>{_profile('magiceden', 'Magic Eden', user['wallets']['solana'])}</td>"
+        f"<td>{escape(_holdings(world, set(user['wallets'].values())))}</td></tr>"
         for user in world["users"]
     )
     return f'<section class="card"><h2>People</h2><table>{rows}</table></section>'
+
+
+def _holdings(world: dict[str, Any], wallets: set[str]) -> str:
+    """What the wallets hold, as in "base: Lantern Foxes 1, 2"."""
+    lower = {wallet.lower() for wallet in wallets}
+    lines: list[str] = []
+    for chain, known in world["chains"].items():
+        for collection in known["collections"]:
+            ids = [t["id"] for t in collection["tokens"] if lower & {owner.lower() for owner in t["owners"]}]
+            if ids:
+                lines.append(f"{chain}: {collection['name']} {', '.join(ids)}")
+    return " · ".join(lines)
 
 
 def _profile(path: str, name: str, address: str) -> str:

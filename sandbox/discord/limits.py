@@ -45,12 +45,22 @@ class Limits:
 
     _windows: dict[tuple[str, ...], _Window] = field(default_factory=dict)
 
-    def take_global(self, token: str) -> Verdict | None:
-        """Count a request against the token's global limit; a Verdict only when it is used up."""
+    def take_global(self, token: str, limit: Limit) -> Verdict | None:
+        """Count a request against the token's global limit; a Verdict only when it is used up. `limit` is the route's
+        own: its headers are there too, since some clients cannot read a 429 without them."""
         allowed, _, left = self._take(("global", token), GLOBAL_LIMIT, GLOBAL_SECONDS)
         if allowed:
             return None
-        headers = {"X-RateLimit-Global": "true", "X-RateLimit-Scope": "global", "Retry-After": str(math.ceil(left))}
+        headers = {
+            "X-RateLimit-Global": "true",
+            "X-RateLimit-Scope": "global",
+            "Retry-After": str(math.ceil(left)),
+            "X-RateLimit-Limit": str(limit.requests),
+            "X-RateLimit-Remaining": "0",
+            "X-RateLimit-Reset": f"{time.time() + left:.3f}",
+            "X-RateLimit-Reset-After": f"{left:.3f}",
+            "X-RateLimit-Bucket": limit.hash,
+        }
         return Verdict(False, "global", left, headers)
 
     def take(self, token: str, limit: Limit, resource: str) -> Verdict:

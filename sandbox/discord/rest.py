@@ -204,7 +204,7 @@ def _limited(
 ) -> Verdict:
     token = actor.token if actor else ""
     if actor is not None and not endpoint.exempt:
-        verdict = discord.limits.take_global(token)
+        verdict = discord.limits.take_global(token, limit)
         if verdict is not None:
             return verdict
     resources = (request.match_info.get(name) for name in TOP_LEVEL_RESOURCES)
