@@ -11,6 +11,7 @@ from aiohttp import web
 from sandbox.chains.answers import answer, refusal, success
 from sandbox.chains.chain import Chain
 from sandbox.faults import SLOW_SECONDS, hang_up
+from sandbox.traffic import HUNG_UP, NOTED
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
@@ -57,8 +58,8 @@ async def _http(sandbox: "Sandbox", chain: Chain, name: str, request: web.Reques
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     kind = sandbox.faults.active(target)
     response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
-    request["noted"] = True
-    status = 0 if request.get("hung_up") else response.status
+    request[NOTED] = True
+    status = 0 if request.get(HUNG_UP) else response.status
     sizes = [len(response.body) if isinstance(response.body, bytes) else 0, *([0] * (len(items) - 1))]
     for item, size in zip(items, sizes, strict=False):
         sandbox.traffic.note(target, "POST", request.path_qs, status, method_of(item), size)

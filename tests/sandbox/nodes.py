@@ -1,0 +1,100 @@
+"""A sandbox process with its chains and marketplaces, as a stranger sees it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.sandbox.conftest import Process, free_port
+
+MELLOW_CATS, CORNER_SHOP = "mellow-cats", "corner-shop-cards"
+STRANGER = "0x00000000000000000000000000000000000ace00"
+
+
+class Nodes(Process):
+    """The process with everything switched on, and a client for it."""
+
+    http: httpx.Client
+
+    def start(self) -> None:
+        environment = {**os.environ, "SANDBOX_DATA": str(self.data), "SANDBOX_PORT": str(self.port), "PUBLIC_URL": ""}
+        environment.pop("SANDBOX_WITHOUT", None)
+        self.process = subprocess.Popen([sys.executable, "-m", "sandbox"], env=environment, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        assert b"/console" in self.process.stdout.readline()
+
+    def world(self) -> dict[str, Any]:
+        return self.http.get("/control/world").json()
+
+    def wallet(self, username: str) -> str:
+        """A person's EVM address in lower case."""
+        people = {user["username"]: user for user in self.world()["users"]}
+        return people[username]["wallets"]["evm"].lower()
+
+    def collection(self, slug: str, chain: str = "base") -> dict[str, Any]:
+        listed = self.world()["chains"][chain]["collections"]
+        return next(collection for collection in listed if collection["slug"] == slug)
+
+    def owners(self, slug: str, token: str, chain: str = "base") -> dict[str, str]:
+        """Address → amount of one token; empty when nobody has it."""
+        tokens = self.collection(slug, chain)["tokens"]
+        return next((one["owners"] for one in tokens if one["id"] == token), {})
+
+    def act(self, action: str, chain: str = "base", **body: Any) -> dict[str, Any]:
+        """A control call that must succeed."""
+        response = self.http.post(f"/control/chains/{chain}/{action}", json=body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def refused(self, action: str, chain: str = "base", **body: Any) -> tuple[int, str]:
+        """Status and message of a control call that must not succeed."""
+        response = self.http.post(f"/control/chains/{chain}/{action}", json=body)
+        return response.status_code, response.json()["message"]
+
+    def rpc(self, method: str, *params: Any, chain: str = "base", front: str = "rpc") -> Any:
+        """The result of a call."""
+        answer = self.ask(method, *params, chain=chain, front=front).json()
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def ask(self, method: str, *params: Any, chain: str = "base", front: str = "rpc") -> httpx.Response:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+        return self.http.post(f"/{front}/{chain}", json=asked)
+
+    def balance(self, slug: str, owner: str, chain: str = "base", front: str = "rpc", block: str = "latest") -> int:
+        """ERC-721's balanceOf over the wire."""
+        data = "0x70a08231" + owner[2:].rjust(64, "0")
+        call = {"to": self.collection(slug, chain)["contract"], "data": data}
+        return int(self.rpc("eth_call", call, block, chain=chain, front=front), 16)
+
+    def block(self, chain: str = "base", front: str = "rpc") -> int:
+        return int(self.rpc("eth_blockNumber", chain=chain, front=front), 16)
+
+    @contextmanager
+    def fault(self, target: str, kind: str) -> Iterator[None]:
+        """A fault that ends with the block."""
+        fault = {"target": target, "kind": kind, "seconds": 120}
+        assert self.http.post("/control/faults", json=fault).status_code == 200
+        yield
+        self.http.delete("/control/faults")
+
+
+@contextmanager
+def running(data: Path) -> Iterator[Nodes]:
+    """A started sandbox, ended afterwards."""
+    nodes = Nodes(data, free_port())
+    nodes.start()
+    with httpx.Client(base_url=nodes.url, trust_env=False, timeout=20) as nodes.http:
+        yield nodes
+    nodes.kill()
+
+
+def key_of(username: str) -> str:
+    """The private key of a person's EVM wallet (sandbox/people.py says how it is made)."""
+    return "0x" + sha256(f"sandbox wallet of {username}".encode()).hexdigest()

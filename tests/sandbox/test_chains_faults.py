@@ -1,0 +1,85 @@
+"""What each fault makes of a chain's front end, while the other front end goes on."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, running
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    with running(tmp_path_factory.mktemp("faults") / "sandbox") as nodes:
+        yield nodes
+
+
+def test_down_closes_the_connection(nodes: Nodes):
+    with nodes.fault("rpc:base", "down"):
+        with pytest.raises(httpx.RemoteProtocolError):
+            nodes.ask("eth_chainId")
+        assert nodes.rpc("eth_chainId", front="rpc2") == "0x2105"
+    assert nodes.http.get("/control/requests").json()["requests"][-2]["status"] == 0
+
+
+def test_slow_outlasts_a_clients_patience(nodes: Nodes):
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
+    with nodes.fault("rpc:base", "slow"), pytest.raises(httpx.ReadTimeout):
+        nodes.http.post("/rpc/base", json=asked, timeout=0.5)
+
+
+def test_429_and_500_are_http_statuses(nodes: Nodes):
+    with nodes.fault("rpc:base", "429"):
+        answer = nodes.ask("eth_chainId")
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+        assert answer.json()["error"]["code"] == 429
+    with nodes.fault("rpc:base", "500"):
+        assert nodes.ask("eth_chainId").status_code == 500
+
+
+def test_empty_has_no_bytes_and_no_logs(nodes: Nodes):
+    with nodes.fault("rpc:base", "empty"):
+        assert nodes.rpc("eth_call", {"to": STRANGER}, "latest") == "0x"
+        assert nodes.rpc("eth_getLogs", {"fromBlock": "0x0"}) == []
+        assert nodes.rpc("eth_getBlockByNumber", "latest", False) is None
+
+
+def test_zero_says_well_formed_nothing(nodes: Nodes):
+    carol = nodes.wallet("carol")
+    with nodes.fault("rpc:base", "zero"):
+        assert nodes.balance(MELLOW_CATS, carol) == 0
+        assert nodes.balance(MELLOW_CATS, carol, front="rpc2") == 3
+        assert nodes.rpc("eth_getBalance", carol, "latest") == "0x0"
+        assert nodes.rpc("eth_chainId") == "0x2105"
+
+
+def test_stale_stops_where_the_fault_began(nodes: Nodes):
+    carol, before = nodes.wallet("carol"), nodes.block("arbitrum")
+    with nodes.fault("rpc:arbitrum", "stale"):
+        sold = nodes.act("transfer", "arbitrum", contract="night-tram-riders", token_id="1", to=STRANGER)
+        assert nodes.block("arbitrum") == before
+        assert nodes.balance("night-tram-riders", carol, "arbitrum") == 3
+        assert nodes.balance("night-tram-riders", carol, "arbitrum", "rpc2") == 2
+        logs = {"fromBlock": hex(before), "toBlock": "latest"}
+        assert nodes.rpc("eth_getLogs", logs, chain="arbitrum") == []
+        assert len(nodes.rpc("eth_getLogs", logs, chain="arbitrum", front="rpc2")) == 1
+        assert nodes.rpc("eth_getTransactionReceipt", sold["hash"], chain="arbitrum") is None
+        assert int(nodes.rpc("eth_getBlockByNumber", "latest", False, chain="arbitrum")["number"], 16) == before
+        assert nodes.ask("eth_call", {"to": STRANGER}, hex(sold["block"]), chain="arbitrum").json()["error"]
+    assert nodes.balance("night-tram-riders", carol, "arbitrum") == 2
+
+
+def test_malformed_is_no_json(nodes: Nodes):
+    with nodes.fault("rpc:base", "malformed"):
+        answer = nodes.ask("eth_chainId")
+        assert answer.status_code == 200
+        with pytest.raises(ValueError):
+            answer.json()
+
+
+def test_metadata_have_faults_of_their_own(nodes: Nodes):
+    path = f"/metadata/base/{nodes.collection(MELLOW_CATS)['contract']}/1"
+    with nodes.fault("metadata", "empty"):
+        assert nodes.http.get(path).json() == {}
+    with nodes.fault("metadata", "429"):
+        assert nodes.http.get(path).status_code == 429

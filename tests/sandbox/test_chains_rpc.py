@@ -1,0 +1,139 @@
+"""The front ends to the chains, when nothing is wrong."""
+
+import asyncio
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+from eth_account import Account
+
+from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, key_of, running
+
+IDS = {
+    "ethereum": 1,
+    "polygon": 137,
+    "arbitrum": 42161,
+    "optimism": 10,
+    "base": 8453,
+    "apechain": 33139,
+    "abstract": 2741,
+}
+# Loops until 5 million gas are left, then returns the word 1.
+HUNGRY = "0x5b5a63004c4b40106000576001600052602" + "06000f3"
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    with running(tmp_path_factory.mktemp("rpc") / "sandbox") as nodes:
+        yield nodes
+
+
+def test_every_chain_answers_with_its_own_id_and_three_collections(nodes: Nodes):
+    chains = nodes.world()["chains"]
+    for chain, number in IDS.items():
+        assert chains[chain]["chain_id"] == number
+        for front in ("rpc", "rpc2"):
+            assert int(nodes.rpc("eth_chainId", chain=chain, front=front), 16) == number
+        standards = [collection["standard"] for collection in chains[chain]["collections"]]
+        assert standards == ["ERC721", "ERC721Enumerable", "ERC1155"]
+    slugs = [collection["slug"] for chain in IDS for collection in chains[chain]["collections"]]
+    assert len(set(slugs)) == 21
+
+
+def test_both_front_ends_say_what_the_world_says(nodes: Nodes):
+    for who, count in (("carol", 3), ("dave", 2), ("mallory", 0)):
+        for front in ("rpc", "rpc2"):
+            assert nodes.balance(MELLOW_CATS, nodes.wallet(who), front=front) == count
+
+
+def test_multicall_is_where_the_real_one_is_and_not_on_abstract(nodes: Nodes):
+    place = "0xcA11bde05977b3631167028862bE2a173976CA11"
+    assert len(nodes.rpc("eth_getCode", place, "latest")) > 100
+    assert nodes.rpc("eth_getCode", place, "latest", chain="abstract") == "0x"
+    carol = nodes.wallet("carol")[2:].rjust(64, "0")
+    contract = nodes.collection(MELLOW_CATS)["contract"][2:].rjust(64, "0")
+    # aggregate3 of one call: balanceOf(carol), padded to whole words
+    inner = "70a08231" + carol
+    data = "0x82ad56cb" + "".join(f"{value:064x}" for value in (32, 1, 32)) + contract
+    data += "".join(f"{value:064x}" for value in (1, 96, 36)) + inner.ljust(128, "0")
+    answer = nodes.rpc("eth_call", {"to": place, "data": data}, "latest")
+    assert int(answer[-64:], 16) == 3
+
+
+def test_a_batch_is_answered_item_by_item_and_logged_so(nodes: Nodes):
+    since = nodes.http.get("/control/requests").json()["next"]
+    batch = [
+        {"jsonrpc": "2.0", "id": "a", "method": "eth_chainId", "params": []},
+        {"jsonrpc": "2.0", "id": "b", "method": "eth_getBalance", "params": [STRANGER, "latest"]},
+    ]
+    answers = nodes.http.post("/rpc2/base", json=batch).json()
+    assert [(answer["id"], answer["result"]) for answer in answers] == [("a", "0x2105"), ("b", "0x0")]
+    noted = nodes.http.get("/control/requests", params={"since": since}).json()["requests"]
+    assert [(note["target"], note["rpc_method"]) for note in noted] == [
+        ("rpc2:base", "eth_chainId"),
+        ("rpc2:base", "eth_getBalance"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "method", ["anvil_mine", "evm_mine", "hardhat_setBalance", "debug_traceCall", "eth_sendTransaction"]
+)
+def test_what_only_a_development_node_has_is_not_there(nodes: Nodes, method: str):
+    assert nodes.ask(method).json()["error"]["code"] == -32601
+
+
+def test_a_call_with_overridden_code_may_burn_more_than_50_million_gas(nodes: Nodes):
+    call = {"to": STRANGER, "gas": hex(60_000_000)}
+    assert int(nodes.rpc("eth_call", call, "latest", {STRANGER: {"code": HUNGRY}}), 16) == 1
+
+
+def test_state_older_than_128_blocks_is_gone(nodes: Nodes):
+    head = nodes.act("mine", "polygon", blocks="200")["block"]
+    for method, params in (("eth_getBalance", [STRANGER]), ("eth_call", [{"to": STRANGER}])):
+        error = nodes.ask(method, *params, hex(head - 129), chain="polygon").json()["error"]
+        assert "missing trie node" in error["message"]
+        assert "result" in nodes.ask(method, *params, hex(head - 100), chain="polygon").json()
+    assert nodes.ask("eth_getBalance", STRANGER, hex(head + 500), chain="polygon").json()["error"]["code"] == -32000
+    assert nodes.rpc("eth_getBlockByNumber", hex(head - 150), False, chain="polygon")["number"] == hex(head - 150)
+
+
+def test_a_signed_transaction_moves_a_token_that_the_world_then_shows(nodes: Nodes):
+    erin = Account.from_key(key_of("erin"))
+    nodes.act("send", **{"from": STRANGER}, to=erin.address, value_wei=str(10**18))
+    cats = nodes.collection(MELLOW_CATS)["contract"]
+    words = "".join(part.rjust(64, "0") for part in (erin.address[2:].lower(), STRANGER[2:], "6"))
+    transaction = {
+        "to": bytes.fromhex(cats[2:]),
+        "data": "0x23b872dd" + words,
+        "value": 0,
+        "gas": 200_000,
+        "maxFeePerGas": 10**9,
+        "maxPriorityFeePerGas": 1,
+        "nonce": int(nodes.rpc("eth_getTransactionCount", erin.address, "latest"), 16),
+        "chainId": 8453,
+    }
+    nodes.rpc("eth_sendRawTransaction", "0x" + erin.sign_transaction(transaction).raw_transaction.hex())
+    assert nodes.owners(MELLOW_CATS, "6") == {STRANGER: "1"}
+
+
+async def test_a_websocket_takes_calls_and_subscriptions(nodes: Nodes):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
+        await socket.send_json({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []})
+        assert (await socket.receive_json(timeout=10))["result"] == "0xa"
+        await socket.send_json({"jsonrpc": "2.0", "id": 2, "method": "eth_subscribe", "params": ["newHeads"]})
+        subscription = (await socket.receive_json(timeout=10))["result"]
+        await asyncio.to_thread(nodes.act, "mine", "optimism", blocks="1")
+        event = await socket.receive_json(timeout=10)
+        assert event["params"]["subscription"] == subscription
+
+
+def test_metadata_are_where_the_contract_points(nodes: Nodes):
+    contract = nodes.collection(MELLOW_CATS)["contract"]
+    data = "0xc87b56dd" + "1".rjust(64, "0")
+    answer = bytes.fromhex(nodes.rpc("eth_call", {"to": contract, "data": data}, "latest")[2:])
+    link = answer[64 : 64 + int.from_bytes(answer[32:64])].decode()
+    described = nodes.http.get(link).json()
+    assert described["name"] == "Mellow Cats #1"
+    traits = {entry["trait_type"]: entry["value"] for entry in described["attributes"]}
+    assert traits == nodes.collection(MELLOW_CATS)["tokens"][0]["traits"]
+    assert nodes.http.get(described["image"]).headers["content-type"].startswith("image/svg+xml")

@@ -1,0 +1,51 @@
+"""The chains and accounts after a kill, and after a reset."""
+
+from pathlib import Path
+
+from tests.sandbox.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
+
+
+def content(nodes: Nodes) -> dict[str, object]:
+    """Everything that the chains and marketplaces say of themselves, without block numbers."""
+    world = nodes.world()
+    chains = {name: {**chain, "block": None} for name, chain in world["chains"].items()}
+    return {"chains": chains, "accounts": world["accounts"]}
+
+
+def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        seeded = content(nodes)
+        first = nodes.act("deploy", standard="ERC1155", name="Late Show", slug="late-show")
+        nodes.act("mint", contract="late-show", token_id="7", amount="40", to=STRANGER)
+        nodes.act("mine", blocks="300")
+        sold = nodes.act("transfer", contract=MELLOW_CATS, token_id="1", to=STRANGER)
+        nodes.act("burn", contract=CORNER_SHOP, token_id="3", amount="1", **{"from": nodes.wallet("carol")})
+        nodes.act("delegate", vault=STRANGER, to=nodes.wallet("bob"))
+        nodes.act("traits", contract=MELLOW_CATS, token_id="1", traits={"Hat": "Fez"})
+        nodes.http.put(f"/control/opensea/accounts/{STRANGER}", json={"bio": "mine", "username": "ace"})
+        changed, head = content(nodes), nodes.block()
+
+        nodes.kill()
+        nodes.start()
+        assert content(nodes) == changed
+        assert nodes.block() >= head
+        receipt = nodes.rpc("eth_getTransactionReceipt", sold["hash"])
+        assert receipt["blockNumber"] == hex(sold["block"])
+        assert nodes.balance(MELLOW_CATS, nodes.wallet("carol")) == 2
+
+        head = nodes.block()
+        assert nodes.http.post("/control/reset").status_code == 200
+        assert content(nodes) == seeded
+        assert nodes.block() > head
+        moved = nodes.rpc("eth_getLogs", {"fromBlock": hex(head + 1), "address": receipt["to"]})
+        assert len(moved) == 1
+        assert nodes.rpc("eth_getCode", first["contract"], "latest") == "0x"
+
+        again = nodes.act("deploy", standard="ERC1155", name="Late Show", slug="late-show")
+        assert again["contract"] == first["contract"]
+        assert again["block"] > head
+        changed, head = content(nodes), nodes.block()
+        nodes.kill()
+        nodes.start()
+        assert content(nodes) == changed
+        assert nodes.block() >= head
