@@ -166,9 +166,8 @@ def checked_return_path(path: str | None) -> str | None:
     odd = "\\" in path or "\\" in plain or "//" in plain or not plain.isprintable()
     if odd or parts.netloc or {".", ".."} & set(plain.split("/")) or plain.split("/")[1] in {"api", "health"}:
         return None
-    query = urlencode(
-        [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
-    )
+    pairs = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
+    query = urlencode(pairs, quote_via=quote)
     return quote(plain) + (f"?{query}" if query else "")
 
 
