@@ -29,7 +29,7 @@ def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
         world = await sandbox.world()
         said = view.said(request.query.get("said"))
         live = f'<div id="live">{view.live(sandbox, world)}</div>'
-        body = f"<h1>Holdfast sandbox</h1>{said}{live}{forms.all_forms(world)}{RENEW}"
+        body = f"<h1>Holdfast sandbox</h1>{said}{live}{forms.all_forms(world)}{view.people(world)}{RENEW}"
         return web.Response(text=page("Sandbox console", body), content_type="text/html")
 
     async def renewed(_: web.Request) -> web.Response:

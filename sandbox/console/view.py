@@ -17,7 +17,7 @@ def said(text: str | None) -> str:
 def live(sandbox: Sandbox, world: dict[str, Any]) -> str:
     """The part that renews itself."""
     guilds = "".join(_guild(guild) for guild in world["guilds"])
-    return f'{_faults(sandbox)}<div class="grid">{guilds}</div>{_people(world)}{_activity(sandbox)}'
+    return f'{_faults(sandbox)}<div class="grid">{guilds}</div>{_activity(sandbox)}'
 
 
 def _faults(sandbox: Sandbox) -> str:
@@ -65,27 +65,30 @@ def _summary(message: dict[str, Any]) -> str:
     return " ".join([message["content"], *titles, *buttons])
 
 
-def _people(world: dict[str, Any]) -> str:
+def people(world: dict[str, Any]) -> str:
+    """Everybody, their profiles, and what they held when the page was made."""
     rows = "".join(
         f"<tr><td>{escape(user['username'])}</td>"
         f"<td>{_profile('opensea', 'OpenSea', user['wallets']['evm'])}</td>"
         f"<td>{_profile('magiceden', 'Magic Eden', user['wallets']['solana'])}</td>"
-        f"<td>{escape(_holdings(world, set(user['wallets'].values())))}</td></tr>"
+        f"<td>{_holdings(world, set(user['wallets'].values()))}</td></tr>"
         for user in world["users"]
     )
     return f'<section class="card"><h2>People</h2><table>{rows}</table></section>'
 
 
 def _holdings(world: dict[str, Any], wallets: set[str]) -> str:
-    """What the wallets hold, as in "base: Lantern Foxes 1, 2"."""
+    """What the wallets hold, folded up, as in "base: Lantern Foxes 1, 2"."""
     lower = {wallet.lower() for wallet in wallets}
     lines: list[str] = []
     for chain, known in world["chains"].items():
         for collection in known["collections"]:
             ids = [t["id"] for t in collection["tokens"] if lower & {owner.lower() for owner in t["owners"]}]
             if ids:
-                lines.append(f"{chain}: {collection['name']} {', '.join(ids)}")
-    return " · ".join(lines)
+                lines.append(f"<li>{escape(chain)}: {escape(collection['name'])} {escape(', '.join(ids))}</li>")
+    if not lines:
+        return "holds nothing"
+    return f"<details><summary>holds of {len(lines)} collections</summary><ul>{''.join(lines)}</ul></details>"
 
 
 def _profile(path: str, name: str, address: str) -> str:
