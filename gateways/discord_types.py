@@ -20,6 +20,10 @@ class MemberGone(NotThere):
     """10007: that user is not a member of the guild (external-apis §1.6)."""
 
 
+class UserGone(MemberGone):
+    """10013: no such user at all, and so nobody's member (external-apis §1.6)."""
+
+
 class GuildGone(NotThere):
     """10004: no such guild (external-apis §1.6)."""
 
@@ -213,7 +217,7 @@ def read_user(value: object) -> BotUser:
     )
 
 
-_GONE: dict[int, type[NotThere]] = {10004: GuildGone, 10007: MemberGone, 10011: RoleGone}
+_GONE: dict[int, type[NotThere]] = {10004: GuildGone, 10007: MemberGone, 10011: RoleGone, 10013: UserGone}
 _FORBIDDEN: dict[int, type[ProviderRefused]] = {
     50001: MissingAccess,
     50013: MissingPermissions,

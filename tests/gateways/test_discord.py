@@ -17,8 +17,9 @@ from gateways.discord_types import (
     MissingPermissions,
     RoleGone,
     TokenRejected,
+    UserGone,
 )
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from tests.gateways.wire import Wire
 
 GUILD = "197038439483310086"
@@ -125,7 +126,7 @@ def test_a_reason_never_exceeds_512_characters_nor_breaks_inside_one() -> None:
         (404, 10004, GuildGone),
         (404, 10007, MemberGone),
         (404, 10011, RoleGone),
-        (404, 10013, NotThere),
+        (404, 10013, UserGone),
         (403, 50001, MissingAccess),
         (403, 50013, MissingPermissions),
         (400, 50028, MissingPermissions),
