@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.http.redaction import request_id
 from gateways.errors import ProviderError
+from models import DatabaseUrlMissing
 from services.errors import HoldfastError, Retryable, unavailable
 
 router = APIRouter(include_in_schema=False)
@@ -26,6 +27,7 @@ def answer_for(api: FastAPI) -> None:
     api.add_exception_handler(HTTPException, _refused_by_the_frame)
     api.add_exception_handler(OperationalError, _database_away)
     api.add_exception_handler(InterfaceError, _database_away)
+    api.add_exception_handler(DatabaseUrlMissing, _database_away)
     api.add_exception_handler(Exception, _unexpected)
 
 

@@ -87,6 +87,7 @@ class AccessLog:
             milliseconds = (time.perf_counter() - began) * 1000
             query = scope.get("query_string", b"").decode("latin-1")
             asked = redact(scope["path"] + (f"?{query}" if query else ""))
-            level = logging.WARNING if status >= 500 else logging.INFO
+            # 503 says that somebody else is away: whoever noticed has logged it, and /health repeats it by the second.
+            level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
             _access.log(level, "%s %s %s %.0f ms [%s]", scope["method"], asked, status, milliseconds, name)
             request_id.reset(token)
