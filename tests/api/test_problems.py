@@ -103,9 +103,7 @@ async def test_fields_are_checked_in_the_forms_order_before_anything_is_looked_u
         "minTokens": 1, "roleId": "1", "roleColor": "#5865F2", "roleName": "Holder", "serverId": 10**12,
     }  # fmt: skip
     headers = await signed_in() | {"content-type": "application/json"}
-    answer = await browser.client.post(
-        "/api/verification-rules", content=json.dumps(payload | change), headers=headers
-    )
+    answer = await browser.client.post("/api/verification-rules", content=json.dumps(payload | change), headers=headers)
     assert (answer.status_code, answer.json()) == (400, {"message": message})
 
 
