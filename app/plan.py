@@ -61,7 +61,9 @@ def make_plan(settings: Settings, web: Web) -> Plan:
 
 def _web(settings: Settings, web: Web) -> Program:
     if web is Web.RELOADING:
-        return Program("web", (*_reflex(), "run", "--env", "preview", "--frontend-port", str(settings.port)))
+        # Always for this machine only: what is being worked on is nobody else's.
+        where = ("--backend-host", "127.0.0.1", "--frontend-port", str(settings.port))
+        return Program("web", (*_reflex(), "run", "--env", "preview", *where))
     argv, environment = command()
     return Program("web", tuple(argv), environment, stop_seconds=15)
 

@@ -59,6 +59,8 @@ def dev(arguments: list[str]) -> int:
         environment(teller)
         packages(teller, "requirements.txt")
         tools(teller)
+        # Hot reload writes its own screens over the built ones, which are stale from then on.
+        (ROOT / ".web" / "holdfast.stamp").unlink(missing_ok=True)
     return become("-m", "app", "--dev", *arguments)
 
 

@@ -143,6 +143,8 @@ class Supervisor:
         for keeper in reversed(self._keepers):
             if keeper.program.ready_port is not None:
                 await keeper.stop()
+        # Children of a child that had to be killed.
+        await asyncio.to_thread(end_survivors, self._plan.data_dir, patience=2.0)
         if self._postgres is not None:
             await asyncio.to_thread(self._postgres.stop)
 

@@ -120,6 +120,19 @@ async def test_a_deaf_program_is_killed_when_its_time_is_up(tmp_path: Path, said
     assert any("killing it" in line for line in said)
 
 
+async def test_the_children_of_a_killed_program_are_ended_too(tmp_path: Path, said: list[str]) -> None:
+    deaf = (
+        "import signal, subprocess; signal.signal(15, signal.SIG_IGN); grandchild = subprocess.Popen(['sleep', '600']); "
+        "open('notes', 'w').write(f'{grandchild.pid}\\n'); signal.pause()"
+    )
+    supervisor = Supervisor(plan(tmp_path, child("web", deaf, stop_seconds=0.1)), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(tmp_path))
+    supervisor.stop()
+    await task
+    assert not alive(int(notes(tmp_path)[0]))
+
+
 async def test_every_line_has_its_programs_name_in_front(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code = "print('one'); print('x' * 200_000); print('last', end='', flush=True); import signal; signal.pause()"
     supervisor = Supervisor(plan(tmp_path, child("web", code)), say=lambda _: None)
