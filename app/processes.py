@@ -105,39 +105,49 @@ class Keeper:
                 continue
 
     async def _run_once(self) -> int:
+        # A pipe of our own: asyncio's would keep wait() from returning while a grandchild holds the other end open.
+        reading, writing = os.pipe()
+        output = asyncio.create_task(self._repeat(reading))
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.program.command,
                 cwd=self._cwd,
                 env=self._environment,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
+                stdout=writing,
+                stderr=writing,
                 preexec_fn=_die_with(os.getpid()),
             )
         except OSError as fault:
             self._say(f"{self.program.name} could not be started: {fault}")
             return 127
+        finally:
+            os.close(writing)
         self.process = process
         if self._stopping.is_set():  # stop() came while it was being born, and could not see it yet
             process.kill()
-        assert process.stdout is not None
-        output = asyncio.create_task(self._repeat(process.stdout))
         code = await process.wait()
-        # A grandchild may hold the pipe open longer; what it says after its parent's end is not waited for.
+        # What a grandchild says long after its parent's end is not waited for.
         await asyncio.wait({output}, timeout=1.0)
         output.cancel()
         return code
 
-    async def _repeat(self, stream: asyncio.StreamReader) -> None:
-        """Print the program's output line by line, each with its name in front."""
+    async def _repeat(self, descriptor: int) -> None:
+        """Print what comes out of a pipe line by line, each with the program's name in front; closes the pipe."""
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", 0)
+        )
         rest = b""
-        while chunk := await stream.read(65536):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._print(line)
-        if rest:
-            self._print(rest)
+        try:
+            while chunk := await stream.read(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._print(line)
+        finally:
+            transport.close()
+            if rest:
+                self._print(rest)
 
     def _print(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")

@@ -122,7 +122,7 @@ async def test_a_deaf_program_is_killed_when_its_time_is_up(tmp_path: Path, said
 
 async def test_the_children_of_a_killed_program_are_ended_too(tmp_path: Path, said: list[str]) -> None:
     deaf = (
-        "import signal, subprocess; signal.signal(15, signal.SIG_IGN); grandchild = subprocess.Popen(['sleep', '600']); "
+        "import signal, subprocess; signal.signal(15, signal.SIG_IGN); grandchild = subprocess.Popen(['sleep', '60']); "
         "open('notes', 'w').write(f'{grandchild.pid}\\n'); signal.pause()"
     )
     supervisor = Supervisor(plan(tmp_path, child("web", deaf, stop_seconds=0.1)), say=said.append)
