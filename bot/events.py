@@ -34,8 +34,7 @@ class Events(commands.Cog):
 
     @commands.Cog.listener()
     async def on_guild_join(self, guild: nextcord.Guild) -> None:
-        """Tell of a new guild; its members are asked for, since the first message names only a few."""
-        await guild.chunk(cache=True)
+        """Tell of a new guild."""
         await self._seen(guild)
 
     @commands.Cog.listener()
@@ -90,13 +89,14 @@ class Events(commands.Cog):
         return member.guild_permissions.administrator
 
     async def _seen(self, guild: nextcord.Guild) -> None:
-        if not guild.chunked:
-            await guild.chunk(cache=True)
+        # The gateway allows one request for all members in 30 seconds; where its answer is missing, REST lists them,
+        # for whoever is not on the list counts as gone.
+        everybody = guild.members if guild.chunked else [member async for member in guild.fetch_members(limit=None)]
         async with self.turn, transaction() as db:
-            await guilds.seen(db, guild_facts(guild))
+            await guilds.seen(db, guild_facts(guild, everybody))
 
     async def _runs(self, guild: nextcord.Guild) -> None:
         async with self.turn, transaction() as db:
-            facts = guild_facts(guild)
+            facts = guild_facts(guild, guild.members)
             await guilds.who_runs(db, facts)
             await guilds.check_roles(db, facts)

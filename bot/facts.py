@@ -1,5 +1,7 @@
 """From the Discord library's objects to the product's own facts."""
 
+from collections.abc import Iterable
+
 import nextcord
 
 from services.guilds import GuildFacts, RoleFacts
@@ -16,8 +18,8 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
     )
 
 
-def guild_facts(guild: nextcord.Guild) -> GuildFacts:
-    """A guild with its roles and everybody whom the gateway has named so far."""
+def guild_facts(guild: nextcord.Guild, members: Iterable[nextcord.Member]) -> GuildFacts:
+    """A guild with its roles and these members."""
     return GuildFacts(
         id=str(guild.id),
         name=guild.name,
@@ -28,5 +30,5 @@ def guild_facts(guild: nextcord.Guild) -> GuildFacts:
             RoleFacts(str(role.id), role.name, role.position, role.managed, role.permissions.value)
             for role in guild.roles
         ),
-        members=tuple(member_facts(member) for member in guild.members),
+        members=tuple(member_facts(member) for member in members),
     )

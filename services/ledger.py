@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import bindparam, delete, func, select, text, tuple_, update
+from sqlalchemy import Table, bindparam, delete, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col
+from sqlmodel import SQLModel, col
 
 from models import Grant, Notice
 from models.database import AsyncSession
@@ -191,7 +191,7 @@ async def _update(
     values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
     values.update({name: bindparam("v_now") for name in stamped})
     prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
-    table = Grant.__table__  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    table: Table = SQLModel.metadata.tables[str(Grant.__tablename__)]
     connection = await db.connection()
     await connection.execute(update(table).where(_THIS_GRANT(), col(Grant.state).in_(states)).values(values), prepared)
 
