@@ -18,6 +18,10 @@ from sandbox.tools import ToolMissing
 LIVE_KEYS = ("DISCORD_BOT_TOKEN", "DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET")
 
 
+class PortTaken(Exception):
+    """Something else answers on the sandbox's port."""
+
+
 def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
     """Why the sandbox must not run in this environment, or None."""
     own = product_settings(port)
@@ -35,7 +39,10 @@ async def serve(sandbox: Sandbox) -> None:
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()
+        except OSError as taken:
+            raise PortTaken(f"Port {sandbox.port} is taken. SANDBOX_PORT names another.") from taken
         try:
             await web.TCPSite(runner, "::1", sandbox.port).start()
         except OSError as missing:
@@ -62,7 +69,7 @@ def main() -> int:
     sandbox = Sandbox(data, port, without)
     try:
         asyncio.run(serve(sandbox))
-    except (AlreadyRunning, ToolMissing) as obstacle:
+    except (AlreadyRunning, PortTaken, ToolMissing) as obstacle:
         print(f"sandbox: {obstacle}", file=sys.stderr)
         return 2
     return 0

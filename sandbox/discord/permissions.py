@@ -1,5 +1,7 @@
 """Permission bits, what a member may do, and who stands above whom (external facts: Discord's permissions page)."""
 
+from datetime import UTC, datetime
+
 from sandbox.discord.entities import Channel, Guild, Member, Role
 
 KICK_MEMBERS = 1 << 1
@@ -61,7 +63,14 @@ def guild_permissions(guild: Guild, member: Member) -> int:
     for role_id in member.roles:
         if role_id in guild.roles:
             granted |= guild.roles[role_id].permissions
-    return ALL if granted & ADMINISTRATOR else granted
+    if granted & ADMINISTRATOR:
+        return ALL
+    return granted & (VIEW_CHANNEL | READ_MESSAGE_HISTORY) if timed_out(member) else granted
+
+
+def timed_out(member: Member) -> bool:
+    """Whether the member's time-out is still running."""
+    return member.timeout_until is not None and datetime.fromisoformat(member.timeout_until) > datetime.now(UTC)
 
 
 def channel_permissions(guild: Guild, channel: Channel, member: Member) -> int:
@@ -81,6 +90,8 @@ def channel_permissions(guild: Guild, channel: Channel, member: Member) -> int:
         granted = granted & ~own.deny | own.allow
     if not granted & VIEW_CHANNEL:
         return 0
+    if timed_out(member):
+        granted &= VIEW_CHANNEL | READ_MESSAGE_HISTORY
     return granted if granted & SEND_MESSAGES else granted & ~_WITH_SENDING
 
 

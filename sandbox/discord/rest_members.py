@@ -1,5 +1,6 @@
 """REST: members and the roles they hold."""
 
+from datetime import datetime
 from typing import Any
 
 from sandbox.discord import audit, intents, members, permissions, shapes
@@ -8,6 +9,7 @@ from sandbox.discord.errors import form_error, invalid_role, missing_access, mis
 from sandbox.discord.fields import given_text, snowflake_text
 from sandbox.discord.limits import Limit
 from sandbox.discord.rest import Call, Endpoint
+from sandbox.discord.snowflakes import iso
 
 # A fixed window of 10 writes in 10 s a guild, over all its members (facts: discord-api-docs#7680).
 MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)
@@ -64,7 +66,7 @@ async def patch_member(call: Call) -> dict[str, Any]:
     timeout = member.timeout_until
     if "communication_disabled_until" in form:
         _need_over(call, guild, member, permissions.MODERATE_MEMBERS)
-        timeout = given_text(form, "communication_disabled_until", 64)
+        timeout = _moment(form)
     for name, value in (("roles", wanted), ("nick", nick), ("timeout_until", timeout)):
         if getattr(member, name) != value:
             setattr(member, name, value)
@@ -94,6 +96,15 @@ async def kick(call: Call) -> None:
     _need_over(call, guild, member, permissions.KICK_MEMBERS)
     members.leave(call.discord, guild, member)
     audit.note(call.discord.world, guild.id, call.by, "kicked a member", member.user_id)
+
+
+def _moment(form: dict[str, Any]) -> str | None:
+    """When a time-out ends. Raises 50035 for what is no time."""
+    value = given_text(form, "communication_disabled_until", 64)
+    try:
+        return iso(datetime.fromisoformat(value)) if value else None
+    except ValueError:
+        raise form_error("communication_disabled_until", f'"{value}" is not a valid ISO 8601 timestamp.') from None
 
 
 def _assignment(call: Call) -> tuple[Member, Role]:
