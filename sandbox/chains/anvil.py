@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import os
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -57,7 +58,9 @@ class Anvil:
 
     async def start(self, number: int, timestamp: int) -> None:
         """Start with an empty state at block `number`. Raises NodeGone when it does not answer within 30 s."""
-        self._home.mkdir(parents=True, exist_ok=True)
+        # A killed node leaves its temporary files behind.
+        shutil.rmtree(self._home, ignore_errors=True)
+        self._home.mkdir(parents=True)
         self.port = _free_port()
         arguments = {
             "--host": "127.0.0.1",

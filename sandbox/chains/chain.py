@@ -103,7 +103,10 @@ class Chain:
         except NodeError as refused:
             raise Refusal(409, f"The chain refuses this: {abi.reason(refused.error)}") from refused
         self.reserve(self.head + 1)
-        receipt = await self.sent(record)
+        try:
+            receipt = await self.sent(record)
+        except NodeError as refused:
+            raise Refusal(409, f"The chain refuses this: {abi.reason(refused.error)}") from refused
         record |= {"hash": receipt["transactionHash"], "block": int(receipt["blockNumber"], 16)}
         record["time"] = int(time.time())
         if receipt.get("contractAddress"):

@@ -1,22 +1,26 @@
 """How a chain comes up, comes back after a kill, goes back to its start, and loses its last blocks."""
 
+import logging
 import time
 from typing import Any
 
 from sandbox.chains import abi, ledger
+from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import NAMES, STANDARDS, seeded_addresses, seeded_owners
 from sandbox.chains.table import KEEPER
+from sandbox.refusal import Refusal
 
 # Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
 # nothing; what is older comes back in the first block of the new node.
 WINDOW = 200
+_LOG = logging.getLogger("sandbox.chains")
 MOVES_A_TRANSACTION = 1_000
 
 
 async def start(chain: Chain) -> None:
     """Bring the node up and everything that the journal knows, never below a block that was seen."""
-    records = chain.journal.records()
+    records, seen = chain.journal.records(), chain.reserved
     base = max(FIRST_BLOCK, chain.reserved - WINDOW)
     records, nonces = _compacted(records, base)
     chain.journal.rewrite(records)
@@ -32,9 +36,8 @@ async def start(chain: Chain) -> None:
     chain.list_collections()
     for record in recent:
         await _again(chain, record)
-    await chain.mine(chain.reserved - chain.head if records or base > FIRST_BLOCK else 0)
-    # From here on the chain's clock is this machine's again.
-    await chain.node.call("evm_setNextBlockTimestamp", max(int(time.time()), await _head_seconds(chain)))
+    await chain.mine(seen - chain.head)
+    await _at(chain, int(time.time()))
     await chain.mine(1)
 
 
@@ -61,6 +64,7 @@ async def reorg(chain: Chain, depth: int) -> None:
         chain.journal.rewrite(chain.records)
         chain.list_collections()
         await chain.note_head()
+        await _at(chain, int(time.time()))
         await chain.mine(chain.facts.confirmations)
 
 
@@ -92,7 +96,10 @@ async def _found(chain: Chain, old: list[Record]) -> None:
         await chain.submit({"kind": "tx", "from": KEEPER, "to": address, "data": abi.settlement(moves)})
     for record in old:
         if record["kind"] in ("tx", "raw"):
-            await chain.submit(record)
+            try:
+                await chain.submit(record)
+            except NodeError as refused:
+                _lost(chain, record, refused)
     while int((await chain.node.call("txpool_status"))["pending"], 16):
         await chain.mine(1)
     await chain.node.call("evm_setAutomine", True)
@@ -102,15 +109,23 @@ async def _again(chain: Chain, record: Record) -> None:
     """A recent record, in its own block."""
     if record["kind"] in ("tx", "raw", "reset"):
         await chain.mine(_block(record) - chain.head - 1)
-        await chain.node.call("evm_setNextBlockTimestamp", max(record["time"], await _head_seconds(chain)))
+        await _at(chain, record["time"])
         chain.reserve(chain.head + 1)
         if record["kind"] == "reset":
             await _undo(chain)
         else:
-            await chain.sent(record)
+            try:
+                await chain.sent(record)
+            except (NodeError, Refusal) as refused:
+                _lost(chain, record, refused)
         await chain.note_head()
     chain.records.append(record)
     chain.list_collections()
+
+
+def _lost(chain: Chain, record: Record, refused: Exception) -> None:
+    """A chain that comes up without one old transaction is better than none."""
+    _LOG.warning("%s: the transaction of block %s cannot be repeated: %s", chain.facts.name, record["block"], refused)
 
 
 async def _undo(chain: Chain) -> None:
@@ -156,6 +171,7 @@ def _block(record: Record) -> int:
     return record["block"]
 
 
-async def _head_seconds(chain: Chain) -> int:
+async def _at(chain: Chain, seconds: int) -> None:
+    """Set the node's clock: a start and a reorg leave it behind. The next block is never older than the head."""
     head: Any = await chain.node.call("eth_getBlockByNumber", "latest", False)
-    return int(head["timestamp"], 16)
+    await chain.node.call("evm_setNextBlockTimestamp", max(seconds, int(head["timestamp"], 16)))

@@ -1,11 +1,12 @@
 """Compiles the contracts with the pinned solc (`npm ci` in sandbox/npm) and writes what the sandbox deploys.
 
-    python sandbox/contracts/compile.py <node_modules that has solc>
+python sandbox/contracts/compile.py <node_modules that has solc>
 """
 
 import json
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -21,8 +22,16 @@ WANTED = (
 )
 
 
+def sources() -> dict[str, str]:
+    """File name → SHA-256 of each contract's source, by which a test sees that the artefacts are not old."""
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(HERE.glob("*.sol"))}
+
+
 def compile_all(node_modules: Path) -> dict[str, dict[str, Any]]:
-    """Contract name → `{bytecode, runtime, selectors}`, all hexadecimal with 0x. Exits with solc's words on errors."""
+    """Contract name → `{bytecode, runtime, selectors}`, all hexadecimal with 0x, and `sources`.
+
+    Exits with solc's words on errors.
+    """
     job = {
         "language": "Solidity",
         "sources": {path.name: {"content": path.read_text()} for path in sorted(HERE.glob("*.sol"))},
@@ -46,7 +55,7 @@ def compile_all(node_modules: Path) -> dict[str, dict[str, Any]]:
     problems = [entry["formattedMessage"] for entry in answer.get("errors", [])]
     if problems:
         sys.exit("\n".join(problems))
-    artefacts: dict[str, dict[str, Any]] = {}
+    artefacts: dict[str, dict[str, Any]] = {"sources": sources()}
     for file in answer["contracts"].values():
         for name, contract in file.items():
             if name in WANTED:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from eth_account import Account
 
 from tests.sandbox.conftest import Process, free_port
 
@@ -76,6 +77,21 @@ class Nodes(Process):
     def block(self, chain: str = "base", front: str = "rpc") -> int:
         return int(self.rpc("eth_blockNumber", chain=chain, front=front), 16)
 
+    def signed(self, username: str, to: str, data: str) -> str:
+        """A person's own transaction on base, sent as a stranger would; its hash."""
+        account = Account.from_key("0x" + sha256(f"sandbox wallet of {username}".encode()).hexdigest())
+        transaction = {
+            "to": bytes.fromhex(to[2:]),
+            "data": data,
+            "value": 0,
+            "gas": 200_000,
+            "maxFeePerGas": 10**9,
+            "maxPriorityFeePerGas": 1,
+            "nonce": int(self.rpc("eth_getTransactionCount", account.address, "latest"), 16),
+            "chainId": 8453,
+        }
+        return self.rpc("eth_sendRawTransaction", "0x" + account.sign_transaction(transaction).raw_transaction.hex())
+
     @contextmanager
     def fault(self, target: str, kind: str) -> Iterator[None]:
         """A fault that ends with the block."""
@@ -93,8 +109,3 @@ def running(data: Path) -> Iterator[Nodes]:
     with httpx.Client(base_url=nodes.url, trust_env=False, timeout=20) as nodes.http:
         yield nodes
     nodes.kill()
-
-
-def key_of(username: str) -> str:
-    """The private key of a person's EVM wallet (sandbox/people.py says how it is made)."""
-    return "0x" + sha256(f"sandbox wallet of {username}".encode()).hexdigest()

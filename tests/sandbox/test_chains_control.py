@@ -65,6 +65,9 @@ def test_a_reorg_takes_back_what_was_in_the_last_blocks(nodes: Nodes):
     assert head >= before
     assert nodes.owners(MELLOW_CATS, "4") == {dave: "1"}
     assert nodes.rpc("eth_getTransactionReceipt", sold["hash"]) is None
+    stamp = int(nodes.rpc("eth_getBlockByNumber", hex(head), False)["timestamp"], 16)
+    before_it = int(nodes.rpc("eth_getBlockByNumber", hex(sold["block"] - 1), False)["timestamp"], 16)
+    assert stamp >= before_it
 
 
 def test_money_moves_from_anybody(nodes: Nodes):

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import aiohttp
 import pytest
-from eth_account import Account
 
-from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, key_of, running
+from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, running
 
 IDS = {
     "ethereum": 1,
@@ -98,21 +97,10 @@ def test_state_older_than_128_blocks_is_gone(nodes: Nodes):
 
 
 def test_a_signed_transaction_moves_a_token_that_the_world_then_shows(nodes: Nodes):
-    erin = Account.from_key(key_of("erin"))
-    nodes.act("send", **{"from": STRANGER}, to=erin.address, value_wei=str(10**18))
-    cats = nodes.collection(MELLOW_CATS)["contract"]
-    words = "".join(part.rjust(64, "0") for part in (erin.address[2:].lower(), STRANGER[2:], "6"))
-    transaction = {
-        "to": bytes.fromhex(cats[2:]),
-        "data": "0x23b872dd" + words,
-        "value": 0,
-        "gas": 200_000,
-        "maxFeePerGas": 10**9,
-        "maxPriorityFeePerGas": 1,
-        "nonce": int(nodes.rpc("eth_getTransactionCount", erin.address, "latest"), 16),
-        "chainId": 8453,
-    }
-    nodes.rpc("eth_sendRawTransaction", "0x" + erin.sign_transaction(transaction).raw_transaction.hex())
+    erin = nodes.wallet("erin")
+    nodes.act("send", **{"from": STRANGER}, to=erin, value_wei=str(10**18))
+    words = "".join(part.rjust(64, "0") for part in (erin[2:], STRANGER[2:], "6"))
+    nodes.signed("erin", nodes.collection(MELLOW_CATS)["contract"], "0x23b872dd" + words)
     assert nodes.owners(MELLOW_CATS, "6") == {STRANGER: "1"}
 
 

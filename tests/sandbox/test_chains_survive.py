@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import psutil
+
+from sandbox.chains.abi import ARTEFACTS
+from sandbox.contracts.compile import sources
 from tests.sandbox.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
 
@@ -12,6 +16,28 @@ def content(nodes: Nodes) -> dict[str, object]:
     return {"chains": chains, "accounts": world["accounts"]}
 
 
+def test_no_node_outlives_a_killed_sandbox(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        assert nodes.process is not None
+        children = psutil.Process(nodes.process.pid).children(recursive=True)
+        assert len(children) == 7
+        nodes.kill()
+        _, alive = psutil.wait_procs(children, timeout=10)
+        assert alive == []
+
+
+def test_a_quiet_chain_keeps_its_head_too(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        head = nodes.act("mine", "ethereum", blocks="7")["block"]
+        nodes.kill()
+        nodes.start()
+        assert nodes.block("ethereum") >= head
+
+
+def test_the_committed_artefacts_belong_to_the_sources():
+    assert ARTEFACTS["sources"] == sources()
+
+
 def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
     with running(tmp_path / "sandbox") as nodes:
         seeded = content(nodes)
@@ -20,6 +46,9 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         nodes.act("mine", blocks="300")
         sold = nodes.act("transfer", contract=MELLOW_CATS, token_id="1", to=STRANGER)
         nodes.act("burn", contract=CORNER_SHOP, token_id="3", amount="1", **{"from": nodes.wallet("carol")})
+        nodes.act("send", **{"from": STRANGER}, to=nodes.wallet("erin"), value_wei=str(10**18))
+        words = "".join(part.rjust(64, "0") for part in (nodes.wallet("erin")[2:], STRANGER[2:], "6"))
+        own = nodes.signed("erin", nodes.collection(MELLOW_CATS)["contract"], "0x23b872dd" + words)
         nodes.act("delegate", vault=STRANGER, to=nodes.wallet("bob"))
         nodes.act("traits", contract=MELLOW_CATS, token_id="1", traits={"Hat": "Fez"})
         nodes.http.put(f"/control/opensea/accounts/{STRANGER}", json={"bio": "mine", "username": "ace"})
@@ -31,6 +60,7 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         assert nodes.block() >= head
         receipt = nodes.rpc("eth_getTransactionReceipt", sold["hash"])
         assert receipt["blockNumber"] == hex(sold["block"])
+        assert nodes.rpc("eth_getTransactionReceipt", own)["status"] == "0x1"
         assert nodes.balance(MELLOW_CATS, nodes.wallet("carol")) == 2
 
         head = nodes.block()
@@ -38,7 +68,7 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         assert content(nodes) == seeded
         assert nodes.block() > head
         moved = nodes.rpc("eth_getLogs", {"fromBlock": hex(head + 1), "address": receipt["to"]})
-        assert len(moved) == 1
+        assert len(moved) == 2
         assert nodes.rpc("eth_getCode", first["contract"], "latest") == "0x"
 
         again = nodes.act("deploy", standard="ERC1155", name="Late Show", slug="late-show")
