@@ -8,6 +8,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 
+from gateways.connections import tls
 from gateways.discord_limits import Limiter, Ticket, WaitTooLong
 from gateways.discord_types import (
     DISCORD,
@@ -92,7 +93,7 @@ class Discord:
         self._limiter = limiter or Limiter()
         # The User-Agent's form is Discord's condition (external-apis §1.1).
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
-        self._http = httpx.AsyncClient(headers=headers, transport=transport, follow_redirects=False)
+        self._http = httpx.AsyncClient(headers=headers, transport=transport, follow_redirects=False, verify=tls())
 
     async def close(self) -> None:
         """Close the connections."""

@@ -12,6 +12,7 @@ import orjson
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 
+from gateways.connections import tls
 from gateways.discord import VERSION
 from gateways.discord_types import DISCORD, OAuthUser, UserGuild, refusal
 from gateways.errors import (
@@ -104,10 +105,11 @@ class DiscordOAuth:
             code_challenge_method="S256",
             headers=agent,
             timeout=DEADLINE,
+            verify=tls(),
         )
         for hook in ("access_token_response", "refresh_token_response"):
             self._oauth.register_compliance_hook(hook, _only_oauth_answers)
-        self._http = httpx.AsyncClient(headers=agent, timeout=DEADLINE, follow_redirects=False)
+        self._http = httpx.AsyncClient(headers=agent, timeout=DEADLINE, follow_redirects=False, verify=tls())
 
     async def close(self) -> None:
         """Close the connections."""

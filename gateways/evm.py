@@ -10,6 +10,7 @@ import httpx
 import orjson
 
 from gateways.chain_table import Chain
+from gateways.connections import tls
 from gateways.errors import (
     ProviderBusy,
     ProviderConfused,
@@ -55,6 +56,7 @@ class Node:
             headers={"Content-Type": "application/json"},
             timeout=request_seconds,
             follow_redirects=False,
+            verify=tls(),
             limits=httpx.Limits(max_connections=8, keepalive_expiry=30),
         )
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 
+from gateways.connections import tls
 from gateways.errors import (
     NotThere,
     ProviderBusy,
@@ -61,7 +62,7 @@ class OpenSea:
         self._deadline = deadline
         self._quiet_until = 0.0
         headers = {"Accept": "application/json"} | ({"x-api-key": api_key} if api_key else {})
-        self._http = httpx.AsyncClient(headers=headers, follow_redirects=False)
+        self._http = httpx.AsyncClient(headers=headers, follow_redirects=False, verify=tls())
 
     async def close(self) -> None:
         """Close the connections."""
