@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,7 @@ def _free_port() -> int:
 
 def _die_with(parent: int) -> None:
     """In the child: be killed when the sandbox is gone, also when it went before this line."""
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform == "linux":
+        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
