@@ -1,4 +1,4 @@
-"""How the production web process is started: screens, socket and API from one granian, without Reflex's command line."""
+"""How the production web process is started: screens, socket and API from one granian, without Reflex's own command."""
 
 import os
 import sys

@@ -29,7 +29,8 @@ def invite() -> rx.Component:
 
 
 def _waiting() -> rx.Component:
-    return rx.el.div(*[skeleton("h-20") for _ in range(3)], class_name="grid gap-4", role="status", aria_label="Loading")
+    rows = [skeleton("h-20") for _ in range(3)]
+    return rx.el.div(*rows, class_name="grid gap-4", role="status", aria_label="Loading")
 
 
 def _connect_first() -> rx.Component:

@@ -56,7 +56,9 @@ def _hero() -> rx.Component:
                 class_name="min-w-0",
             ),
             _specimen(),
-            class_name="mx-auto grid max-w-6xl items-center gap-12 px-4 py-16 sm:px-6 sm:py-24 lg:grid-cols-[1.15fr_1fr]",
+            class_name=(
+                "mx-auto grid max-w-6xl items-center gap-12 px-4 py-16 sm:px-6 sm:py-24 lg:grid-cols-[1.15fr_1fr]"
+            ),
         ),
         class_name="tide",
     )

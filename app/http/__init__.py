@@ -1,0 +1,1 @@
+"""What stands between the socket and the app: one small ASGI middleware per concern."""
