@@ -8,11 +8,11 @@ import signal
 
 from gateways import close_gateways
 from jobs import clock
-from jobs.listening import Listener
 from jobs.looker import Looker
 from jobs.writer import Writer
 from models import transaction, use
 from services import sweep
+from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
 

@@ -10,9 +10,9 @@ import socket
 from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
-from jobs.listening import wait
 from models import now, transaction
 from services import cases, decisions, due, ledger
+from services.calls import wait
 
 log = logging.getLogger("holdfast.jobs.looker")
 

@@ -3,26 +3,18 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
-from gateways.discord_types import TokenRejected
-from jobs.listening import wait
-from models import libpq_url, transaction
+from models import transaction
 from services import events, intents
-from services.intents import Intent
-from settings import settings
+from services.calls import wait
+from services.intents import Intent, TokenRejected
+from services.lease import Lease, LeaseLost, lease
 
 log = logging.getLogger("holdfast.jobs.writer")
-
-LEASE_KEY = 4_815_162_342
-"""The advisory lock that only the present writer holds; it ends with its connection, however the process ends."""
 
 AT_ONCE = 16
 IDLE_SECONDS = 1.0
@@ -45,7 +37,7 @@ class Writer:
                 async with lease() as held:
                     if held is not None:
                         await self._write(held)
-            except (psycopg.OperationalError, DBAPIError) as fault:
+            except (LeaseLost, DBAPIError) as fault:
                 log.warning("the database did not answer, writing stops until it does: %s", str(fault).splitlines()[0])
             except TokenRejected:
                 log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
@@ -54,13 +46,12 @@ class Writer:
                 await asyncio.sleep(TOKEN_PAUSE_SECONDS)
             await asyncio.sleep(LEASE_SECONDS)
 
-    async def _write(self, held: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
-        since = await _database_time(held)
+    async def _write(self, held: Lease) -> None:
         running: dict[asyncio.Task[None], int] = {}
         try:
             while True:
-                await held.execute("SELECT 1")
-                await self._start(running, since)
+                await held.check()
+                await self._start(running, held.since)
                 if running:
                     done, _ = await asyncio.wait(running, timeout=IDLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                     for task in done:
@@ -94,19 +85,3 @@ class Writer:
             await intents.record(db, intent, outcome)
         if outcome.result is not intents.Result.WAIT:
             self.tried.discard(key)
-
-
-@asynccontextmanager
-async def lease() -> AsyncGenerator[psycopg.AsyncConnection[tuple[Any, ...]] | None]:
-    """The connection that holds the writer's lease, or None while another process has it."""
-    url = libpq_url(settings().database_url or "")
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (LEASE_KEY,))).fetchone()
-        yield connection if row is not None and row[0] else None
-
-
-async def _database_time(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> datetime:
-    row = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
-    if row is None:
-        raise psycopg.OperationalError("the database gave no time")
-    return row[0]

@@ -25,6 +25,10 @@ from models.database import AsyncSession
 from services import due, events, rule_states
 from services.members import left_many, seen_many
 
+__all__ = [
+    "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "open_intents", "record",
+]  # fmt: skip
+
 STALE_AFTER = timedelta(seconds=60)
 """A removal that could not be sent for so long is decided anew: the wallet may have been refilled meanwhile."""
 

@@ -191,7 +191,7 @@ async def _update(
     values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
     values.update({name: bindparam("v_now") for name in stamped})
     prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
-    table: Table = SQLModel.metadata.tables[str(Grant.__tablename__)]
+    table: Table = SQLModel.metadata.tables["grant"]
     connection = await db.connection()
     await connection.execute(update(table).where(_THIS_GRANT(), col(Grant.state).in_(states)).values(values), prepared)
 

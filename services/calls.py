@@ -1,4 +1,4 @@
-"""Waking up when the database says there is work, or after a while if it does not."""
+"""Being called by the database when there is work, instead of asking it again and again."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from psycopg import sql
 from models import libpq_url
 from settings import settings
 
-log = logging.getLogger("holdfast.jobs")
+log = logging.getLogger("holdfast.calls")
 
 _RECONNECT_SECONDS = 2
 
