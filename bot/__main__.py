@@ -23,7 +23,7 @@ def build() -> commands.AutoShardedBot:
     intents = nextcord.Intents(guilds=True, members=True)
     bot = commands.AutoShardedBot(
         intents=intents,
-        chunk_guilds_at_startup=True,
+        chunk_guilds_at_startup=False,
         guild_ready_timeout=0.5,
         allowed_mentions=nextcord.AllowedMentions.none(),
         help_command=None,

@@ -89,14 +89,17 @@ class Events(commands.Cog):
         return member.guild_permissions.administrator
 
     async def _seen(self, guild: nextcord.Guild) -> None:
-        # The gateway allows one request for all members in 30 seconds; where its answer is missing, REST lists them,
-        # for whoever is not on the list counts as gone.
-        everybody = guild.members if guild.chunked else [member async for member in guild.fetch_members(limit=None)]
+        # Over REST, because the gateway answers one request for all members in 30 seconds, so a bot that restarts
+        # quickly would wait in vain; and who is missing on the list counts as gone.
+        async for member in guild.fetch_members(limit=None):
+            if guild.get_member(member.id) is None:
+                # The library tells of changes only for members that it has in its cache, and has no public way in.
+                guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
         async with self.turn, transaction() as db:
-            await guilds.seen(db, guild_facts(guild, everybody))
+            await guilds.seen(db, guild_facts(guild))
 
     async def _runs(self, guild: nextcord.Guild) -> None:
         async with self.turn, transaction() as db:
-            facts = guild_facts(guild, guild.members)
+            facts = guild_facts(guild)
             await guilds.who_runs(db, facts)
             await guilds.check_roles(db, facts)

@@ -1,7 +1,5 @@
 """From the Discord library's objects to the product's own facts."""
 
-from collections.abc import Iterable
-
 import nextcord
 
 from services.guilds import GuildFacts, RoleFacts
@@ -18,8 +16,8 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
     )
 
 
-def guild_facts(guild: nextcord.Guild, members: Iterable[nextcord.Member]) -> GuildFacts:
-    """A guild with its roles and these members."""
+def guild_facts(guild: nextcord.Guild) -> GuildFacts:
+    """A guild with its roles and everybody in the library's cache."""
     return GuildFacts(
         id=str(guild.id),
         name=guild.name,
@@ -30,5 +28,5 @@ def guild_facts(guild: nextcord.Guild, members: Iterable[nextcord.Member]) -> Gu
             RoleFacts(str(role.id), role.name, role.position, role.managed, role.permissions.value)
             for role in guild.roles
         ),
-        members=tuple(member_facts(member) for member in members),
+        members=tuple(member_facts(member) for member in guild.members),
     )
