@@ -1,6 +1,7 @@
 """What a contract says about itself, by web3.py: its standard and its name."""
 
 import re
+import sys
 from typing import Any, Literal, cast
 
 from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
@@ -11,6 +12,10 @@ from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Excep
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from gateways.evm import Node
 from gateways.evm_errors import Reverted, rpc_error
+
+# web3 brings py_ecc, which lets Python recurse 100,000 deep when it is imported. At that depth a stranger's nested JSON
+# overflows the C stack and ends the process, where Python's own limit raises RecursionError.
+sys.setrecursionlimit(1_000)
 
 Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "none"]
 """`none`: there is no contract at that address."""
