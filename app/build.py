@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,8 +23,8 @@ SOURCES = (
     "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
 )  # fmt: skip
 BAKED_SETTINGS = (
-    "product_name", "brand", "brand_year", "sandbox", "discord_cdn_url", "support_invite", "contact_address",
-    "hosting_dashboard", "staging_url",
+    "product_name", "brand", "brand_year", "sandbox", "support_invite", "contact_address", "hosting_dashboard",
+    "staging_url",
 )  # fmt: skip
 """What an operator can set that is written into the pages when they are built."""
 _SAY_EVERY = 5.0
@@ -95,7 +96,7 @@ def _build(say: Say) -> None:
                 time.sleep(0.1)
                 if time.monotonic() - said >= _SAY_EVERY:
                     said = time.monotonic()
-                    say(f"Building the screens: {said - began:.0f} s. {_last_line()}")
+                    say(f"Building the screens: {said - began:.0f} s. {_step()}")
         finally:
             if builder.poll() is None:
                 builder.terminate()
@@ -105,9 +106,10 @@ def _build(say: Say) -> None:
     say(f"The screens are built ({time.monotonic() - began:.0f} s).")
 
 
-def _last_line() -> str:
-    lines = [line.strip(" ─━") for line in LOG.read_text(errors="replace").splitlines()]
-    return next((line for line in reversed(lines) if line), "")[:100]
+def _step() -> str:
+    """The builder's own last word on what it is doing."""
+    steps = re.findall(r"(Installing|Compiling|Creating) ?([A-Za-z ]*)", LOG.read_text(errors="replace"))
+    return " ".join(steps[-1]).strip() if steps else "starting"
 
 
 def _environment() -> dict[str, str]:

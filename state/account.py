@@ -24,7 +24,6 @@ class AccountState(rx.State):
     verified: bool = False
     wallets: int = 0
 
-    @rx.event
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read the profile."""

@@ -4,7 +4,7 @@ import asyncio
 
 import reflex as rx
 
-from state.gate import public
+from state.gate import background, public
 
 CONFIRMATION_SECONDS = 2.0
 
@@ -14,7 +14,7 @@ class CopyState(rx.State):
 
     copied: str = ""
 
-    @rx.event(background=True)
+    @background
     @public
     async def mark(self, text: str) -> None:
         """Confirm a copy for two seconds."""

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, cast, get_type_hints
 
 import reflex as rx
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from reflex.middleware import Middleware
+from reflex.middleware.middleware import Middleware
 from reflex.state import BaseState, StateUpdate
 from reflex_base.constants.state import FIELD_MARKER
 from reflex_base.event import Event
@@ -112,9 +112,14 @@ def _contract(handler: Handler) -> dict[str, tuple[TypeAdapter[Any], bool]]:
     }
 
 
-def public(handler: Handler) -> Handler:
+def public(handler: Handler) -> Any:
     """Marks a handler that anybody may call, signed in or not."""
     return handler
+
+
+def background(handler: Any) -> Any:
+    """Marks a handler that runs beside others and takes the state's lock only where it says `async with self`."""
+    return rx.event(background=True)(handler)
 
 
 def handshake_session_id(state: BaseState) -> str | None:
@@ -138,30 +143,28 @@ async def _required_actor(state: BaseState) -> Actor:
     return actor
 
 
-def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Handler:
+def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
     """Resolves the actor at every call and passes it as the handler's first argument; without one nothing runs.
 
     NotSignedIn then reaches `state.faults`, which shows the signed-out view.
     """
-    if inspect.isasyncgenfunction(handler):
 
-        @functools.wraps(handler)
-        async def guarded(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any]:
-            actor = await _required_actor(self)
-            async for outcome in handler(self, actor, *args, **kwargs):
-                yield outcome
+    @functools.wraps(handler)
+    async def streamed(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any]:
+        actor = await _required_actor(self)
+        async for outcome in handler(self, actor, *args, **kwargs):
+            yield outcome
 
-    else:
+    @functools.wraps(handler)
+    async def awaited(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return await handler(self, await _required_actor(self), *args, **kwargs)
 
-        @functools.wraps(handler)
-        async def guarded(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> Any:
-            return await handler(self, await _required_actor(self), *args, **kwargs)
-
+    guarded: Any = streamed if inspect.isasyncgenfunction(handler) else awaited
     # To Reflex (and to the gate) the handler takes what the browser sends: everything but the actor.
     signature = inspect.signature(handler)
     names = list(signature.parameters)
     hints = get_type_hints(handler)
-    guarded.__signature__ = signature.replace(  # pyright: ignore[reportFunctionMemberAccess, reportAttributeAccessIssue]
+    guarded.__signature__ = signature.replace(
         parameters=[one for name, one in signature.parameters.items() if name != names[1]]
     )
     guarded.__annotations__ = {name: hint for name, hint in hints.items() if name not in (names[1], "return")}

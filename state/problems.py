@@ -13,7 +13,6 @@ class ProblemState(rx.State):
 
     sentence: str = ""
 
-    @rx.event
     @public
     def load(self) -> None:
         """Anything but `auth_failed` is a matter of configuration."""

@@ -12,6 +12,7 @@ from state.rules import RoleOptionView, ServerPageState
 from state.toasts import refuse, say
 
 BASIC, ANY_NFT = "basic", "any_nft"
+OFFERED_TYPES, OFFERED_CHAINS = rules.SUPPORTED_TYPES, rules.SUPPORTED_CHAINS
 DEFAULT_CHAIN = "ethereum"
 DEFAULT_COLOR = "#5865F2"
 
@@ -30,7 +31,6 @@ class RuleFormState(rx.State):
     pending: bool = False
     fault: str = ""
 
-    @rx.event
     @signed_in
     async def load(self, actor: Actor):
         """Start with the defaults, then fetch the server's roles."""
@@ -51,42 +51,36 @@ class RuleFormState(rx.State):
         finally:
             self.roles_loaded = True
 
-    @rx.event
     @public
     def choose_type(self, value: str) -> None:
         """Another kind of rule."""
-        if value in rules.SUPPORTED_TYPES:
+        if value in OFFERED_TYPES:
             self.type = value
             self._rename()
 
-    @rx.event
     @public
     def choose_chain(self, value: str) -> None:
         """Another chain."""
-        if value in rules.SUPPORTED_CHAINS:
+        if value in OFFERED_CHAINS:
             self.chain = value
             self._rename()
 
-    @rx.event
     @public
     def enter_contract(self, value: str) -> None:
         """The contract's address as typed or pasted."""
         self.contract = value.strip()[:200]
         self._rename()
 
-    @rx.event
     @public
     def enter_min_tokens(self, value: float | None) -> None:
         """How many tokens at least; an emptied field is no number."""
         self.min_tokens = "" if value is None else f"{value:g}"[:20]
 
-    @rx.event
     @public
     def choose_role(self, value: str) -> None:
         """Which role holders get."""
         self.role_id = value
 
-    @rx.event
     @public
     async def refresh_name(self) -> None:
         """Make the rule's name anew from what is filled in."""
@@ -99,7 +93,6 @@ class RuleFormState(rx.State):
         collection = f"{self.contract[:6]}…{self.contract[-4:]}" if len(self.contract) > 12 else self.contract
         self.rule_name = rules.automatic_name(self.type, self.chain, collection, None, None, ()) if known else ""
 
-    @rx.event
     @signed_in
     async def create(self, actor: Actor):
         """Create the rule and go back to the server's configuration."""

@@ -74,7 +74,6 @@ class RulesState(rx.State):
     asked_name: str = ""
     asked_text: str = ""
 
-    @rx.event
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read the server and its rules."""
@@ -99,14 +98,12 @@ class RulesState(rx.State):
         async with transaction() as db:
             self.rows = [_row(rule) for rule in await rules.list_rules(db, gateways(), actor, page.server_id)]
 
-    @rx.event
     @signed_in
     async def pause(self, actor: Actor, rule_id: int):
         """Stop a rule; what it gave stays."""
         async for outcome in self._change(actor, rule_id, "paused", "Rule paused", "Roles it gave stay as they are."):
             yield outcome
 
-    @rx.event
     @signed_in
     async def resume(self, actor: Actor, rule_id: int):
         """Let a rule give and take again."""
@@ -124,7 +121,6 @@ class RulesState(rx.State):
         finally:
             self.working = 0
 
-    @rx.event
     @signed_in
     async def ask_delete(self, actor: Actor, rule_id: int) -> None:
         """Say what deleting a rule does before it is done."""
@@ -141,14 +137,12 @@ class RulesState(rx.State):
                 "Roles given by hand stay."
             )
 
-    @rx.event
     @public
     def keep(self, is_open: bool) -> None:
         """Close the question."""
         if not is_open:
             self.asked_id = 0
 
-    @rx.event
     @signed_in
     async def delete(self, actor: Actor):
         """Delete the rule that the question was about."""

@@ -13,7 +13,7 @@ from services import analytics, servers
 from services.actors import Actor
 from services.errors import HoldfastError, NotConnected
 from settings import settings
-from state.gate import signed_in
+from state.gate import actor_of, background, signed_in
 from state.session import MEMBER, SessionState
 from state.toasts import refuse, say
 
@@ -60,7 +60,6 @@ class DashboardState(rx.State):
     connected_servers: int = 0
     _watch: int = 0
 
-    @rx.event
     @signed_in
     async def load(self, actor: Actor) -> EventSpec | None:
         """Read everything that the dashboard shows."""
@@ -82,14 +81,13 @@ class DashboardState(rx.State):
     def _show(self, listed: list[servers.ServerView]) -> None:
         self.cards = [_server_card(server) for server in listed]
 
-    @rx.event
     @signed_in
     async def reload(self, actor: Actor) -> None:
         """The window got the focus: servers are always stale."""
         async with transaction() as db:
             self._show(await servers.list_servers(db, actor))
 
-    @rx.event(background=True)
+    @background
     @signed_in
     async def visibility_changed(self, actor: Actor, hidden: bool) -> None:
         """The tab was hidden or shown; shown again, it is up to date two seconds later."""
@@ -99,7 +97,6 @@ class DashboardState(rx.State):
         async with self:
             await self._read(actor)
 
-    @rx.event
     @signed_in
     async def refresh(self, actor: Actor):
         """Ask Discord anew which servers the person runs."""
@@ -112,13 +109,12 @@ class DashboardState(rx.State):
         finally:
             self.refreshing = False
 
-    @rx.event
     @signed_in
     async def invite(self, actor: Actor, server_id: str) -> list[EventSpec]:
         """Open Discord's page that adds the bot to a server, then watch for it."""
         return [rx.redirect(servers.invite_url(gateways(), server_id), is_external=True), DashboardState.watch()]
 
-    @rx.event(background=True)
+    @background
     @signed_in
     async def watch(self, actor: Actor) -> None:
         """Look for servers that appear after an invite, for some minutes and while the dashboard is open."""
@@ -127,6 +123,8 @@ class DashboardState(rx.State):
             mine = self._watch
         for _ in range(int(WATCH_SECONDS / WATCH_EVERY)):
             await asyncio.sleep(WATCH_EVERY)
+            if await actor_of(self) != actor:
+                return
             async with transaction() as db:
                 listed = await servers.list_servers(db, actor)
             async with self:
@@ -143,7 +141,6 @@ class InviteState(rx.State):
     guilds: list[GuildCardView] = []
     inviting: str = ""
 
-    @rx.event
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Ask Discord which servers the person runs."""
@@ -161,14 +158,12 @@ class InviteState(rx.State):
         finally:
             self.loaded = True
 
-    @rx.event
     @signed_in
     async def refresh(self, actor: Actor):
         """Ask again."""
         self.loaded = False
         yield InviteState.load()
 
-    @rx.event
     @signed_in
     async def invite(self, actor: Actor, server_id: str):
         """Open Discord's page that adds the bot to a server."""
@@ -187,13 +182,15 @@ class InviteState(rx.State):
         finally:
             self.inviting = ""
 
-    @rx.event(background=True)
+    @background
     @signed_in
     async def watch(self, actor: Actor) -> None:
         """Look whether the bot has arrived, for some minutes and while the list is open."""
         before = {guild.id for guild in self.guilds if guild.has_bot}
         for _ in range(int(WATCH_SECONDS / WATCH_EVERY)):
             await asyncio.sleep(WATCH_EVERY)
+            if await actor_of(self) != actor:
+                return
             async with transaction() as db:
                 listed = await servers.list_servers(db, actor)
             arrived = {server.id for server in listed if server.bot_invited} - before
@@ -213,7 +210,6 @@ class ServerFormState(rx.State):
 
     pending: bool = False
 
-    @rx.event
     @signed_in
     async def create(self, actor: Actor, form: dict[str, str]):
         """Add the server and open its configuration."""
@@ -230,9 +226,7 @@ class ServerFormState(rx.State):
         except HoldfastError as fault:
             await refuse(self, "Failed to create server", fault.message)
         else:
-            await say(
-                self, "Server created successfully", f"{added.name} is now configured for NFT verification"
-            )
+            await say(self, "Server created successfully", f"{added.name} is now configured for NFT verification")
             yield rx.redirect(f"/dashboard/server/{added.internal_id}")
         finally:
             self.pending = False
@@ -241,7 +235,6 @@ class ServerFormState(rx.State):
 class OpenServerState(rx.State):
     """`/dashboard/server/{id}`, which opens that server's configuration."""
 
-    @rx.event
     @signed_in
     async def open(self, actor: Actor) -> EventSpec | None:
         """Lead on to the configuration of the server in the path; an unknown one leads to the dashboard."""

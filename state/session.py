@@ -10,6 +10,8 @@ from reflex.state import BaseState
 from services import sessions
 from state.gate import actor_of, handshake_session_id, public
 
+STORAGE_KEY = sessions.STORAGE_KEY
+"""Under which the browser's local storage has the id."""
 UNKNOWN, VISITOR, MEMBER, LEFT = "", "visitor", "member", "left"
 """The audiences: not known before the socket is up; signed out; signed in; signed out while the screen was open."""
 SESSION_PARAMETER = "session"
@@ -18,7 +20,7 @@ SESSION_PARAMETER = "session"
 class SessionState(rx.State):
     """The audience of this page. The actor of a handler never comes from here, see `state.gate.signed_in`."""
 
-    session_id: str = rx.LocalStorage("", name=sessions.STORAGE_KEY)
+    session_id: str = rx.LocalStorage("", name=STORAGE_KEY)
     audience: str = UNKNOWN
     name: str = ""
     _of_user: int = 0
@@ -33,7 +35,6 @@ class SessionState(rx.State):
         self.audience = VISITOR if actor is None else MEMBER
         self.name = "" if actor is None else display_name(actor.username)
 
-    @rx.event
     @public
     async def settle(self) -> list[EventSpec] | None:
         """On every page load: keep the id in local storage true to the cookie, and `?session=` out of the address.
@@ -48,7 +49,7 @@ class SessionState(rx.State):
             self.session_id = cookie
         events: list[EventSpec] = []
         if cookie is None and self.session_id:
-            events.append(rx.remove_local_storage(sessions.STORAGE_KEY))
+            events.append(rx.remove_local_storage(STORAGE_KEY))
         if given is not None:
             events.append(rx.redirect(self._address_without_session(), replace=True))
         return events or None
@@ -58,7 +59,6 @@ class SessionState(rx.State):
         rest = {name: value for name, value in url.query_parameters.items() if name != SESSION_PARAMETER}
         return url.path + (f"?{urlencode(rest)}" if rest else "")
 
-    @rx.event
     @public
     def left(self) -> None:
         """The session ended while the screen was open."""

@@ -17,13 +17,11 @@ class ToastState(rx.State):
         self.number += 1
         self.title, self.text, self.destructive = title, text, destructive
 
-    @rx.event
     @public
     def show(self, title: str, text: str, destructive: bool) -> None:
         """Show a toast; events from other states and the error path come here."""
         self._say(title[:200], text[:2000], destructive=destructive)
 
-    @rx.event
     @public
     def dismiss(self, number: int) -> None:
         """The toast's time is over, or somebody closed it; a newer one stays."""

@@ -11,12 +11,13 @@ from services import challenges, wallets
 from services.actors import Actor
 from services.errors import HoldfastError
 from settings import settings
-from state.gate import signed_in
+from state.gate import actor_of, background, signed_in
 from state.toasts import refuse, say
 
 LOOK_AGAIN_EVERY, LOOK_AGAIN_FOR = 5.0, 300.0
 """Bios are cached by the marketplace: after 'not found yet' we look again this often, for this long (seconds)."""
 BIO = "opensea_bio"
+OFFERED_METHODS = wallets.METHODS
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,6 @@ class WalletsState(rx.State):
     asked_short: str = ""
     _look: int = 0
 
-    @rx.event
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Start with an empty form, and list the proven wallets."""
@@ -65,7 +65,6 @@ class WalletsState(rx.State):
         async with transaction() as db:
             self.rows = [_row(wallet) for wallet in await wallets.list_wallets(db, actor)]
 
-    @rx.event
     @signed_in
     async def enter_address(self, actor: Actor, value: str) -> None:
         """Show the person's own code for the address, as soon as it is one."""
@@ -84,14 +83,12 @@ class WalletsState(rx.State):
             return
         self.code, self.marker, self.profile_url = challenge.code, challenge.handle_marker, challenge.profile_url
 
-    @rx.event
     @signed_in
     async def choose_method(self, actor: Actor, value: str) -> None:
         """Another way of proving."""
-        if value in wallets.METHODS:
+        if value in OFFERED_METHODS:
             self.method = value
 
-    @rx.event
     @signed_in
     async def verify(self, actor: Actor):
         """Look for the proof once; not found yet is looked for again by itself."""
@@ -123,12 +120,14 @@ class WalletsState(rx.State):
         await self._list(actor)
         await say(self, "Wallet Verified", "Your wallet has been successfully verified!")
 
-    @rx.event(background=True)
+    @background
     @signed_in
     async def look_again(self, actor: Actor, number: int) -> None:
         """Look for the proof every few seconds until it is there, something else is asked, or time is up."""
         for _ in range(int(LOOK_AGAIN_FOR / LOOK_AGAIN_EVERY)):
             await asyncio.sleep(LOOK_AGAIN_EVERY)
+            if await actor_of(self) != actor:
+                return
             async with self:
                 if number != self._look or not self.looking:
                     return
@@ -149,21 +148,18 @@ class WalletsState(rx.State):
             if number == self._look:
                 self.looking = False
 
-    @rx.event
     @signed_in
     async def ask_remove(self, actor: Actor, wallet_id: int) -> None:
         """Say what removing a wallet does before it is done."""
         row = next((one for one in self.rows if one.id == wallet_id), None)
         self.asked_id, self.asked_short = (row.id, row.short) if row else (0, "")
 
-    @rx.event
     @signed_in
     async def keep(self, actor: Actor, is_open: bool) -> None:
         """Close the question."""
         if not is_open:
             self.asked_id = 0
 
-    @rx.event
     @signed_in
     async def remove(self, actor: Actor) -> None:
         """Remove the wallet that the question was about."""

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import reflex as rx
 
 from components.ui.empty import skeleton, skeleton_cards
-from services.sessions import STORAGE_KEY
-from state.session import LEFT, MEMBER, UNKNOWN, VISITOR, SessionState
+from state.session import LEFT, MEMBER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
 
 Screen = Callable[[], rx.Component]
 

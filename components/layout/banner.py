@@ -14,7 +14,7 @@ def sandbox_banner() -> rx.Component:
         return rx.fragment()
     return rx.el.div(
         rx.el.p(
-            "Sandbox: a Discord, marketplaces and chains of this machine alone. ",
+            "Sandbox mode: nothing here is real. ",
             rx.el.a(
                 "Open the console",
                 href=CONSOLE_PATH,

@@ -4,9 +4,8 @@ import reflex as rx
 
 from components.ui.brand import wordmark
 from components.ui.button import button, link_button
-from services.sessions import STORAGE_KEY
 from settings import settings
-from state.session import SessionState
+from state.session import STORAGE_KEY, SessionState
 
 LOGIN_PATH = "/api/auth/discord"
 VISITOR_LINKS = (("Features", "/#features"), ("How it works", "/#docs"))

@@ -37,9 +37,9 @@ def account_left() -> rx.Component:
                 "Please log in to see your account.",
                 link_button("Login", "/login", kind="primary", leaves_app=True),
             ),
-            class_name="surface mx-4 w-full max-w-lg p-6",
+            class_name="surface w-full max-w-lg p-6",
         ),
-        class_name="tide grid place-items-center py-16",
+        class_name="tide grid place-items-center px-4 py-16",
     )
 
 
@@ -68,10 +68,8 @@ def _profile() -> rx.Component:
     )
 
 
-def _fact(label: str, value: rx.Var[str] | rx.Var[int]) -> rx.Component:
-    return rx.el.div(
-        rx.el.dt(label, class_name="muted text-sm"), rx.el.dd(value, class_name="break-words font-medium")
-    )
+def _fact(label: str, value: rx.Var[str] | rx.Component | str | int) -> rx.Component:
+    return rx.el.div(rx.el.dt(label, class_name="muted text-sm"), rx.el.dd(value, class_name="break-words font-medium"))
 
 
 def _status() -> rx.Component:

@@ -53,7 +53,7 @@ def _content() -> rx.Component:
             class_name="mb-8 grid gap-4 sm:grid-cols-3",
         ),
         rx.cond(
-            DashboardState.cards.length() > 0,  # pyright: ignore[reportAttributeAccessIssue]
+            DashboardState.cards,
             rx.el.ul(
                 rx.foreach(DashboardState.cards, _server),
                 class_name="grid gap-5 md:grid-cols-2 lg:grid-cols-3",
@@ -71,7 +71,7 @@ def _content() -> rx.Component:
     )
 
 
-def _server(server: rx.Var[ServerCardView]) -> rx.Component:
+def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
             server_icon(server.name, server.icon_url),
@@ -107,7 +107,7 @@ def _fact(label: str, value: rx.Var[int]) -> rx.Component:
     )
 
 
-def _bot_button(server: rx.Var[ServerCardView]) -> rx.Component:
+def _bot_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited,
         button("Bot Active", disabled=True),
@@ -115,7 +115,7 @@ def _bot_button(server: rx.Var[ServerCardView]) -> rx.Component:
     )
 
 
-def _configure_button(server: rx.Var[ServerCardView]) -> rx.Component:
+def _configure_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited & (server.internal_id != 0),
         link_button("Configure", server.configure_url, icon="settings-2"),

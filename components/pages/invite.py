@@ -46,7 +46,7 @@ def _connect_first() -> rx.Component:
 
 def _servers() -> rx.Component:
     return rx.cond(
-        InviteState.guilds.length() > 0,  # pyright: ignore[reportAttributeAccessIssue]
+        InviteState.guilds,
         rx.el.ul(rx.foreach(InviteState.guilds, _server), class_name="grid gap-4"),
         card(
             empty(
@@ -59,7 +59,7 @@ def _servers() -> rx.Component:
     )
 
 
-def _server(guild: rx.Var[GuildCardView]) -> rx.Component:
+def _server(guild: rx.vars.ObjectVar[GuildCardView]) -> rx.Component:
     bot = settings().bot_name
     return rx.el.li(
         server_icon(guild.name, guild.icon_url),

@@ -126,9 +126,7 @@ def _steps() -> rx.Component:
         rx.el.ol(
             *[
                 rx.el.li(
-                    rx.el.span(
-                        str(number), class_name="display text-4xl font-bold text-accent", aria_hidden="true"
-                    ),
+                    rx.el.span(str(number), class_name="display text-4xl font-bold text-accent", aria_hidden="true"),
                     rx.el.h3(title, class_name="mt-2 text-lg font-semibold"),
                     rx.el.p(text, class_name="muted mt-1"),
                     class_name="border-t-2 border-primary pt-4",
@@ -153,7 +151,7 @@ def _closing() -> rx.Component:
                 reload_document=True,
                 class_name="btn btn-lg mt-6 border-0 bg-base-100 text-base-content hover:bg-base-200",
             ),
-            class_name="rounded-box bg-primary px-6 py-12 text-center text-primary-content sm:px-12",
+            class_name="depth rounded-box px-6 py-12 text-center sm:px-12",
         ),
         class_name="mx-auto max-w-6xl px-4 pb-20 pt-6 sm:px-6",
     )

@@ -23,7 +23,7 @@ def login() -> rx.Component:
             link_button(
                 "Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-lg mt-6 w-full"
             ),
-            class_name="surface mx-4 w-full max-w-md p-8 text-center",
+            class_name="surface w-full max-w-md p-8 text-center",
         ),
-        class_name="tide grid place-items-center py-16",
+        class_name="tide grid place-items-center px-4 py-16",
     )

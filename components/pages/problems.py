@@ -36,7 +36,7 @@ def oauth_error() -> rx.Component:
                 link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
                 link_button("Back to Home", "/"),
             ),
-            class_name="surface mx-4 w-full max-w-lg p-6",
+            class_name="surface w-full max-w-lg p-6",
         ),
-        class_name="tide grid place-items-center py-16",
+        class_name="tide grid place-items-center px-4 py-16",
     )

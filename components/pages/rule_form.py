@@ -6,8 +6,7 @@ from components.layout.frame import member_frame, page_head
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.field import field, number_input, select_input, text_input
-from services.rules import SUPPORTED_CHAINS, SUPPORTED_TYPES
-from state.rule_form import ANY_NFT, RuleFormState
+from state.rule_form import ANY_NFT, OFFERED_CHAINS, OFFERED_TYPES, RuleFormState
 from state.rules import RoleOptionView, ServerPageState
 
 TYPES = (
@@ -61,14 +60,12 @@ def _option(value: str, label: str, offered: bool) -> rx.Component:
 
 
 def _kind() -> rx.Component:
-    types = [_option(value, label, value in SUPPORTED_TYPES) for value, label in TYPES]
-    chains = [_option(chain, chain.capitalize(), chain in SUPPORTED_CHAINS) for chain in CHAINS]
+    types = [_option(value, label, value in OFFERED_TYPES) for value, label in TYPES]
+    chains = [_option(chain, chain.capitalize(), chain in OFFERED_CHAINS) for chain in CHAINS]
     return rx.el.div(
         field(
             "Rule Type",
-            select_input(
-                "verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type
-            ),
+            select_input("verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
             name="verificationType",
         ),
         field(
@@ -123,7 +120,7 @@ def _name() -> rx.Component:
                 type="button",
                 on_click=RuleFormState.refresh_name,
                 aria_label="Refresh rule name",
-                class_name="btn btn-outline hairline btn-square",
+                class_name="btn btn-outline btn-square",
             ),
             class_name="flex gap-2",
         ),
@@ -146,5 +143,5 @@ def _role() -> rx.Component:
     )
 
 
-def _role_option(role: rx.Var[RoleOptionView]) -> rx.Component:
+def _role_option(role: rx.vars.ObjectVar[RoleOptionView]) -> rx.Component:
     return rx.el.option(role.label, value=role.id, disabled=~role.assignable, key=role.id)

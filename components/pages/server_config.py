@@ -74,7 +74,7 @@ def rules_tab() -> rx.Component:
     """The list of rules, and the question before one is deleted."""
     return rx.el.div(
         rx.cond(
-            RulesState.rows.length() > 0,  # pyright: ignore[reportAttributeAccessIssue]
+            RulesState.rows,
             rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid gap-4"),
             card(
                 empty(
@@ -96,7 +96,7 @@ def rules_tab() -> rx.Component:
     )
 
 
-def _rule(rule: rx.Var[RuleRowView]) -> rx.Component:
+def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
             rx.el.div(
@@ -125,7 +125,7 @@ def _rule(rule: rx.Var[RuleRowView]) -> rx.Component:
     )
 
 
-def _state_badge(rule: rx.Var[RuleRowView]) -> rx.Component:
+def _state_badge(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component | rx.Var[rx.Component]:
     return rx.match(
         rule.state,
         ("active", badge("Active", "good")),
@@ -134,7 +134,7 @@ def _state_badge(rule: rx.Var[RuleRowView]) -> rx.Component:
     )
 
 
-def _pause_button(rule: rx.Var[RuleRowView]) -> rx.Component:
+def _pause_button(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
     busy = RulesState.working == rule.id
     return rx.cond(
         rule.state == "paused",
@@ -143,7 +143,7 @@ def _pause_button(rule: rx.Var[RuleRowView]) -> rx.Component:
     )
 
 
-def _delete_button(rule: rx.Var[RuleRowView]) -> rx.Component:
+def _delete_button(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
     return button(
         "Delete",
         kind="quiet",

@@ -36,7 +36,7 @@ def _form() -> rx.Component:
         field("Server Name *", text_input("serverName", placeholder="My NFT community"), name="serverName"),
         field(
             "Server Icon URL",
-            text_input("serverIcon", placeholder=f"{settings().discord_cdn_url}/icons/…"),
+            text_input("serverIcon", placeholder="https://cdn.discordapp.com/icons/…"),
             name="serverIcon",
         ),
         field("Description", text_area("description"), name="description"),

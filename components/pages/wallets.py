@@ -10,9 +10,8 @@ from components.ui.copy import copyable
 from components.ui.dialog import confirm
 from components.ui.empty import empty, progress, skeleton
 from components.ui.field import field, select_input
-from services.wallets import METHODS
 from settings import settings
-from state.wallets import WalletRowView, WalletsState
+from state.wallets import OFFERED_METHODS, WalletRowView, WalletsState
 
 METHOD_NAMES = {"opensea_bio": "OpenSea Profile Bio", "transaction": "Transaction Proof"}
 
@@ -47,14 +46,14 @@ def wallets_left() -> rx.Component:
                 "Your session has ended. Log in again to verify your wallets.",
                 link_button("Go to Login", "/login", kind="primary", leaves_app=True),
             ),
-            class_name="surface mx-4 w-full max-w-lg p-6",
+            class_name="surface w-full max-w-lg p-6",
         ),
-        class_name="tide grid place-items-center py-16",
+        class_name="tide grid place-items-center px-4 py-16",
     )
 
 
 def _form_card() -> rx.Component:
-    options = [rx.el.option(METHOD_NAMES[method], value=method) for method in METHODS]
+    options = [rx.el.option(METHOD_NAMES[method], value=method) for method in OFFERED_METHODS]
     return card(
         card_title("Verify New Wallet"),
         rx.el.form(
@@ -110,7 +109,7 @@ def _instructions() -> rx.Component:
                 " to the bio.",
                 rx.cond(
                     WalletsState.code != "",
-                    rx.el.div(copyable(WalletsState.code, "Copy code"), class_name="mt-2"),
+                    rx.el.div(copyable(WalletsState.code), class_name="mt-2"),
                     rx.el.p("Your code appears here once the address is filled in.", class_name="muted text-sm"),
                 ),
             ),
@@ -148,7 +147,7 @@ def _list_card() -> rx.Component:
         rx.cond(
             WalletsState.loaded,
             rx.cond(
-                WalletsState.rows.length() > 0,  # pyright: ignore[reportAttributeAccessIssue]
+                WalletsState.rows,
                 rx.el.ul(rx.foreach(WalletsState.rows, _wallet), class_name="divide-y divide-base-300"),
                 empty(
                     "wallet",
@@ -161,7 +160,7 @@ def _list_card() -> rx.Component:
     )
 
 
-def _wallet(wallet: rx.Var[WalletRowView]) -> rx.Component:
+def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
             rx.el.div(

@@ -1,6 +1,6 @@
 """Buttons, and links that look like them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import reflex as rx
 
@@ -8,7 +8,7 @@ Kind = Literal["primary", "plain", "quiet", "danger"]
 
 _KINDS: dict[str, str] = {
     "primary": "btn btn-primary",
-    "plain": "btn btn-outline hairline",
+    "plain": "btn btn-outline",
     "quiet": "btn btn-ghost",
     "danger": "btn btn-error",
 }
@@ -19,12 +19,12 @@ def button(
     *,
     kind: Kind = "plain",
     icon: str | None = None,
-    busy: rx.Var[bool] | None = None,
+    busy: rx.Var[bool] | bool | None = None,
     busy_label: str | None = None,
     disabled: rx.Var[bool] | bool = False,
     class_name: str = "",
-    type: str = "button",
-    **props: object,
+    type: Literal["button", "submit"] = "button",
+    **props: Any,
 ) -> rx.Component:
     """A button; while `busy` it cannot be pressed and says `busy_label` beside a spinner."""
     mark = [rx.icon(icon, size=18, aria_hidden="true")] if icon else []
@@ -49,7 +49,7 @@ def link_button(
     icon: str | None = None,
     leaves_app: bool = False,
     class_name: str = "",
-    **props: object,
+    **props: Any,
 ) -> rx.Component:
     """A link that looks like a button; `leaves_app` for calls of ours, which are no screens."""
     mark = [rx.icon(icon, size=18, aria_hidden="true")] if icon else []

@@ -1,9 +1,11 @@
 """Surfaces that hold one matter each."""
 
+from typing import Any
+
 import reflex as rx
 
 
-def card(*children: rx.Component | str, class_name: str = "", **props: object) -> rx.Component:
+def card(*children: rx.Component | str, class_name: str = "", **props: Any) -> rx.Component:
     """A raised surface with room inside."""
     return rx.el.section(*children, class_name=f"surface p-5 sm:p-6 {class_name}".strip(), **props)
 
@@ -14,7 +16,7 @@ def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Comp
     return rx.el.div(rx.el.h2(text, class_name="text-lg font-semibold"), *below, class_name="mb-4")
 
 
-def stat(label: str, value: rx.Var[int] | rx.Var[str], icon: str) -> rx.Component:
+def stat(label: str, value: rx.Var[int] | int, icon: str) -> rx.Component:
     """One number and what it counts."""
     return rx.el.div(
         rx.el.div(

@@ -9,11 +9,11 @@ from state.copying import CopyState
 def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:
     """A line of text in monospace with a copy button; 'Copied!' stands there for two seconds."""
     return rx.el.div(
-        rx.el.code(text, class_name="code min-w-0 flex-1 break-all"),
+        rx.el.code(text, class_name="code min-w-0 flex-1 break-all text-sm"),
         button(
             rx.cond(CopyState.copied == text, "Copied!", label),
             kind="quiet",
-            class_name="btn-sm",
+            class_name="btn-sm px-2",
             on_click=[rx.set_clipboard(text), CopyState.mark(text)],
             aria_live="polite",
         ),

@@ -6,7 +6,7 @@ from reflex_components_radix.primitives.dialog import dialog
 
 def confirm(
     *,
-    is_open: rx.Var[bool],
+    is_open: rx.Var[bool] | bool,
     on_open_change: rx.event.EventType[bool],
     title: str | rx.Var[str],
     text: str | rx.Var[str],

@@ -1,10 +1,17 @@
 """Form fields: a label, the control, a hint and what is wrong with it."""
 
+from typing import Any
+
 import reflex as rx
 
 
 def field(
-    label: str, control: rx.Component, *, name: str, hint: str | rx.Var[str] = "", error: rx.Var[str] | None = None
+    label: str,
+    control: rx.Component,
+    *,
+    name: str,
+    hint: str | rx.Var[str] = "",
+    error: rx.Var[str] | None = None,
 ) -> rx.Component:
     """A control with its label above and its hint or fault below; `name` ties them together."""
     below: list[rx.Component] = []
@@ -25,21 +32,21 @@ def field(
     )
 
 
-def text_input(name: str, **props: object) -> rx.Component:
+def text_input(name: str, **props: Any) -> rx.Component:
     """A line of text; browsers offer nothing of their own for it."""
     return rx.el.input(id=name, name=name, auto_complete="off", class_name="input", **props)
 
 
-def number_input(name: str, **props: object) -> rx.Component:
+def number_input(name: str, **props: Any) -> rx.Component:
     """A whole number."""
     return rx.el.input(id=name, name=name, type="number", input_mode="numeric", class_name="input", **props)
 
 
-def select_input(name: str, *options: rx.Component, **props: object) -> rx.Component:
+def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Component:
     """A choice among few; the browser's own control, so that keyboards and phones know it."""
     return rx.el.select(*options, id=name, name=name, class_name="select", **props)
 
 
-def text_area(name: str, **props: object) -> rx.Component:
+def text_area(name: str, **props: Any) -> rx.Component:
     """Some lines of text."""
     return rx.el.textarea(id=name, name=name, class_name="textarea min-h-24", **props)

@@ -3,19 +3,19 @@
 import reflex as rx
 
 
-def server_icon(name: rx.Var[str], url: rx.Var[str], size: str = "size-12") -> rx.Component:
+def server_icon(name: rx.Var[str] | str, url: rx.Var[str] | str, size: str = "size-12") -> rx.Component:
     """A server's icon over its first letter, which shows when there is no picture."""
     return _picture(name, url, f"{size} rounded-2xl text-lg")
 
 
-def avatar(name: rx.Var[str], url: rx.Var[str], size: str = "size-12") -> rx.Component:
+def avatar(name: rx.Var[str] | str, url: rx.Var[str] | str, size: str = "size-12") -> rx.Component:
     """A person's avatar over their first letter."""
     return _picture(name, url, f"{size} rounded-full text-lg")
 
 
-def _picture(name: rx.Var[str], url: rx.Var[str], class_name: str) -> rx.Component:
+def _picture(name: rx.Var[str] | str, url: rx.Var[str] | str, class_name: str) -> rx.Component:
     return rx.el.span(
-        name[:1].upper(),  # pyright: ignore[reportAttributeAccessIssue]
+        rx.Var.create(name).to(str)[:1].upper(),
         # An empty alternative text: the name stands beside it, and a picture that fails leaves no mark.
         rx.cond(
             url != "", rx.el.img(src=url, alt="", loading="lazy", class_name="absolute inset-0 size-full object-cover")
