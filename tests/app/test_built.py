@@ -1,0 +1,67 @@
+"""The one built chunk that knows an address, and the build itself."""
+
+import threading
+
+import pytest
+
+from app import build
+from app.http.built import BUILT, BuiltAddressMissing, told_where
+from settings import settings
+
+
+def test_the_built_chunk_learns_the_pages_own_origin() -> None:
+    build.ensure_built(lambda _: None)
+    (chunk,) = (BUILT / "assets").glob("reflex-env-*.js")
+    told = told_where(chunk.read_text())
+    assert "localhost:3000" not in told
+    assert '(location.origin.replace(/^http/,"ws")+"/_event")' in told
+    assert '(location.origin+"/ping")' in told
+
+
+def test_a_chunk_without_the_built_address_is_noticed() -> None:
+    with pytest.raises(BuiltAddressMissing):
+        told_where('var e={EVENT:"wss://elsewhere/_event"};')
+
+
+def test_what_is_built_is_not_built_again() -> None:
+    build.ensure_built(lambda _: None)
+    said: list[str] = []
+    assert build.ensure_built(said.append) is False
+    assert said == []
+
+
+def test_an_operators_own_name_asks_for_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = build.fingerprint()
+    renamed = settings().model_copy(update={"product_name": "Anchor"})
+    monkeypatch.setattr(build, "settings", lambda: renamed)
+    assert build.fingerprint() != before
+
+
+def test_another_port_needs_no_other_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = build.fingerprint()
+    moved = settings().model_copy(update={"port": 4000, "public_url": "http://localhost:4000"})
+    monkeypatch.setattr(build, "settings", lambda: moved)
+    assert build.fingerprint() == before
+
+
+def test_of_two_that_start_at_once_one_builds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("build")
+    index = directory / "index.html"
+    built: list[int] = []
+
+    def slow_build(say: build.Say) -> None:
+        built.append(1)
+        index.write_text("<html>")
+
+    monkeypatch.setattr(build, "STAMP", directory / "stamp")
+    monkeypatch.setattr(build, "INDEX", index)
+    monkeypatch.setattr(build, "LOCK", directory / "lock")
+    monkeypatch.setattr(build, "_build", slow_build)
+    threads = [threading.Thread(target=build.ensure_built, args=(lambda _: None,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert built == [1]

@@ -1,0 +1,51 @@
+"""Nobody ever sees the other audience's screen, not for one frame."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.browser.conftest import Visitor
+
+# Every frame from the first: the words that a person could read in it.
+WATCH = """
+window.__seen = new Set();
+const look = () => {
+  for (const line of (document.body?.innerText ?? "").split("\\n")) window.__seen.add(line.trim());
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""
+SEEN = "[...window.__seen]"
+FOR_VISITORS, FOR_MEMBERS = "Get Started", "Logout"
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard", "/wallet-verification", "/nowhere"])
+async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await ada.context.add_init_script(WATCH)
+    await ada.open(path)
+    await ada.page.get_by_role("banner").get_by_text(FOR_MEMBERS).wait_for()
+    await ada.page.reload()
+    await ada.page.get_by_role("banner").get_by_text(FOR_MEMBERS).wait_for()
+    assert FOR_VISITORS not in await ada.page.evaluate(SEEN)
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard", "/account", "/nowhere"])
+async def test_a_visitor_never_sees_a_members_screen(visit: NewVisitor, path: str) -> None:
+    visitor = await visit()
+    await visitor.context.add_init_script(WATCH)
+    await visitor.open(path)
+    await visitor.page.get_by_role("link", name=FOR_VISITORS).wait_for()
+    seen = set(await visitor.page.evaluate(SEEN))
+    assert not seen & {FOR_MEMBERS, "Loading...", "404 Page Not Found", "Loading dashboard..."}
+
+
+async def test_signing_out_leads_straight_to_the_landing_page(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await ada.context.add_init_script(WATCH)
+    await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).click()
+    await ada.page.get_by_role("link", name=FOR_VISITORS).wait_for()
+    assert FOR_MEMBERS not in await ada.page.evaluate(SEEN)

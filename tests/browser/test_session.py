@@ -1,0 +1,140 @@
+"""Sessions as a browser lives them: by cookie, with a copy of the id in local storage that follows it."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+from playwright.async_api import expect
+
+from tests.browser.conftest import Product, Visitor
+
+STORED = "localStorage.getItem('session-id')"
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+async def cookie_of(visitor: Visitor) -> str:
+    return next(one["value"] for one in await visitor.context.cookies() if one["name"] == "hf_session")
+
+
+async def stored_in(visitor: Visitor, value: str | None) -> None:
+    await visitor.page.wait_for_function(f"value => {STORED} === value", arg=value)
+
+
+async def test_signing_in_keeps_the_id_and_cleans_the_address(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await stored_in(ada, await cookie_of(ada))
+    assert "session" not in ada.page.url
+
+
+async def test_a_foreign_link_signs_nobody_in(visit: NewVisitor) -> None:
+    ada, stranger = await visit(), await visit()
+    await ada.sign_in("ada")
+    await stranger.open(f"/dashboard?session={await cookie_of(ada)}&server=1")
+    await stranger.page.wait_for_url("**/dashboard?server=1")
+    await expect(stranger.page.get_by_role("link", name="Get Started")).to_be_visible()
+    await stored_in(stranger, None)
+
+
+async def test_a_foreign_link_changes_nothing_for_somebody_signed_in(visit: NewVisitor) -> None:
+    ada, bob = await visit(), await visit()
+    await ada.sign_in("ada")
+    await bob.sign_in("bob")
+    await bob.open(f"/dashboard?session={await cookie_of(ada)}")
+    await bob.page.wait_for_url("**/dashboard")
+    await expect(bob.page.get_by_role("heading", name="Welcome back, bob")).to_be_visible()
+    await stored_in(bob, await cookie_of(bob))
+
+
+async def test_the_stored_id_follows_the_cookie(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await stored_in(ada, await cookie_of(ada))
+    for damage in ("localStorage.removeItem('session-id')", "localStorage.setItem('session-id', 'foreign')"):
+        await ada.page.evaluate(damage)
+        await ada.page.reload()
+        await stored_in(ada, await cookie_of(ada))
+    await ada.context.clear_cookies()
+    await ada.page.reload()
+    await expect(ada.page.get_by_role("link", name="Get Started")).to_be_visible()
+    await stored_in(ada, None)
+
+
+async def test_logging_out_in_one_tab_ends_the_other(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await stored_in(ada, await cookie_of(ada))
+    other = await ada.context.new_page()
+    await other.goto(ada.product.url + "/wallet-verification")
+    await other.get_by_role("heading", name="Wallet Verification").wait_for()
+    await ada.page.get_by_role("banner").get_by_role("button", name="Logout").click()
+    await ada.page.get_by_role("link", name="Get Started").wait_for()
+    await other.get_by_role("link", name="Get Started").wait_for()
+    await stored_in(ada, None)
+
+
+async def test_the_account_pages_logout_forgets_the_stored_id_too(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await ada.page.get_by_role("link", name="Account of ada").click()
+    await ada.page.get_by_role("link", name="Logout").click()
+    await ada.page.get_by_role("link", name="Get Started").wait_for()
+    await stored_in(ada, None)
+
+
+async def test_a_session_that_ended_elsewhere_shows_the_screens_own_signed_out_view(visit: NewVisitor) -> None:
+    carol = await visit()
+    await carol.sign_in("carol")
+    await carol.page.get_by_role("link", name="Verify Wallets").first.click()
+    await carol.page.get_by_text("No verified wallets yet").wait_for()
+    headers = {"x-session-id": await cookie_of(carol)}
+    async with httpx.AsyncClient() as program:
+        answer = await program.post(carol.product.url + "/api/auth/logout", headers=headers)
+    assert answer.status_code == 200
+    await carol.page.get_by_label("Wallet Address").fill("0x" + "12" * 20)
+    await expect(carol.page.get_by_role("heading", name="Please log in")).to_be_visible()
+    await carol.page.get_by_role("link", name="Go to Login").click()
+    await expect(carol.page.get_by_role("heading", name="Welcome to Holdfast")).to_be_visible()
+
+
+async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(visit: NewVisitor) -> None:
+    visitor = await visit()
+    await visitor.sign_in("ada")
+    await visitor.page.get_by_text("Base Builders").wait_for()
+    await visitor.page.get_by_role("banner").get_by_role("button", name="Logout").click()
+    await visitor.page.get_by_role("link", name="Get Started").wait_for()
+    await visitor.sign_in("mallory")
+    await expect(visitor.page.get_by_text("No servers configured")).to_be_visible()
+    assert "Base Builders" not in await visitor.page.content()
+
+
+async def test_documents_are_told_for_whom_they_are(product: Product, visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    cookies = {"hf_session": await cookie_of(ada)}
+    async with httpx.AsyncClient(base_url=product.url) as visitor, httpx.AsyncClient(
+        base_url=product.url, cookies=cookies
+    ) as member:
+        for path, as_visitor, as_member in (
+            ("/", 200, 200), ("/dashboard", 200, 200), ("/nothing/here", 200, 404), ("/login", 200, 302),
+            ("/dashboard/server/1", 200, 200), ("/oauth-error", 200, 200),
+        ):  # fmt: skip
+            seen, own = await visitor.get(path), await member.get(path)
+            assert (seen.status_code, own.status_code) == (as_visitor, as_member), path
+            assert 'data-audience="visitor"' in seen.text
+            assert own.status_code == 302 or 'data-audience="member"' in own.text
+            assert "no-store" in seen.headers["cache-control"]
+            assert "unsafe-eval" not in seen.headers["content-security-policy"]
+        slashed = await visitor.get("/login/?a=1")
+        assert (slashed.status_code, slashed.headers["location"]) == (308, "/login?a=1")
+        evil = await visitor.get("//evil.example/")
+        assert not evil.headers.get("location", "").startswith("//")
+
+
+async def test_hashed_files_are_kept_for_good(product: Product) -> None:
+    async with httpx.AsyncClient(base_url=product.url) as visitor:
+        page = (await visitor.get("/")).text
+        chunks = {part.split('"')[0] for part in page.split('href="')[1:] if part.startswith("/assets/")}
+        assert chunks
+        for chunk in chunks:
+            assert "immutable" in (await visitor.get(chunk)).headers["cache-control"], chunk
+        assert (await visitor.get("/assets/none-0000.js")).status_code == 404

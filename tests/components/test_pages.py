@@ -1,0 +1,49 @@
+"""Every page of the table can be made, and says who it is for."""
+
+from pathlib import Path
+
+import pytest
+import reflex as rx
+
+from app.app import app
+from app.http.documents import Route
+from app.pages import PAGES, Page
+from settings import ROOT
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
+def test_each_page_of_the_table_is_made(page: Page) -> None:
+    assert isinstance(page.visitors(), rx.Component)
+    assert isinstance(page.members(), rx.Component)
+    assert page.left is None or isinstance(page.left(), rx.Component)
+
+
+def test_no_two_pages_have_one_address() -> None:
+    routes = [page.route for page in PAGES]
+    assert len(routes) == len(set(routes))
+    assert len(app._unevaluated_pages) == len(routes)
+
+
+@pytest.mark.parametrize(
+    ("route", "path", "matches"),
+    [
+        ("/", "/", True),
+        ("/login", "/login", True),
+        ("/login", "/login/more", False),
+        ("/dashboard/server/[server_number]", "/dashboard/server/7", True),
+        ("/dashboard/server/[server_number]", "/dashboard/server", False),
+        ("/dashboard/server/[server_number]", "/dashboard/server/7/8", False),
+        ("/dashboard", "/dashboardx", False),
+    ],
+)
+def test_an_address_of_the_table_matches_whole_paths(route: str, path: str, matches: bool) -> None:
+    assert Route(route, members_only=False, visitors_only=False).matches(path) is matches
+
+
+def test_every_stylesheet_and_font_is_served_from_here() -> None:
+    css = (ROOT / "assets" / "holdfast.css").read_text()
+    assert "url(\"http" not in css
+    assert "url(http" not in css
+    for name in ("figtree", "bricolage-grotesque"):
+        assert (ROOT / "assets" / "fonts" / f"{name}.woff2").exists()
+        assert Path(ROOT / "assets" / "fonts" / f"LICENSE-{name}.txt").exists()

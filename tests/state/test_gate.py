@@ -1,0 +1,109 @@
+"""What a hostile browser may send, and what of it reaches a handler."""
+
+from typing import Any
+
+import pytest
+import reflex as rx
+from reflex.state import UpdateVarsInternalState
+from reflex_base.utils.format import format_event_handler
+
+from services.actors import Actor
+from state import gate
+from state.gate import Refused, background, check, public, signed_in
+from state.session import SessionState
+
+
+class ProbeState(rx.State):
+    """Handlers of every shape that screens have."""
+
+    @public
+    def take(self, text: str, number: int, choice: bool = False) -> None:
+        """Takes a text, a number and perhaps a choice."""
+
+    @public
+    def measure(self, value: float | None) -> None:
+        """Takes a number or nothing."""
+
+    @public
+    def form(self, fields: dict[str, str]) -> None:
+        """Takes a form."""
+
+    @signed_in
+    async def guarded(self, actor: Actor, text: str) -> None:
+        """Takes a text from somebody signed in."""
+
+    @background
+    @signed_in
+    async def slow(self, actor: Actor, number: int) -> None:
+        """Takes a number, beside others."""
+
+
+def name_of(handler: str) -> str:
+    return format_event_handler(ProbeState.event_handlers[handler])
+
+
+@pytest.mark.parametrize(
+    ("handler", "payload"),
+    [
+        ("take", {"text": "a", "number": 1}),
+        ("take", {"text": "a", "number": 1, "choice": True}),
+        ("measure", {"value": 2}),
+        ("measure", {"value": 2.5}),
+        ("measure", {"value": None}),
+        ("form", {"fields": {"name": "value"}}),
+        ("guarded", {"text": "a"}),
+        ("slow", {"number": 3}),
+    ],
+)
+def test_what_our_screens_send_passes(handler: str, payload: dict[str, Any]) -> None:
+    check(name_of(handler), payload)
+
+
+@pytest.mark.parametrize(
+    ("handler", "payload", "why"),
+    [
+        ("take", {"text": 5, "number": 1}, "text has a wrong type"),
+        ("take", {"text": "a", "number": "1"}, "number has a wrong type"),
+        ("take", {"text": "a", "number": True}, "number has a wrong type"),
+        ("take", {"text": "a", "number": 1, "choice": 1}, "choice has a wrong type"),
+        ("take", {"text": {"$ne": ""}, "number": 1}, "text has a wrong type"),
+        ("take", {"text": None, "number": 1}, "text has a wrong type"),
+        ("take", {"text": "a"}, "number is missing"),
+        ("take", {"text": "a", "number": 1, "more": 1}, "unknown arguments"),
+        ("take", {"text": "a" * gate.PAYLOAD_BYTES, "number": 1}, "too large"),
+        ("measure", {"value": float("nan")}, "value has a wrong type"),
+        ("measure", {"value": float("inf")}, "value has a wrong type"),
+        ("form", {"fields": {"name": ["a"]}}, "fields has a wrong type"),
+        ("form", {"fields": [["name", "value"]]}, "fields has a wrong type"),
+        ("guarded", {"text": "a", "actor": {"user_id": 1}}, "unknown arguments"),
+        ("slow", {"actor": 1, "number": 1}, "unknown arguments"),
+    ],
+)
+def test_everything_else_is_refused_before_the_handler(handler: str, payload: dict[str, Any], why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        check(name_of(handler), payload)
+
+
+def test_an_unknown_handler_is_refused() -> None:
+    with pytest.raises(Refused, match="no such handler"):
+        check("reflex___state____state.os_system", {})
+
+
+STORED = f"{SessionState.get_full_name()}.session_id_rx_state_"
+UPDATE = format_event_handler(UpdateVarsInternalState.event_handlers["update_vars_internal"])
+
+
+def test_a_stored_value_is_a_short_text() -> None:
+    check(UPDATE, {"vars": {STORED: "abc"}})
+    for value in ({"a": 1}, None, 5, ["x"], "x" * (gate.STORED_LENGTH + 1)):
+        with pytest.raises(Refused, match="no short text"):
+            check(UPDATE, {"vars": {STORED: value}})
+
+
+def test_only_stored_variables_can_be_set_from_outside() -> None:
+    with pytest.raises(Refused, match="not a stored variable"):
+        check(UPDATE, {"vars": {f"{SessionState.get_full_name()}.audience_rx_state_": "member"}})
+    with pytest.raises(Refused, match="not a stored variable"):
+        check(UPDATE, {"vars": {"nowhere.at_all": "x"}})
+    with pytest.raises(Refused, match="no object"):
+        check(UPDATE, {"vars": [["a", "b"]]})
