@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from app.leftovers import MARK
 from app.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,8 +27,11 @@ TEMPLATE = "template_holdfast"
 # Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
 WATCHDOG = """
 import os, shutil, signal, sys
+from pathlib import Path
+from app.leftovers import end_survivors
 sys.stdin.read()
 directory = sys.argv[1]
+end_survivors(Path(directory), patience=2)
 try:
     os.kill(int(open(os.path.join(directory, 'db/cluster/postmaster.pid')).readline()), signal.SIGQUIT)
 except (OSError, ValueError):
@@ -41,7 +45,7 @@ def temporary_dir() -> Iterator[Path]:
     """A directory that is removed afterwards, even when this process is killed (and a database in it ended)."""
     directory = Path(tempfile.mkdtemp(prefix="hf-", dir="/tmp"))
     watchdog = subprocess.Popen(
-        [sys.executable, "-c", WATCHDOG, str(directory)], stdin=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-c", WATCHDOG, str(directory)], cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True
     )
     try:
         yield directory
@@ -116,6 +120,7 @@ def sandbox_url() -> Iterator[str]:
     with temporary_dir() as directory:
         log = directory / "sandbox.log"
         environment = os.environ | {"SANDBOX_PORT": str(port), "SANDBOX_DATA": str(directory / "world")}
+        environment[MARK] = str(directory)  # by which the watchdog finds it
         environment.pop("PUBLIC_URL", None)
         with log.open("wb") as output:
             process = subprocess.Popen(
