@@ -94,8 +94,12 @@ def lock(arguments: list[str]) -> int:
     teller = Teller(4, LOG)
     with SetUp():
         environment(teller)
-        packages(teller, "requirements-dev.txt")
-        compiler = [str(VENV / "bin" / "uv"), "pip", "compile", "--universal", "--python-version", "3.11"]
+        teller.begin("Compiler of requirements (uv)")
+        uv = VENV / "bin" / "uv"
+        if not uv.exists():
+            teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", "uv"], inside())
+        teller.done("ready")
+        compiler = [str(uv), "pip", "compile", "--universal", "--python-version", "3.11"]
         options = ["--no-header", "--no-emit-index-url", "-q", *arguments]
         for name, bound in (("requirements", []), ("requirements-dev", ["-c", "requirements.txt"])):
             teller.begin(f"{name}.txt")
