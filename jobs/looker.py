@@ -19,12 +19,26 @@ log = logging.getLogger("holdfast.jobs.looker")
 BATCH = 500
 IDLE_SECONDS = 1.0
 """How often somebody whose pause has ended is noticed without a call."""
-RENEW_SECONDS = 30
+RENEW_SECONDS = 20
 
 
 def worker_name() -> str:
     """A name that no other process has, also after a restart with the same number."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def is_dead(worker: str) -> bool:
+    """Whether the worker was a process of this machine that is no longer there."""
+    host, _, rest = worker.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname() or not rest.isdigit():
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return int(rest) == os.getpid()
 
 
 class Looker:
@@ -37,6 +51,8 @@ class Looker:
 
     async def run(self) -> None:
         """Look at due members for ever."""
+        async with transaction() as db:
+            await due.let_go_of(db, is_dead)
         while True:
             try:
                 looked = await self.once()

@@ -43,7 +43,7 @@ class GuildFacts:
 
 async def seen(db: AsyncSession, guild: GuildFacts) -> None:
     """The bot is in this guild: keep it, its members and who runs it; if it is new there, look at everybody."""
-    server = await _server(db, guild.id)
+    server = await known(db, guild.id)
     came = server is None or not server.bot_invited
     if server is None:
         server = Server(discord_id=guild.id, name=guild.name)
@@ -64,7 +64,7 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
 
 async def who_runs(db: AsyncSession, guild: GuildFacts) -> None:
     """Roles or members changed: keep the list of those who run the guild up to date."""
-    server = await _server(db, guild.id)
+    server = await known(db, guild.id)
     if server is not None and server.id is not None:
         server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
         db.add(server)
@@ -85,7 +85,7 @@ async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None
 
 async def left(db: AsyncSession, guild_id: str) -> None:
     """The bot is out of this guild: nothing can be given or taken there, and the log says so. The proofs stay."""
-    server = await _server(db, guild_id)
+    server = await known(db, guild_id)
     if server is None or not server.bot_invited:
         return
     server.bot_invited, server.bot_left_at = False, now()
@@ -113,7 +113,7 @@ async def ready(db: AsyncSession) -> None:
 
 async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     """Pause the rules whose role is gone, has become dangerous, managed, or stands above the bot by now."""
-    server = await _server(db, guild.id)
+    server = await known(db, guild.id)
     if server is None:
         return
     held = next((member.roles for member in guild.members if member.discord_id == guild.bot_id), frozenset[str]())
@@ -131,19 +131,19 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
     """Somebody came (back)."""
-    if server := await _server(db, guild_id):
+    if server := await known(db, guild_id):
         await members.joined(db, server.id or 0, member)
 
 
 async def member_changed(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
     """Somebody's roles, name or screening changed."""
-    if server := await _server(db, guild_id):
+    if server := await known(db, guild_id):
         await members.changed(db, server.id or 0, member)
 
 
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
     """Somebody left: their roles went with them, their proofs stay."""
-    if server := await _server(db, guild_id):
+    if server := await known(db, guild_id):
         await members.left_many(db, [(server.id or 0, discord_id)])
         await db.execute(
             text("DELETE FROM access WHERE server_id = :server AND discord_id = :who"),
@@ -151,5 +151,6 @@ async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
         )
 
 
-async def _server(db: AsyncSession, guild_id: str) -> Server | None:
+async def known(db: AsyncSession, guild_id: str) -> Server | None:
+    """Our row of a guild, if we know it."""
     return (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()

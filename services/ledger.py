@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Table, bindparam, delete, func, select, text, tuple_, update
+from sqlalchemy import Table, bindparam, delete, func, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel, col
 
@@ -192,8 +192,10 @@ async def _update(
     values.update({name: bindparam("v_now") for name in stamped})
     prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
     table: Table = SQLModel.metadata.tables["grant"]
+    # Spelt out, because a list of unknown length cannot be bound when a statement runs for many rows.
+    still = or_(*(col(Grant.state) == state for state in states))
     connection = await db.connection()
-    await connection.execute(update(table).where(_THIS_GRANT(), col(Grant.state).in_(states)).values(values), prepared)
+    await connection.execute(update(table).where(_THIS_GRANT(), still).values(values), prepared)
 
 
 def _state(pair: Pair) -> str:

@@ -77,6 +77,14 @@ async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
     return (await db.execute(kept)).scalar_one()
 
 
+async def ensure(db: AsyncSession, discord_id: str, username: str) -> int:
+    """The user's number for somebody whom we may have met only inside Discord so far."""
+    met = insert(User).values(discord_id=discord_id, username=username, connected=False, created_at=now(),
+                              updated_at=now())  # fmt: skip
+    kept = met.on_conflict_do_update(index_elements=["discord_id"], set_={"discord_id": discord_id})
+    return (await db.execute(kept.returning(col(User.id)))).scalar_one()
+
+
 def _told(person: OAuthUser) -> dict[str, object]:
     """What Discord tells of a person; names of before 2023 keep their number after a #."""
     number = "" if person.discriminator in {"", "0"} else f"#{person.discriminator}"

@@ -1,0 +1,79 @@
+"""The engine in this process, on a database of the test's own, beside the run's sandbox."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+import models
+from gateways import close_gateways
+from jobs.looker import Looker
+from jobs.writer import Writer
+from services.calls import Listener
+from services.due import CHANNEL
+from services.ledger import INTENT_CHANNEL
+from settings import settings
+from tests.jobs.town import Town
+
+Engine = Callable[[], AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture
+async def product(
+    database_url: str, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[None]:
+    """This process as one of the product's, with the sandbox as its outside world."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
+    for name in ("PORT", "PUBLIC_URL"):
+        monkeypatch.delenv(name, raising=False)
+    settings.cache_clear()
+    await models.use(database_url)
+    yield
+    await close_gateways()
+    await models.use(None)
+    settings.cache_clear()
+
+
+@pytest.fixture
+def engine(product: None) -> Engine:
+    """Runs looker and writer while the block lasts."""
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        due_called, intent_called = asyncio.Event(), asyncio.Event()
+        tasks = [
+            asyncio.create_task(part.run())
+            for part in (
+                Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}),
+                Looker(due_called),
+                Writer(intent_called),
+            )
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    return running
+
+
+@pytest.fixture
+async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """A fresh guild: ada owns it, carol and dave are members; nothing is broken before or after."""
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        made = Town(control)
+        await made.heal()
+        await made.build("ada", "carol", "dave")
+        yield made
+        await made.heal()

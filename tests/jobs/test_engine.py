@@ -1,0 +1,345 @@
+"""How a role moves: from a proof to the role, from a sale to its end, and through every fault in between."""
+
+import asyncio
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import gateways
+from jobs.looker import Looker
+from models import Due, Event, Grant, Rule, now, transaction
+from services import intents
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+BOTH = ("rpc:base", "rpc2:base")
+
+
+async def grants(town: Town) -> list[Grant]:
+    async with transaction() as db:
+        return list((await db.exec(select(Grant).where(Grant.server_id == town.server_id))).all())
+
+
+async def kinds(town: Town) -> list[str]:
+    async with transaction() as db:
+        rows = await db.exec(select(Event.kind).where(Event.server_id == town.server_id).order_by(col(Event.id)))
+        return list(rows.all())
+
+
+async def rule(rule_id: int) -> Rule | None:
+    async with transaction() as db:
+        return await db.get(Rule, rule_id)
+
+
+async def given(town: Town, who: str = "carol", role: str = "Holder") -> None:
+    await until(lambda: town.has(who, role))
+
+    async def held() -> bool:
+        return any(row.state == "held" and row.discord_id == town.people[who]["id"] for row in await grants(town))
+
+    await until(held)
+
+
+async def taken(town: Town, who: str = "carol", role: str = "Holder") -> None:
+    async def gone() -> bool:
+        return not await town.has(who, role)
+
+    await until(gone)
+
+
+async def looked_at(town: Town) -> None:
+    """Everybody of the town was looked at, by us or by the engine if it runs."""
+    await town.look()
+    looker = Looker(asyncio.Event())
+
+    async def nobody_waits() -> bool:
+        await looker.once()
+        async with transaction() as db:
+            mine = col(Due.key).startswith(f"{town.server_id}:")
+            return (await db.exec(select(Due).where(mine, col(Due.due_at) <= now()))).first() is None
+
+    await until(nobody_waits)
+
+
+async def test_a_proof_gives_the_role_and_a_sale_takes_it(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.sells(token)
+        await town.look()
+        await taken(town)
+        await until(lambda: _empty(town))
+    assert [kind for kind in await kinds(town) if kind.startswith("role.")] == ["role.given", "role.taken"]
+
+
+async def _empty(town: Town) -> bool:
+    return not await grants(town)
+
+
+async def test_a_round_over_right_members_writes_nothing(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    await town.rule("Holder", least=5)
+    async with engine():
+        await town.prove("carol")
+        await town.prove("dave")
+        await given(town)
+        start = await town.mark()
+        for _ in range(3):
+            await looked_at(town)
+    assert await town.writes(start) == []
+    assert [row.state for row in await grants(town)] == ["held"]
+
+
+@pytest.mark.parametrize("kind", ["down", "429", "500", "empty", "zero", "malformed", "stale"])
+async def test_a_fault_of_both_nodes_takes_nothing_and_a_sale_is_acted_on_once_it_heals(
+    town: Town, engine: Engine, kind: str
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    start = await town.mark()
+    await town.break_(kind, *BOTH)
+    await looked_at(town)
+    assert await town.requests(start, "rpc:base")
+    assert [row.state for row in await grants(town)] == ["held"]
+    await town.sells(token)
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    assert await town.writes(start) == []
+    await town.heal()
+    async with engine():
+        await town.look()
+        await taken(town)
+
+
+async def test_one_node_that_says_zero_can_take_nothing_alone(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.break_("zero", "rpc:base")
+    await looked_at(town)
+    await town.sells(token)
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"], "the second node's word was not confirmed"
+    await town.heal()
+    async with engine():
+        await town.look()
+        await taken(town)
+
+
+async def test_what_was_sent_before_a_crash_is_not_sent_again(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    start = await town.mark()
+    await looked_at(town)
+    async with transaction() as db:
+        (intent,) = await intents.open_intents(db, 10, ())
+    # The request goes out, and the process ends before it can write down what came of it.
+    await intents.carry_out(gateways(), intent, sure=True)
+    async with engine():
+        await given(town)
+    assert await town.writes(start) == ["PUT"]
+
+
+async def test_a_removal_that_was_sent_before_a_crash_is_not_sent_again(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    start = await town.mark()
+    await town.sells(token)
+    await looked_at(town)
+    async with transaction() as db:
+        (intent,) = await intents.open_intents(db, 10, ())
+    await intents.carry_out(gateways(), intent, sure=True)
+    async with engine():
+        await until(lambda: _empty(town))
+    assert await town.writes(start) == ["DELETE"]
+
+
+async def test_a_removal_that_could_not_be_sent_for_long_is_decided_anew(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    async with transaction() as db:
+        row = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).one()
+        assert row.state == "taking"
+        row.intended_at = now() - 2 * intents.STALE_AFTER
+        db.add(row)
+    await town.buys("carol")
+    start = await town.mark()
+    async with engine():
+        await given(town)
+    assert await town.writes(start) == []
+
+
+async def test_a_write_that_fails_is_tried_again_and_not_taken_for_done(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    await town.break_("500", "discord")
+    async with engine():
+
+        async def tried() -> bool:
+            return any(row.attempts > 0 for row in await grants(town))
+
+        await until(tried, 40)
+        assert [row.state for row in await grants(town)] == ["giving"]
+        assert not await town.has("carol", "Holder")
+        await town.heal()
+        await given(town)
+
+
+async def test_a_role_above_the_bot_pauses_its_rules_with_the_reason(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    rule_id = await town.rule("Founder")
+    start = await town.mark()
+    async with engine():
+        await town.prove("carol")
+
+        async def paused() -> bool:
+            found = await rule(rule_id)
+            return found is not None and found.state == "paused"
+
+        await until(paused)
+        await looked_at(town)
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.pause_reason
+    assert await grants(town) == []
+    assert len(await town.writes(start)) == 1, "a refused request is not made again"
+
+
+async def test_a_deleted_rule_takes_its_roles_first_and_then_goes(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    rule_id = await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.change(rule_id, deleted_at=now())
+        await taken(town)
+
+        async def gone() -> bool:
+            return await rule(rule_id) is None
+
+        await until(gone)
+
+
+async def test_a_paused_rule_keeps_what_it_gave(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    rule_id = await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.change(rule_id, state="paused")
+        await town.sells(token)
+        await looked_at(town)
+        assert [row.state for row in await grants(town)] == ["held"]
+        await town.change(rule_id, state="active")
+        await taken(town)
+
+
+async def test_a_role_that_somebody_else_took_is_told_and_not_fought_over(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        start = await town.mark()
+        await town.call(
+            "members", guild=town.name, user=town.people["carol"]["id"], action="remove_role", role="Holder"
+        )
+        await town.see()
+        await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["lost"]
+    assert "role.lost" in await kinds(town)
+    assert await town.writes(start) == []
+
+
+async def test_a_role_that_we_did_not_give_is_never_taken(town: Town, engine: Engine) -> None:
+    await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="add_role", role="Holder")
+    await town.see()
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    start = await town.mark()
+    async with engine():
+        await town.prove("carol")
+        await looked_at(town)
+        await town.sells(token)
+        await looked_at(town)
+    assert await town.writes(start) == []
+    assert await town.has("carol", "Holder")
+
+
+async def test_who_left_is_no_error_and_gets_the_role_back_on_return(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="leave")
+    async with engine():
+        await until(lambda: _empty(town))
+        await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="join")
+        await town.see()
+        await town.look()
+        await given(town)
+
+
+async def test_a_grace_time_is_waited_for(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder", removal_mode="grace", removal_hours=1)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.sells(token)
+        await looked_at(town)
+        (row,) = await grants(town)
+        assert row.state == "held"
+        assert row.no_since is not None
+        async with transaction() as db:
+            row.no_since -= 2 * (now() - row.no_since) + intents.STALE_AFTER * 60
+            await db.merge(row)
+        await town.look()
+        await taken(town)
+
+
+async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town, engine: Engine) -> None:
+    crowd = [f"p{number}" for number in range(6)]
+    for name in crowd:
+        town.people[name] = await town.call("people", username=f"{name}-{town.name[-8:]}")
+        await town.call("members", guild=town.name, user=town.people[name]["id"], action="join")
+    await town.see()
+    rule_id = await town.rule("Holder")
+    for name in crowd:
+        await town.buys(name)
+    async with engine():
+        for name in crowd:
+            await town.prove(name)
+        for name in crowd:
+            await given(town, name)
+        start = await town.mark()
+        await town.change(rule_id, min_tokens=2, expression={**(await _expression(rule_id)), "minTokens": 2})
+        await looked_at(town)
+    assert await town.writes(start) == []
+    assert {row.state for row in await grants(town)} == {"held"}
+    assert "breaker.tripped" in await kinds(town)
+
+
+async def _expression(rule_id: int) -> dict[str, object]:
+    found = await rule(rule_id)
+    assert found is not None
+    return found.expression

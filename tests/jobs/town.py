@@ -1,0 +1,165 @@
+"""A fresh guild with fresh people in the sandbox, and the rows that the bot would write about it."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+
+from models import Rule, Wallet, transaction
+from services import due, guilds
+from services.expressions import Requirement, to_document
+from services.guilds import GuildFacts, RoleFacts
+from services.members import MemberFacts
+from services.users import ensure
+
+STRANGER = "0x" + "5e" * 20
+
+
+class Town:
+    """One guild, a collection on Base, and what people do there."""
+
+    def __init__(self, control: httpx.AsyncClient) -> None:
+        self.control = control
+        self.name = f"Town {uuid.uuid4().hex[:8]}"
+        self.people: dict[str, dict[str, Any]] = {}
+        self.contract = ""
+        self.server_id = 0
+        self._tokens = 0
+
+    async def call(self, path: str, **body: Any) -> dict[str, Any]:
+        answer = await self.control.post(f"/control/{path}", json=body)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
+        return answer.json()
+
+    async def build(self, *names: str) -> None:
+        """The guild with these people in it (the first one owns it), the bot added, a collection without tokens."""
+        for name in names:
+            unique = f"{name}{uuid.uuid4().hex[:6]}"
+            self.people[name] = await self.call("people", username=unique)
+        owner, *others = (person["id"] for person in self.people.values())
+        await self.call("guilds", action="create", guild=self.name, owner=owner, members=others)
+        await self.call("guilds", action="add_bot", guild=self.name)
+        made = await self.call("chains/base/deploy", standard="ERC721", name=self.name, slug=uuid.uuid4().hex)
+        self.contract = made["contract"]
+        await self.see()
+
+    async def guild(self) -> dict[str, Any]:
+        world = (await self.control.get("/control/world")).json()
+        return next(guild for guild in world["guilds"] if guild["name"] == self.name)
+
+    async def role(self, name: str) -> str:
+        return next(role["id"] for role in (await self.guild())["roles"] if role["name"] == name)
+
+    async def has(self, who: str, role: str) -> bool:
+        """Whether Discord shows the role on the person."""
+        guild, wanted = await self.guild(), await self.role(role)
+        return any(
+            wanted in member["roles"] for member in guild["members"] if member["user_id"] == self.people[who]["id"]
+        )
+
+    async def see(self) -> None:
+        """Tell the product what the bot would tell it now."""
+        guild = await self.guild()
+        bot = next(role for role in guild["roles"] if role["managed"])
+        bot_id = next(member["user_id"] for member in guild["members"] if bot["id"] in member["roles"])
+        facts = GuildFacts(
+            id=guild["id"], name=guild["name"], icon=None, owner_id=guild["owner_id"], bot_id=bot_id,
+            roles=tuple(
+                RoleFacts(role["id"], role["name"], role["position"], role["managed"], int(role["permissions"]))
+                for role in guild["roles"]
+            ),
+            members=tuple(
+                MemberFacts(member["user_id"], member["username"], frozenset(member["roles"]), member["pending"])
+                for member in guild["members"]
+            ),
+        )  # fmt: skip
+        async with transaction() as db:
+            await guilds.seen(db, facts)
+            server = await guilds.known(db, guild["id"])
+            assert server is not None
+            self.server_id = server.id or 0
+
+    async def rule(self, role: str, least: int = 1, **fields: Any) -> int:
+        """A rule for the town's collection; looks at everybody."""
+        leaf = Requirement("basic", "base", self.contract, least)
+        async with transaction() as db:
+            row = Rule(
+                server_id=self.server_id, name="A rule", role_id=await self.role(role), role_name=role,
+                verification_type="basic", contract_address=self.contract, blockchain="base", created_by="0",
+                min_tokens=least, expression=to_document(leaf), **fields,
+            )  # fmt: skip
+            db.add(row)
+            await db.flush()
+            await due.mark_server(db, self.server_id, due.CHANGED)
+            return row.id or 0
+
+    async def change(self, rule_id: int, **fields: Any) -> None:
+        """Change a rule's row as an admin's call does."""
+        async with transaction() as db:
+            row = await db.get_one(Rule, rule_id)
+            for name, value in fields.items():
+                setattr(row, name, value)
+            db.add(row)
+            await due.mark_server(db, self.server_id, due.CHANGED)
+
+    async def prove(self, who: str) -> None:
+        """The person has proved their wallet."""
+        person = self.people[who]
+        async with transaction() as db:
+            user_id = await ensure(db, person["id"], person["username"])
+            db.add(Wallet(user_id=user_id, family="evm", address=self.wallet(who), method="opensea_bio"))
+            await db.flush()
+            await due.mark_everywhere(db, person["id"], due.WAITING)
+
+    def wallet(self, who: str) -> str:
+        return self.people[who]["wallets"]["evm"].lower()
+
+    async def buys(self, who: str) -> str:
+        """A new token of the collection for the person; its id."""
+        self._tokens += 1
+        await self.call("chains/base/mint", contract=self.contract, token_id=str(self._tokens), to=self.wallet(who))
+        return str(self._tokens)
+
+    async def sells(self, token: str) -> None:
+        await self.call("chains/base/transfer", contract=self.contract, token_id=token, to=STRANGER)
+
+    async def look(self) -> None:
+        """Everybody is due, as in a round."""
+        async with transaction() as db:
+            await due.mark_server(db, self.server_id, due.SWEPT)
+
+    async def break_(self, kind: str, *targets: str) -> None:
+        for target in targets:
+            await self.call("faults", target=target, kind=kind, seconds=300)
+
+    async def heal(self) -> None:
+        await self.control.delete("/control/faults")
+
+    async def mark(self) -> int:
+        """Where the request log stands."""
+        return (await self.control.get("/control/requests", params={"since": 2**31})).json()["next"]
+
+    async def requests(self, since: int, target: str) -> list[dict[str, Any]]:
+        """The requests that reached a provider since then."""
+        answer = await self.control.get("/control/requests", params={"since": since})
+        return [request for request in answer.json()["requests"] if request["target"] == target]
+
+    async def writes(self, since: int) -> list[str]:
+        """Role writes in this town since then, as `PUT` and `DELETE`."""
+        guild = (await self.guild())["id"]
+        return [
+            request["method"]
+            for request in await self.requests(since, "discord")
+            if request["method"] in {"PUT", "DELETE"} and f"/guilds/{guild}/members/" in request["path"]
+        ]
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
+    """Wait until it holds; fail when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        await asyncio.sleep(0.05)
