@@ -1,6 +1,7 @@
 """Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
 
 import asyncio
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,8 +10,6 @@ from urllib.parse import quote, urlencode
 
 import httpx
 import orjson
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 from gateways.connections import tls
 from gateways.discord import VERSION
@@ -25,6 +24,11 @@ from gateways.errors import (
     seconds_to_wait,
 )
 from gateways.shapes import Shape, listed
+
+with warnings.catch_warnings(record=True):
+    # Its import warns, past every filter, that httpx will have a successor.
+    from authlib.integrations.base_client import OAuthError
+    from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 DEADLINE = 10.0
 """Seconds for each call."""

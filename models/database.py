@@ -58,7 +58,7 @@ def psycopg_url(url: str) -> str:
 
 
 def libpq_url(url: str) -> str:
-    """The same address as libpq reads it, for plain psycopg connections (LISTEN, advisory locks, procrastinate)."""
+    """The same address as libpq reads it, for plain psycopg connections (LISTEN, advisory locks)."""
     return psycopg_url(url).replace("postgresql+psycopg://", "postgresql://", 1)
 
 
