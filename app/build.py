@@ -43,14 +43,19 @@ def ensure_built(say: Say = print) -> bool:
     """
     with _alone(say):
         wanted = fingerprint()
-        if STAMP.exists() and INDEX.exists() and STAMP.read_text() == wanted:
+        if STAMP.exists() and INDEX.exists() and STAMP.read_text() == _stamp(wanted):
             return False
         STAMP.unlink(missing_ok=True)
         _build(say)
         if not INDEX.exists():
             raise BuildFailed(f"The builder made no {INDEX.relative_to(ROOT)}; its output is in {LOG}.")
-        STAMP.write_text(wanted)
+        STAMP.write_text(_stamp(wanted))
         return True
+
+
+def _stamp(wanted: str) -> str:
+    """The sources' hash beside the built page's own: hot reload builds into the same place, in another manner."""
+    return f"{wanted} {hashlib.sha256(INDEX.read_bytes()).hexdigest()}"
 
 
 def fingerprint() -> str:

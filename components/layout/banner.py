@@ -14,9 +14,9 @@ def sandbox_banner() -> rx.Component:
         return rx.fragment()
     return rx.el.div(
         rx.el.p(
-            "Sandbox mode: nothing here is real. ",
+            "Sandbox: nothing here is real. ",
             rx.el.a(
-                "Open the console",
+                "Open console",
                 href=CONSOLE_PATH,
                 target="_blank",
                 rel="noopener",

@@ -9,7 +9,7 @@ from state.copying import CopyState
 def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:
     """A line of text in monospace with a copy button; 'Copied!' stands there for two seconds."""
     return rx.el.div(
-        rx.el.code(text, class_name="code min-w-0 flex-1 break-all text-sm"),
+        rx.el.code(text, class_name="code min-w-0 flex-1 break-all text-[0.8rem] sm:text-sm"),
         button(
             rx.cond(CopyState.copied == text, "Copied!", label),
             kind="quiet",
@@ -17,5 +17,5 @@ def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:
             on_click=[rx.set_clipboard(text), CopyState.mark(text)],
             aria_live="polite",
         ),
-        class_name="flex items-center gap-2 rounded-field bg-base-200 py-1.5 pl-3 pr-1.5",
+        class_name="flex items-center gap-2 rounded-field bg-base-200 py-1.5 pl-2.5 pr-1",
     )

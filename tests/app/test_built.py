@@ -1,6 +1,7 @@
 """The one built chunk that knows an address, and the build itself."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,15 @@ def test_of_two_that_start_at_once_one_builds(
     for thread in threads:
         thread.join()
     assert built == [1]
+
+
+def test_a_build_that_somebody_else_replaced_is_made_again(monkeypatch: pytest.MonkeyPatch, short_dir: Path) -> None:
+    index = short_dir / "index.html"
+    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
+    monkeypatch.setattr(build, "INDEX", index)
+    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
+    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
+    assert build.ensure_built(print)
+    assert not build.ensure_built(print)
+    index.write_text("<html hot reload>")
+    assert build.ensure_built(print)

@@ -82,18 +82,18 @@ async def test_the_account_pages_logout_forgets_the_stored_id_too(visit: NewVisi
 
 
 async def test_a_session_that_ended_elsewhere_shows_the_screens_own_signed_out_view(visit: NewVisitor) -> None:
-    carol = await visit()
-    await carol.sign_in("carol")
-    await carol.page.get_by_role("link", name="Verify Wallets").first.click()
-    await carol.page.get_by_text("No verified wallets yet").wait_for()
-    headers = {"x-session-id": await cookie_of(carol)}
+    dave = await visit()
+    await dave.sign_in("dave")
+    await dave.page.get_by_role("link", name="Verify Wallets").first.click()
+    await dave.page.get_by_text("No verified wallets yet").wait_for()
+    headers = {"x-session-id": await cookie_of(dave)}
     async with httpx.AsyncClient() as program:
-        answer = await program.post(carol.product.url + "/api/auth/logout", headers=headers)
+        answer = await program.post(dave.product.url + "/api/auth/logout", headers=headers)
     assert answer.status_code == 200
-    await carol.page.get_by_label("Wallet Address").fill("0x" + "12" * 20)
-    await expect(carol.page.get_by_role("heading", name="Please log in")).to_be_visible()
-    await carol.page.get_by_role("link", name="Go to Login").click()
-    await expect(carol.page.get_by_role("heading", name="Welcome to Holdfast")).to_be_visible()
+    await dave.page.get_by_label("Wallet Address").fill("0x" + "12" * 20)
+    await expect(dave.page.get_by_role("heading", name="Please log in")).to_be_visible()
+    await dave.page.get_by_role("link", name="Go to Login").click()
+    await expect(dave.page.get_by_role("heading", name="Welcome to Holdfast")).to_be_visible()
 
 
 async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(visit: NewVisitor) -> None:
