@@ -66,6 +66,7 @@ class Sandbox:
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as held:
             raise AlreadyRunning(f"Another sandbox is running on {self.data}.") from held
+        self.traffic.keep_in(self.data / "requests.jsonl")
         for part in self.parts():
             await part.start()
         self.ready.set()

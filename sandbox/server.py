@@ -69,6 +69,12 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
     target = target_of(request.path)
     if target is None:
         return await handler(request)
+    sandbox = request.app[SANDBOX]
+    note = None
+    if sandbox.faults.active(target) == "slow" and not target.startswith("rpc"):
+        # The chains' front ends note every request when it comes; others only here, where who asks has given up
+        # long before the answer.
+        note = sandbox.traffic.note(target, request.method, request.path_qs, 0, request.get(RPC_METHOD))
     status, size = 0, 0
     try:
         response = await handler(request)
@@ -78,10 +84,11 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
         status, size = answer.status, _size(answer)
         raise
     finally:
-        if not request.get(NOTED):
-            traffic = request.app[SANDBOX].traffic
-            status = 0 if request.get(HUNG_UP) else status
-            traffic.note(target, request.method, request.path_qs, status, request.get(RPC_METHOD), size)
+        status = 0 if request.get(HUNG_UP) else status
+        if note is not None:
+            sandbox.traffic.answered(note, status, size)
+        elif not request.get(NOTED):
+            sandbox.traffic.note(target, request.method, request.path_qs, status, request.get(RPC_METHOD), size)
 
 
 def _size(response: web.StreamResponse) -> int:

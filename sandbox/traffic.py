@@ -2,11 +2,14 @@
 
 import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+
+from sandbox.journal import Journal
 
 KEPT = 200_000
 
@@ -21,9 +24,12 @@ _SECRET_QUERY = re.compile(
 _TOKEN_IN_PATH = re.compile(r"(/interactions/\d+/|/webhooks/\d+/)[^/?]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Note:
-    """One request: when it was answered, to which target, and how many bytes went back."""
+    """One request: when it came, to which target, and how many bytes went back.
+
+    Status 0 means no answer: the connection was closed without one, or it is still being waited for.
+    """
 
     n: int
     time: str
@@ -36,19 +42,61 @@ class Note:
 
 
 class Traffic:
-    """The last 200,000 requests, numbered from 1 without gaps since this process started."""
+    """The last 200,000 requests, numbered from 1 without gaps; they survive a kill, or a check over it would miss some.
+
+    Until `keep_in` names their file they are kept in memory alone.
+    """
 
     def __init__(self) -> None:
         self._notes: deque[Note] = deque(maxlen=KEPT)
         self._next = 1
+        self._lines = 0
+        self._journal: Journal | None = None
+
+    def keep_in(self, path: Path) -> None:
+        """Read what the file has, and write there from now on; nobody else may have it open."""
+        self._journal = Journal(path)
+        for record in self._journal.records():
+            if "target" in record:
+                self._notes.append(Note(**record))
+                self._next = record["n"] + 1
+            else:
+                self._change(**record)
+        self._compact()
 
     def note(
         self, target: str, method: str, path: str, status: int, rpc_method: str | None = None, bytes: int = 0
-    ) -> None:
-        """Remember a request; status 0 means that the connection was closed without an answer."""
+    ) -> int:
+        """Remember a request; its number."""
         now = datetime.now(UTC).isoformat()
-        self._notes.append(Note(self._next, now, target, method, redacted(path), status, rpc_method, bytes))
+        note = Note(self._next, now, target, method, redacted(path), status, rpc_method, bytes)
+        self._notes.append(note)
         self._next += 1
+        self._write(asdict(note))
+        return note.n
+
+    def answered(self, n: int, status: int, bytes: int) -> None:
+        """A request that was noted when it came has its answer now."""
+        self._change(n, status, bytes)
+        self._write({"n": n, "status": status, "bytes": bytes})
+
+    def _change(self, n: int, status: int, bytes: int) -> None:
+        first = self._notes[0].n if self._notes else self._next
+        if first <= n < self._next:
+            note = self._notes[n - first]
+            note.status, note.bytes = status, bytes
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self._journal is not None:
+            self._journal.append(record)
+            self._lines += 1
+            if self._lines > 2 * KEPT:
+                self._compact()
+
+    def _compact(self) -> None:
+        if self._journal is not None:
+            self._journal.rewrite([asdict(note) for note in self._notes])
+            self._lines = len(self._notes)
 
     def since(self, n: int) -> dict[str, Any]:
         """`{next, requests}` with the requests numbered `n` and later; ask again with `next`."""

@@ -57,12 +57,14 @@ async def _http(sandbox: "Sandbox", chain: Chain, name: str, request: web.Reques
         return _json(refusal(None, -32700, "parse error"))
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     kind = sandbox.faults.active(target)
-    response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
     request[NOTED] = True
+    # Noted when it comes: whoever asks a slow node has given up long before the answer.
+    notes = [sandbox.traffic.note(target, "POST", request.path_qs, 0, method_of(item)) for item in items]
+    response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status
     sizes = [len(response.body) if isinstance(response.body, bytes) else 0, *([0] * (len(items) - 1))]
-    for item, size in zip(items, sizes, strict=False):
-        sandbox.traffic.note(target, "POST", request.path_qs, status, method_of(item), size)
+    for note, size in zip(notes, sizes, strict=False):
+        sandbox.traffic.answered(note, status, size)
     return response
 
 
