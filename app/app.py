@@ -8,6 +8,7 @@ from app.http.built import BuiltFiles
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
 from app.http.redaction import redact_every_log
+from app.lifespan import lifespan
 from app.pages import PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
 from components.layout.frame import connection_notice
@@ -63,4 +64,5 @@ app = rx.App(
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive))
+app.register_lifespan_task(lifespan)
 add_pages(app)

@@ -1,0 +1,23 @@
+"""What a web process does around its life: finds or starts its companions, and closes its connections at the end."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from app.alone import start_if_alone
+from gateways import close_gateways
+from models import use
+
+
+@asynccontextmanager
+async def lifespan() -> AsyncGenerator[None]:
+    """While it lasts, everything else of the product runs too: a supervisor's, or ours after a plain `reflex run`."""
+    async with start_if_alone() as database_url:
+        if database_url is not None:
+            os.environ["DATABASE_URL"] = database_url
+            await use(database_url)
+        try:
+            yield
+        finally:
+            await close_gateways()
+            await use(None)
