@@ -18,43 +18,51 @@ def too_many(losing: int, holders: int) -> bool:
     return losing > MOST_PEOPLE and losing * 100 > holders * MOST_SHARE_PERCENT
 
 
-async def stopped(db: AsyncSession, candidates: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
-    """Of the removals about to be intended (`(server id, role id)`, one entry a member) the roles that are stopped.
+async def stopped(db: AsyncSession, candidates: Iterable[tuple[int, str, str]]) -> set[tuple[int, str]]:
+    """Of the removals about to be intended (`(server id, role id, Discord id)`) the roles that are stopped.
 
-    Counts those done and those pending within 24 hours together with the new ones, whatever their cause, and records
-    a trip. Workers count one after another, so that two batches cannot slip past together.
+    Counts the people from whom the role was taken within 24 hours and who do not have it back, those from whom it is
+    being taken, and the new ones, whatever the cause, and records a trip. Workers count one after another, so that
+    two batches cannot slip past together.
     """
-    new: dict[tuple[int, str], int] = {}
-    for role in candidates:
-        new[role] = new.get(role, 0) + 1
+    new: dict[tuple[int, str], set[str]] = {}
+    for server_id, role_id, discord_id in candidates:
+        new.setdefault((server_id, role_id), set()).add(discord_id)
     refused: set[tuple[int, str]] = set()
-    for (server_id, role_id), count in sorted(new.items()):
+    for (server_id, role_id), people in sorted(new.items()):
         await db.execute(
             text("SELECT pg_advisory_xact_lock(hashtextextended(:role, 0))"), {"role": f"{server_id}:{role_id}"}
         )
-        if await _refuses(db, server_id, role_id, count):
+        if await _refuses(db, server_id, role_id, people):
             refused.add((server_id, role_id))
     return refused
 
 
-async def _refuses(db: AsyncSession, server_id: int, role_id: str, count: int) -> bool:
+async def _refuses(db: AsyncSession, server_id: int, role_id: str, people: set[str]) -> bool:
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None:
         return breaker.approved_at is None
     result = await db.execute(
         text(
             """
-            SELECT
-              (SELECT count(*) FROM event WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
-               AND at > now() - interval '24 hours'),
-              (SELECT count(*) FROM "grant" WHERE server_id = :server AND role_id = :role AND state = 'taking'),
-              (SELECT count(*) FROM "grant" WHERE server_id = :server AND role_id = :role AND state = 'held')
+            WITH have AS (
+                SELECT discord_id, state FROM "grant"
+                WHERE server_id = :server AND role_id = :role AND state IN ('held', 'taking', 'giving')
+            ), lost AS (
+                SELECT DISTINCT subject AS discord_id FROM event
+                WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
+                AND at > now() - interval '24 hours' AND subject NOT IN (SELECT discord_id FROM have)
+            ), losing AS (
+                SELECT discord_id FROM lost UNION SELECT discord_id FROM have WHERE state = 'taking'
+                UNION SELECT unnest(CAST(:people AS text[]))
+            )
+            SELECT (SELECT count(*) FROM losing), (SELECT count(*) FROM (
+                SELECT discord_id FROM losing UNION SELECT discord_id FROM have) everybody)
             """
         ),
-        {"server": server_id, "role": role_id},
+        {"server": server_id, "role": role_id, "people": sorted(people)},
     )
-    taken, pending, held = (int(value) for value in result.one())
-    losing, holders = taken + pending + count, taken + pending + held
+    losing, holders = (int(value) for value in result.one())
     if not too_many(losing, holders):
         return False
     db.add(Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders))

@@ -103,7 +103,8 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
 
 async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
-    stopped = await breaker.stopped(db, roles)
+    people = [item.case.claim.discord_id for item, _ in pairs]
+    stopped = await breaker.stopped(db, [(*role, who) for role, who in zip(roles, people, strict=True)])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):

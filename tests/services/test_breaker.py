@@ -1,8 +1,9 @@
 """The breaker: many losing a role at once stops it, few do not."""
 
 import pytest
+from sqlmodel import select
 
-from models import Server, transaction
+from models import Grant, Server, transaction
 from services import breaker, events
 from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
 
@@ -25,14 +26,19 @@ async def a_role_with(holders: int, *, taking: int = 0, taken: int = 0) -> tuple
         for number in range(holders):
             await a_grant(db, await a_member(db, server), rule, state="taking" if number < taking else "held")
         await events.record_all(
-            db, [events.line("role.taken", server_id=server.id, role_id=role) for _ in range(taken)]
+            db,
+            [events.line("role.taken", server_id=server.id, role_id=role, subject=snowflake()) for _ in range(taken)],
         )
     return server, role
 
 
 async def stopped(server: Server, role: str, losing: int) -> bool:
     async with transaction() as db:
-        return bool(await breaker.stopped(db, [(server.id or 0, role)] * losing))
+        holders = await db.exec(
+            select(Grant.discord_id).where(Grant.role_id == role, Grant.state == "held").limit(losing)
+        )
+        people = [*holders.all(), *(snowflake() for _ in range(losing))][:losing]
+        return bool(await breaker.stopped(db, [(server.id or 0, role, who) for who in people]))
 
 
 async def test_removals_done_and_pending_count_with_the_new_ones() -> None:
@@ -52,6 +58,15 @@ async def test_a_tripped_role_stays_stopped_until_an_admin_approves() -> None:
     async with transaction() as db:
         kinds = [event.kind for event in await events.of_server(db, server.id or 0)]
     assert kinds == ["breaker.approved", "breaker.tripped"]
+
+
+async def test_one_person_who_sells_and_buys_often_trips_nothing() -> None:
+    server, role = await a_role_with(2)
+    async with transaction() as db:
+        who = (await db.exec(select(Grant.discord_id).where(Grant.role_id == role))).first()
+        taken = [events.line("role.taken", server_id=server.id, role_id=role, subject=who) for _ in range(9)]
+        await events.record_all(db, taken)
+        assert not await breaker.stopped(db, [(server.id or 0, role, who or "")])
 
 
 async def test_another_role_of_the_server_is_not_concerned() -> None:
