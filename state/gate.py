@@ -14,6 +14,7 @@ from reflex.state import BaseState, StateUpdate
 from reflex_base.constants.state import FIELD_MARKER
 from reflex_base.event import Event
 from reflex_base.registry import RegistrationContext
+from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 
 from models import transaction
 from services import sessions
@@ -83,9 +84,22 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
                 raise Refused(f"{argument} is missing")
             continue
         try:
-            adapter.validate_python(payload[argument])
+            adapter.validate_python(_unwrapped(payload[argument]))
         except ValidationError as fault:
             raise Refused(f"{argument} has a wrong type") from fault
+
+
+def _unwrapped(value: Any) -> Any:
+    """The value as the handler will get it: a submitted form travels as a list of its names and values."""
+    if not isinstance(value, dict) or FORM_DATA_ENTRIES_KEY not in value:
+        return value
+    entries = cast(dict[str, Any], value)[FORM_DATA_ENTRIES_KEY]
+    if len(cast(dict[str, Any], value)) > 1 or not isinstance(entries, list):
+        raise Refused("a form has a wrong shape")
+    for entry in cast(list[Any], entries):
+        if not (isinstance(entry, list) and len(cast(list[Any], entry)) == 2 and isinstance(entry[0], str)):
+            raise Refused("a form has a wrong shape")
+    return dict(cast(list[tuple[str, Any]], entries))
 
 
 def _check_storage(values: object) -> None:

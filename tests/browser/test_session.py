@@ -12,7 +12,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
 async def cookie_of(visitor: Visitor) -> str:
-    return next(one["value"] for one in await visitor.context.cookies() if one["name"] == "hf_session")
+    return next(one.get("value", "") for one in await visitor.context.cookies() if one.get("name") == "hf_session")
 
 
 async def stored_in(visitor: Visitor, value: str | None) -> None:

@@ -1,0 +1,70 @@
+"""A server's rules by clicks: what can be chosen, pausing, resuming, and deleting after a question."""
+
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import Product, Visitor
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, visit: NewVisitor) -> None:
+    contract = product.world()["chains"]["polygon"]["collections"][0]["contract"]
+    bob = await visit()
+    page = bob.page
+    await bob.sign_in("bob")
+    builders = page.get_by_role("listitem").filter(has_text="Base Builders")
+    await builders.get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Add Rule").first.click()
+
+    roles = page.get_by_label("Role", exact=True)
+    await expect(roles.locator("option", has_text="Whale")).to_be_attached()
+    for name in ("Admin", "Moderator", "Founder"):
+        await expect(roles.locator("option", has_text=name)).to_be_disabled()
+
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_role("alert").filter(has_text="Rule name is required").first).to_be_visible()
+
+    await page.get_by_label("Blockchain").select_option("polygon")
+    await page.get_by_label("Contract Address").fill(contract)
+    await page.get_by_label("Minimum Tokens").fill("3")
+    await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
+    await roles.select_option("Whale")
+    await page.get_by_role("button", name="Create Rule").click()
+    rule = page.get_by_role("listitem").filter(has_text="At least 3")
+    await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
+
+    await rule.get_by_role("button", name="Pause").click()
+    await expect(rule.get_by_text("Paused", exact=True)).to_be_visible()
+    await rule.get_by_role("button", name="Resume").click()
+    await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
+
+    await rule.get_by_role("button", name="Delete").click()
+    question = page.get_by_role("dialog")
+    await expect(question.get_by_text("Nobody has Whale through this rule")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(question).to_be_hidden()
+    await expect(rule).to_be_visible()
+    await rule.get_by_role("button", name="Delete").click()
+    await question.get_by_role("button", name="Delete rule").click()
+    await expect(rule).to_be_hidden()
+    await expect(page.get_by_text("Rule deleted")).to_be_visible()
+
+
+async def test_somebody_elses_server_is_not_found(visit: NewVisitor) -> None:
+    mallory = await visit()
+    await mallory.sign_in("mallory")
+    await mallory.open("/server-config?serverId=1&discordServerId=1&serverName=Base+Builders")
+    await expect(mallory.page.get_by_role("heading", name="Server not found")).to_be_visible()
+
+
+async def test_a_server_form_without_its_required_fields_sends_nothing(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.sign_in("ada")
+    await ada.open("/server-setup")
+    await ada.page.get_by_role("button", name="Create Server").click()
+    toast = ada.page.get_by_role("region", name="Notifications")
+    await expect(toast.get_by_text("Missing required fields")).to_be_visible()
+    await expect(toast.get_by_text("Please fill in Discord Server ID and Server Name")).to_be_visible()
+    await expect(toast.get_by_text("Missing required fields")).to_be_hidden(timeout=7000)
