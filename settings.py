@@ -9,7 +9,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
@@ -26,7 +27,8 @@ class SettingsError(Exception):
 class Settings(BaseSettings):
     """One typed value per setting; names in the environment are the same in upper case."""
 
-    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", frozen=True)
+    # An empty variable counts as unset, in the environment and in `.env`: that is how people switch one off.
+    model_config = SettingsConfigDict(env_file=ROOT / ".env", env_ignore_empty=True, extra="ignore", frozen=True)
 
     product_name: str = "Holdfast"
     brand: str = "Holdfast Labs"
@@ -73,18 +75,6 @@ class Settings(BaseSettings):
     sandbox_port: int = 3210
     sandbox_url: str = ""
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """An empty variable counts as unset only where pydantic's own order would take it: keep that order."""
-        return init_settings, env_settings, dotenv_settings, file_secret_settings
-
     @property
     def sandbox(self) -> bool:
         """Whether this start has no account of its own and so runs beside the local sandbox."""
@@ -120,7 +110,7 @@ class Settings(BaseSettings):
                 f"PUBLIC_URL is {self.public_url}, but the sandbox never serves beyond this machine. "
                 "Set the Discord credentials for a live start, or leave PUBLIC_URL unset."
             )
-        if not self.sandbox and self.secret_key is None:
+        if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):
             raise ValueError("SECRET_KEY is missing: set it to a long random text (it encrypts Discord's tokens).")
         return self
 
@@ -134,7 +124,7 @@ def _environment() -> dict[str, str]:
             match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
             if match:
                 values[match[1].upper()] = match[2].strip("'\"")
-    values.update({name.upper(): value for name, value in os.environ.items()})
+    values.update({name.upper(): value for name, value in os.environ.items() if value})
     return values
 
 
@@ -168,9 +158,14 @@ def load() -> Settings:
     try:
         return Settings(**values)  # pyright: ignore[reportArgumentType]
     except ValidationError as fault:
-        raise SettingsError(
-            "; ".join(str(item["msg"]).removeprefix("Value error, ") for item in fault.errors())
-        ) from None
+        raise SettingsError("; ".join(map(_sentence, fault.errors()))) from None
+
+
+def _sentence(fault: ErrorDetails) -> str:
+    """What is wrong, and with which variable; the value is not repeated, for it may be a secret."""
+    name = ".".join(str(part) for part in fault["loc"]).upper()
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{name}: {message}" if name else message
 
 
 @cache

@@ -1,0 +1,105 @@
+"""Settings: read from the environment over `.env`, refused when half of them is missing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from settings import ROOT, SettingsError, load
+
+LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of ours is set."""
+    for name in (*LIVE, "SESSION_SECRET", "DATABASE_URL", "REDIS_URL", "PORT", "PUBLIC_URL", "SANDBOX_PORT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def live(monkeypatch: pytest.MonkeyPatch, **changed: str | None) -> None:
+    """All that a live start needs, but for the changes."""
+    for name, value in (LIVE | changed).items():
+        if value is not None:
+            monkeypatch.setenv(name, value)
+
+
+def test_without_credentials_it_is_the_sandbox():
+    found = load()
+    assert found.sandbox
+    assert found.public_url == "http://localhost:3000"
+    assert found.rpc["base"] == ("http://localhost:3210/rpc/base", "http://localhost:3210/rpc2/base")
+
+
+def test_with_all_credentials_it_is_live(monkeypatch: pytest.MonkeyPatch):
+    live(monkeypatch)
+    assert not load().sandbox
+
+
+@pytest.mark.parametrize("missing", ["DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN"])
+@pytest.mark.parametrize("value", [None, ""])
+def test_half_set_credentials_are_refused_by_name(monkeypatch: pytest.MonkeyPatch, missing: str, value: str | None):
+    live(monkeypatch, **{missing: value})
+    with pytest.raises(SettingsError, match=f"Missing: {missing}\\.$"):
+        load()
+
+
+@pytest.mark.parametrize("key", [None, "", "   "])
+def test_a_live_start_needs_a_secret_key_that_is_not_empty(monkeypatch: pytest.MonkeyPatch, key: str | None):
+    live(monkeypatch, SECRET_KEY=key)
+    with pytest.raises(SettingsError, match="SECRET_KEY is missing"):
+        load()
+
+
+def test_the_session_secret_is_the_secret_key_by_its_other_name(monkeypatch: pytest.MonkeyPatch):
+    live(monkeypatch, SECRET_KEY="", SESSION_SECRET="s" * 40)
+    secret = load().secret_key
+    assert secret is not None
+    assert secret.get_secret_value() == "s" * 40
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch):
+    for name in ("PORT", "DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SANDBOX_PORT", "SWEEP_SECONDS"):
+        monkeypatch.setenv(name, "")
+    found = load()
+    assert (found.port, found.database_url, found.redis_url, found.sandbox_port) == (3000, None, None, 3210)
+    assert found.public_url == "http://localhost:3000"
+
+
+def test_a_value_of_the_wrong_kind_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SWEEP_SECONDS", "daily")
+    with pytest.raises(SettingsError, match=r"^SWEEP_SECONDS: ") as refused:
+        load()
+    assert "daily" not in str(refused.value)
+
+
+def test_the_sandbox_is_never_served_under_a_public_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PUBLIC_URL", "https://holdfast.example")
+    with pytest.raises(SettingsError, match="never serves beyond this machine"):
+        load()
+
+
+def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path: Path):
+    """Read from a copy, because the file lies beside the module."""
+    (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
+    (tmp_path / "sandbox").mkdir()
+    (tmp_path / "sandbox" / "product.env").write_text((ROOT / "sandbox" / "product.env").read_text())
+
+    def said(lines: str, **environment: str) -> str:
+        (tmp_path / ".env").write_text(lines)
+        show = (
+            "import settings\n"
+            "try: print('live', settings.load().discord_bot_token.get_secret_value(), settings.load().sandbox)\n"
+            "except settings.SettingsError as fault: print(fault)"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", show], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    full = "".join(f"{name}={value}\n" for name, value in LIVE.items())
+    assert said(full) == "live t False"
+    assert said(full, DISCORD_BOT_TOKEN="") == "live t False"
+    assert said(full, DISCORD_BOT_TOKEN="other") == "live other False"
+    assert said("DISCORD_CLIENT_ID=1\n").endswith("Missing: DISCORD_CLIENT_SECRET, DISCORD_BOT_TOKEN.")
+    assert said("# nothing\n").endswith("True")
