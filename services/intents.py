@@ -83,7 +83,10 @@ class Outcome:
 
 
 async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> list[Intent]:
-    """The intents whose time has come, in turns over the guilds so that a large one does not starve the others."""
+    """The intents whose time has come, in turns over the guilds so that a large one does not starve the others.
+
+    Who is still being screened waits for a role: Discord would end the screening by giving one.
+    """
     result = await db.execute(
         text(
             """
@@ -96,8 +99,10 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
                 FROM "grant" g JOIN server s ON s.id = g.server_id
                 LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
                      AND b.approved_at IS NULL
+                LEFT JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id
                 WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
                 AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
+                AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
                 AND NOT g.id = ANY(CAST(:busy AS integer[]))
             ) o ORDER BY turn, id LIMIT :limit
             """

@@ -105,6 +105,16 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
                 )
             )
         ).first() is not None
+    if waited:
+        await db.execute(
+            update(Grant)
+            .where(
+                col(Grant.server_id) == server_id,
+                col(Grant.discord_id) == member.discord_id,
+                col(Grant.state) == "giving",
+            )
+            .values(next_at=now())
+        )
     if waited or ours:
         await due.mark_member(db, server_id, member.discord_id, due.JOINED)
 

@@ -64,7 +64,7 @@ class Move(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One move, and why: the rules that said yes, or since when all said no."""
+    """One move, and why: the rules that hold the role, or since when all said no."""
 
     role_id: str
     move: Move
@@ -110,14 +110,24 @@ def _decide_role(
     now: datetime,
 ) -> Decision:
     deciding = {rule.id: answers.get(rule.id, Answer.UNKNOWN) for rule in rules if rule.decides}
-    yes = tuple(rule_id for rule_id, answer in deciding.items() if answer is Answer.YES)
     doubtful = Answer.UNKNOWN in deciding.values()
-    if yes:
-        return Decision(role_id, _when_right(grant, has_role), yes, doubtful=doubtful)
     resting = {rule.id for rule in rules if rule.rests}
+    if Answer.YES in deciding.values():
+        reasons = _reasons(deciding, resting, grant)
+        return Decision(role_id, _when_right(grant, has_role), reasons, doubtful=doubtful)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
     return _when_wrong(role_id, rules, grant, has_role, now)
+
+
+def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:
+    """The rules that hold the role: those that say yes, and those that gave it and have not said no to it since.
+
+    A rule that gave the role and rests now goes on holding it after the others say no.
+    """
+    gave = set(grant.rule_ids) if grant is not None else set[int]()
+    kept = {rule_id for rule_id in gave if rule_id in resting or deciding.get(rule_id) is Answer.UNKNOWN}
+    return tuple(sorted(kept | {rule_id for rule_id, answer in deciding.items() if answer is Answer.YES}))
 
 
 def _when_right(grant: GrantFacts | None, has_role: bool) -> Move:

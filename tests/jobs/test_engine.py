@@ -299,6 +299,25 @@ async def test_who_left_is_no_error_and_gets_the_role_back_on_return(town: Town,
         await given(town)
 
 
+async def test_who_is_still_being_screened_waits_for_the_role(town: Town, engine: Engine) -> None:
+    carol = {"guild": town.name, "user": town.people["carol"]["id"]}
+    await town.call("members", **carol, action="set_pending", pending=True)
+    await town.see()
+    for who in ("carol", "dave"):
+        await town.buys(who)
+        await town.prove(who)
+    mark = await town.mark()
+    async with engine():
+        await town.rule("Holder")
+        await given(town, "dave")
+        assert {row.state for row in await grants(town)} == {"giving", "held"}
+        assert await town.writes(mark) == ["PUT"]
+        await town.call("members", **carol, action="set_pending", pending=False)
+        await town.see()
+        await given(town, "carol")
+    assert await town.writes(mark) == ["PUT", "PUT"]
+
+
 async def test_a_grace_time_is_waited_for(town: Town, engine: Engine) -> None:
     token = await town.buys("carol")
     await town.rule("Holder", removal_mode="grace", removal_hours=1)

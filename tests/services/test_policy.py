@@ -68,6 +68,25 @@ def test_a_resting_rule_neither_gives_nor_takes_and_what_it_gave_stays(state: st
     assert only(decide(beside, {2: NO}, [HELD], frozenset({"role"}), NOW)).move is Move.NONE
 
 
+@pytest.mark.parametrize("state", ["paused", "shadow"])
+def test_a_rule_that_rests_is_not_forgotten_while_another_says_yes(state: str) -> None:
+    beside, live = [rule(1, state), rule(2)], frozenset({"role"})
+    both = GrantFacts("role", "held", (1, 2))
+    kept = only(decide(beside, {2: YES}, [both], live, NOW))
+    assert (kept.move, kept.rule_ids) == (Move.KEEP, (1, 2))
+    after = GrantFacts("role", "held", kept.rule_ids)
+    assert only(decide(beside, {2: NO}, [after], live, NOW)).move is Move.NONE
+    newcomer = only(decide(beside, {2: YES}, [], frozenset(), NOW))
+    assert newcomer.rule_ids == (2,), "what rests has given nothing"
+
+
+def test_a_rule_that_cannot_be_answered_keeps_its_part_in_the_role() -> None:
+    rules, both = [rule(1), rule(2)], GrantFacts("role", "held", (1, 2))
+    assert only(decide(rules, {1: UNKNOWN, 2: YES}, [both], frozenset({"role"}), NOW)).rule_ids == (1, 2)
+    assert only(decide(rules, {1: NO, 2: YES}, [both], frozenset({"role"}), NOW)).rule_ids == (2,)
+    assert only(decide(rules, {1: UNKNOWN, 2: YES}, [], frozenset(), NOW)).rule_ids == (2,)
+
+
 def test_a_deleted_rule_lets_go_of_what_it_gave() -> None:
     assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
     assert only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
