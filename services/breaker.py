@@ -1,6 +1,7 @@
 """The breaker: when too many would lose a role at once, nobody loses it until an admin has looked."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from sqlalchemy import text
 from sqlmodel import col, select
@@ -11,6 +12,7 @@ from services import events
 
 MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
+APPROVED_FOR = timedelta(hours=24)
 
 
 def too_many(losing: int, holders: int) -> bool:
@@ -41,7 +43,13 @@ async def stopped(db: AsyncSession, candidates: Iterable[tuple[int, str, str]]) 
 async def _refuses(db: AsyncSession, server_id: int, role_id: str, people: set[str]) -> bool:
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None:
-        return breaker.approved_at is None
+        if breaker.approved_at is None:
+            return True
+        if breaker.approved_at > now() - APPROVED_FOR:
+            return False
+        # An approval is for what was seen that day, not for whatever may come later.
+        await db.delete(breaker)
+        await db.flush()
     result = await db.execute(
         text(
             """
@@ -83,7 +91,7 @@ async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
 
 
 async def approve(db: AsyncSession, server_id: int, admin: str) -> int:
-    """Let the stopped removals of a server go on; tells how many roles were concerned."""
+    """Let the stopped removals of a server go on for a day; tells how many roles were concerned."""
     waiting = await tripped(db, server_id)
     for breaker in waiting:
         breaker.approved_at, breaker.approved_by = now(), admin

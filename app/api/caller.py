@@ -20,7 +20,8 @@ def shown_session_id(headers: Headers) -> str | None:
     return by_header or by_cookie
 
 
-async def _caller(request: Request) -> Actor:
+async def caller_of(request: Request) -> Actor:
+    """The signed-in person behind a request. Raises NotSignedIn."""
     session_id = shown_session_id(request.headers)
     if session_id is None:
         raise NotSignedIn
@@ -31,5 +32,5 @@ async def _caller(request: Request) -> Actor:
     return actor
 
 
-Caller = Annotated[Actor, Depends(_caller)]
+Caller = Annotated[Actor, Depends(caller_of)]
 """The signed-in person; the call answers 401 without one, before it looks at anything else."""

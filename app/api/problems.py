@@ -9,10 +9,11 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from app.api.caller import caller_of
 from app.http.redaction import request_id
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
-from services.errors import HoldfastError, Retryable, unavailable
+from services.errors import HoldfastError, NotSignedIn, Retryable, unavailable
 
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)
@@ -48,9 +49,11 @@ async def _provider_at_fault(_: Request, error: Exception) -> Response:
     return told(unavailable(error))
 
 
-async def _not_the_shape(_: Request, error: Exception) -> Response:
+async def _not_the_shape(request: Request, error: Exception) -> Response:
     """Where the request departs from the call's shape; what was sent there is not repeated."""
     assert isinstance(error, RequestValidationError)
+    if any(fault["type"] == "json_invalid" for fault in error.errors()) and (nobody := await _nobody(request)):
+        return nobody
     faults: list[str] = []
     for fault in error.errors():
         place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
@@ -58,10 +61,21 @@ async def _not_the_shape(_: Request, error: Exception) -> Response:
     return JSONResponse({"message": f"The request does not have this call's shape. {'; '.join(faults)}"}, 422)
 
 
-async def _refused_by_the_frame(_: Request, error: Exception) -> Response:
+async def _nobody(request: Request) -> Response | None:
+    """The 401 for a body that is no JSON: FastAPI reads the body before it asks who calls."""
+    try:
+        await caller_of(request)
+    except NotSignedIn as nobody:
+        return told(nobody)
+    return None
+
+
+async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    # FastAPI's own: a body that is no JSON at all.
+    # FastAPI's own: a body that is no text at all.
     status = 422 if error.status_code == 400 else error.status_code
+    if status == 422 and (nobody := await _nobody(request)):
+        return nobody
     return JSONResponse({"message": str(error.detail)}, status_code=status, headers=error.headers)
 
 

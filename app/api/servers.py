@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from services.servers import ServerView
 
 from app.api.caller import Caller
 from app.api.rules import RuleAnswer, rule_answer
@@ -12,6 +11,7 @@ from app.api.shapes import Answer, Loose, PathId, Payload
 from gateways import gateways
 from models import transaction
 from services import events, servers, sweep
+from services.servers import ServerView
 
 router = APIRouter(tags=["servers"])
 
@@ -58,6 +58,19 @@ class AcceptedAnswer(Answer):
     """That the work has been noted and will be done soon."""
 
     message: str
+
+
+class BreakerPayload(Payload):
+    """Whether the removals that were held back may go on."""
+
+    approve: bool
+
+
+class BreakerAnswer(Answer):
+    """How many roles' removals go on now."""
+
+    success: bool = True
+    roles: int
 
 
 class EventAnswer(Answer):
@@ -124,6 +137,15 @@ async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
     async with transaction() as db:
         await sweep.recheck_server(db, gateways(), caller, server_id)
     return AcceptedAnswer(message="All members are being checked again.")
+
+
+@router.post("/servers/{server_id}/breaker")
+async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
+    """Let removals go on that were held back because too many would have lost a role; without `approve` they wait."""
+    async with transaction() as db:
+        server = await servers.get(db, gateways(), caller, server_id)
+        roles = await sweep.release_removals(db, caller, server.internal_id) if payload.approve else 0
+    return BreakerAnswer(roles=roles)
 
 
 @router.get("/servers/{server_id}/events")

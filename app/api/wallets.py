@@ -32,8 +32,15 @@ class WalletAnswer(Answer):
     created_at: datetime
 
 
+class Resolved(Answer):
+    """The address that a claim is about, and the name that led to it, if any."""
+
+    name: str | None
+    address: str
+
+
 class ChallengeAnswer(Answer):
-    """What the member's bio is to say; `resolved` names the address behind a name, once names are taken."""
+    """What the member's bio is to say, and for which address."""
 
     code: str
     handle_marker: str
@@ -41,7 +48,7 @@ class ChallengeAnswer(Answer):
     profile_url: str
     expires_at: datetime
     transaction: None = None
-    resolved: None = None
+    resolved: Resolved
 
 
 class ProofPayload(Payload):
@@ -64,7 +71,15 @@ class VerdictAnswer(Answer):
 async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
     """What to show in the profile of the address, good for a day."""
     async with transaction() as db:
-        return ChallengeAnswer.model_validate(await wallets.challenge(db, gateways(), caller, address))
+        view = await wallets.challenge(db, gateways(), caller, address)
+    return ChallengeAnswer(
+        code=view.code,
+        handle_marker=view.handle_marker,
+        address=view.address,
+        profile_url=view.profile_url,
+        expires_at=view.expires_at,
+        resolved=Resolved(name=None, address=view.address),
+    )
 
 
 @router.post("/verify-wallet")

@@ -92,6 +92,8 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
 
     recheck = await browser.client.post(f"/api/servers/{server_id}/recheck")
     assert recheck.status_code == 202
+    released = await browser.client.post(f"/api/servers/{server_id}/breaker", json={"approve": True})
+    assert (released.status_code, released.json()) == (200, {"success": True, "roles": 0})
     kinds = [line["kind"] for line in (await browser.client.get(f"/api/servers/{server_id}/events")).json()]
     assert kinds[0] == "recheck.asked"
     assert kinds[-1] == "server.added"
@@ -142,6 +144,7 @@ async def test_others_cannot_read_or_write_in_a_server(
         ("POST", "/api/verification-rules", rule(world, server_id)),
         ("GET", f"/api/discord/roles?serverId={guild['id']}", None),
         ("POST", f"/api/servers/{server_id}/recheck", None),
+        ("POST", f"/api/servers/{server_id}/breaker", {"approve": True}),
         ("GET", f"/api/servers/{server_id}/events", None),
         ("POST", "/api/servers", {"discordServerId": guild["id"], "serverName": "Mine"}),
     ]:
@@ -178,6 +181,7 @@ async def test_a_member_proves_a_wallet_by_its_bio_and_removes_it(
     challenge = (await browser.client.get(f"/api/wallet-challenge?address={address}")).json()
     assert challenge["code"].startswith("holdfast-")
     assert challenge["handleMarker"] == "holdfast:carol"
+    assert challenge["resolved"] == {"name": None, "address": address.lower()}
     proof = {"walletAddress": address, "verificationMethod": "opensea_bio"}
 
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:

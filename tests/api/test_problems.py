@@ -75,6 +75,14 @@ async def test_what_is_not_the_calls_shape_is_422(browser: Browser, body: bytes)
     assert set(answer.json()) == {"message"}
 
 
+@pytest.mark.parametrize("body", [b"{bad", b"\xff\xfe", b"[" * 60_000, b'{"serverId": true}'])
+async def test_nobody_is_told_about_their_json_without_a_session(browser: Browser, body: bytes):
+    headers = {"content-type": "application/json"}
+    for method, path in [("POST", "/api/verification-rules"), ("POST", "/api/verify-wallet"), ("POST", "/api/servers")]:
+        answer = await browser.client.request(method, path, content=body, headers=headers)
+        assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -3,7 +3,7 @@
 import pytest
 from sqlmodel import select
 
-from models import Grant, Server, transaction
+from models import Breaker, Grant, Server, transaction
 from services import breaker, events
 from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
 
@@ -73,3 +73,16 @@ async def test_another_role_of_the_server_is_not_concerned() -> None:
     server, role = await a_role_with(10)
     assert await stopped(server, role, 6)
     assert not await stopped(server, snowflake(), 3)
+
+
+async def test_an_approval_is_for_a_day_and_not_for_ever() -> None:
+    server, role = await a_role_with(10)
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        await breaker.approve(db, server.id or 0, "ada")
+        row = await db.get_one(Breaker, (server.id or 0, role))
+        assert row.approved_at is not None
+        row.approved_at -= breaker.APPROVED_FOR
+        db.add(row)
+    assert not await stopped(server, role, 1)
+    assert await stopped(server, role, 6)
