@@ -1,0 +1,125 @@
+"""The pages for people are true: what they name exists, and what there is to name is named."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+# Made by a start, or by the operator: not there in a fresh clone.
+MADE = re.compile(r"(?:data|\.venv|\.web)(?:/|$)|\.env$")
+CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
+IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
+ENDINGS = (".py", ".md", ".txt", ".in", ".toml", ".json", ".css", ".env", ".example")
+LINK = re.compile(r"""(?:\]\(|src=")([^)"#:]+)(?:#[^)"]*)?[)"]""")
+
+
+def missing(names: Iterable[str], page: str) -> Iterator[str]:
+    """The names that the page does not have in backticks."""
+    told = {text.lower() for text in IN_BACKTICKS.findall(CODE_BLOCK.sub("", page))}
+    yield from (name for name in names if name.lower() not in told)
+
+
+def wrong_defaults(defaults: Mapping[str, Any], page: str) -> Iterator[str]:
+    """The settings whose row in a table gives another default than the code."""
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.M))
+    for name, default in defaults.items():
+        plain = default.get_secret_value() if isinstance(default, SecretStr) else default
+        wanted = "—" if plain in (None, "") else f"`{plain}`"
+        if rows.get(name) != wanted:
+            yield f"{name}: {rows.get(name)} instead of {wanted}"
+
+
+def requirements(text: str) -> Iterator[str]:
+    """The names in a requirements file, without versions, extras and comments."""
+    for line in text.splitlines():
+        if found := re.match(r"[A-Za-z0-9][\w.-]*", line):
+            yield found[0]
+
+
+def npm_packages(manifest: str) -> Iterator[str]:
+    """The names that a package.json asks for."""
+    read = json.loads(manifest)
+    for kind in ("dependencies", "devDependencies", "optionalDependencies"):
+        yield from read.get(kind, {})
+
+
+def not_there(page: str, beside: Path) -> Iterator[str]:
+    """Paths and tests in backticks, and the targets of links, that do not exist; `beside` is the page's directory."""
+    for target in LINK.findall(page):
+        if not (beside / target).exists():
+            yield target
+    for text in IN_BACKTICKS.findall(CODE_BLOCK.sub("", page)):
+        path, _, test = text.partition("::")
+        if not PATH.fullmatch(path) or not ("/" in path or path.endswith(ENDINGS)) or MADE.match(path):
+            continue
+        file = ROOT / path
+        if not file.exists() or (test and f"def {test}(" not in file.read_text()):
+            yield text
+
+
+def defaults() -> dict[str, Any]:
+    """Every setting by its name in the environment, with its default."""
+    return {name.upper(): field.default for name, field in Settings.model_fields.items()}
+
+
+def test_every_setting_is_explained_with_its_default() -> None:
+    page = (DOCS / "settings.md").read_text()
+    assert list(missing(defaults(), page)) == []
+    assert list(wrong_defaults(defaults(), page)) == []
+
+
+def test_the_example_of_an_env_file_names_settings_only() -> None:
+    named = re.findall(r"^(?:# )?([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.M)
+    assert named
+    assert set(named) - defaults().keys() == set()
+
+
+@pytest.mark.parametrize("name", ["requirements.in", "requirements-dev.in"])
+def test_every_requirement_has_its_reason(name: str) -> None:
+    wanted = list(requirements((ROOT / name).read_text()))
+    assert wanted
+    assert list(missing(wanted, (DOCS / "dependencies.md").read_text())) == []
+
+
+@pytest.mark.parametrize("name", ["reflex.lock/package.json", "sandbox/npm/package.json"])
+def test_every_npm_package_has_its_reason(name: str) -> None:
+    wanted = list(npm_packages((ROOT / name).read_text()))
+    assert wanted
+    assert list(missing(wanted, (DOCS / "dependencies.md").read_text())) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_exists(page: Path) -> None:
+    assert list(not_there(page.read_text(), page.parent)) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("`app/nowhere.py`", ["app/nowhere.py"]),
+        ("`nowhere.md` and `services/nowhere/`", ["nowhere.md", "services/nowhere/"]),
+        ("`tests/house/test_docs.py::test_nowhere`", ["tests/house/test_docs.py::test_nowhere"]),
+        ("[a](nowhere.md) ![b](pictures/nowhere.png)", ["nowhere.md", "pictures/nowhere.png"]),
+        ("`settings.py` `app/` `/api/servers` `data/live` `.env` `python -m app` `@react-router/dev`", []),
+        ("[a](settings.md#names) [b](https://a.example/x) `tests/house/rules.py`", []),
+        ("```sh\nexport `app/nowhere.py`\n```", []),
+    ],
+)
+def test_a_path_that_does_not_exist_is_noticed(page: str, found: list[str]) -> None:
+    assert list(not_there(page, DOCS)) == found
+
+
+def test_what_is_left_out_or_wrong_is_noticed() -> None:
+    assert list(missing(["PORT", "NEW_ONE"], "| `PORT` | `3000` |")) == ["NEW_ONE"]
+    assert list(wrong_defaults({"PORT": 3000}, "| `PORT` | `3001` | all |")) == ["PORT: `3001` instead of `3000`"]
+    assert list(requirements("# words\n-r other.in\npytest[x]>=2\neth-utils\n")) == ["pytest", "eth-utils"]
