@@ -14,12 +14,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 from app.leftovers import MARK
 from app.postgres import Postgres
+
+if TYPE_CHECKING:
+    from tests.product import Product
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "template_holdfast"
@@ -136,6 +140,15 @@ def sandbox_url() -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="session")
+def product() -> "Iterator[Product]":
+    """The product under its own supervisor: database, sandbox, web, bot and jobs; its round comes every few seconds."""
+    from tests.product import SWEEP_SECONDS, running
+
+    with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
+        yield machine.product
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,8 @@
-"""The whole product as an operator starts it, and real browsers in front of it."""
+"""Real browsers in front of the whole product."""
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from tests.conftest import ROOT, free_port, temporary_dir, wait_for
+from tests.product import Product
 
-SWEEP_SECONDS = 5
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
     "--disable-component-update", "--no-first-run", "--no-default-browser-check",
@@ -31,72 +25,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-
-
-@dataclass(frozen=True)
-class Product:
-    """Where the product and the sandbox beside it answer."""
-
-    url: str
-    sandbox: str
-
-    def control(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
-        """Ask or tell the sandbox something as its `/control` has it."""
-        request = urllib.request.Request(
-            f"{self.sandbox}/control/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read() or b"null")
-
-    def world(self) -> dict[str, Any]:
-        """Everything in the sandbox."""
-        return self.control("world")
-
-    def wallet(self, username: str) -> str:
-        """A person's EVM address."""
-        return next(user["wallets"]["evm"] for user in self.world()["users"] if user["username"] == username)
-
-    def roles_of(self, guild: str, username: str) -> set[str]:
-        """The names of the roles that a member has."""
-        found = next(one for one in self.world()["guilds"] if one["name"] == guild)
-        names = {role["id"]: role["name"] for role in found["roles"]}
-        user = next(one["id"] for one in self.world()["users"] if one["username"] == username)
-        member = next(one for one in found["members"] if one["user_id"] == user)
-        return {names[role] for role in member["roles"]}
-
-
-@pytest.fixture(scope="session")
-def product(chromium_path: str) -> Iterator[Product]:
-    """The product under its own supervisor: database, sandbox, web, bot and jobs, on ports of its own."""
-    port, sandbox_port = free_port(), free_port()
-    with temporary_dir() as directory:
-        environment = os.environ | {
-            "PORT": str(port),
-            "SANDBOX_PORT": str(sandbox_port),
-            "DATA_DIR": str(directory / "data"),
-            "SWEEP_SECONDS": str(SWEEP_SECONDS),
-        }
-        for name in ("PUBLIC_URL", "DATABASE_URL", "REDIS_URL"):
-            environment.pop(name, None)
-        log = directory / "product.log"
-        subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, env=environment, check=True, capture_output=True)
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=output, stderr=output
-            )
-        try:
-            wait_for(f"http://localhost:{port}/health", process, log, 180)
-            yield Product(f"http://localhost:{port}", f"http://localhost:{sandbox_port}")
-        finally:
-            process.terminate()
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -140,9 +68,11 @@ async def visit(chromium: Browser, product: Product) -> AsyncIterator[Callable[.
         context.on("weberror", lambda error: visitor.faults.append(f"{error.error}"))
         context.on(
             "console",
-            lambda message: visitor.faults.append(message.text)
-            if message.type == "error" and "status of 404" not in message.text
-            else None,
+            lambda message: (
+                visitor.faults.append(message.text)
+                if message.type == "error" and "status of 404" not in message.text
+                else None
+            ),
         )
         made.append(visitor)
         return visitor

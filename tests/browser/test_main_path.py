@@ -5,7 +5,8 @@ from typing import Any
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import SWEEP_SECONDS, Product, Visitor, eventually
+from tests.browser.conftest import Product, Visitor, eventually
+from tests.product import SWEEP_SECONDS
 
 GUILD, ROLE, CHAIN = "Cool Holders Club", "Collector", "base"
 

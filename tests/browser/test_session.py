@@ -111,9 +111,10 @@ async def test_documents_are_told_for_whom_they_are(product: Product, visit: New
     ada = await visit()
     await ada.sign_in("ada")
     cookies = {"hf_session": await cookie_of(ada)}
-    async with httpx.AsyncClient(base_url=product.url) as visitor, httpx.AsyncClient(
-        base_url=product.url, cookies=cookies
-    ) as member:
+    async with (
+        httpx.AsyncClient(base_url=product.url) as visitor,
+        httpx.AsyncClient(base_url=product.url, cookies=cookies) as member,
+    ):
         for path, as_visitor, as_member in (
             ("/", 200, 200), ("/dashboard", 200, 200), ("/nothing/here", 200, 404), ("/login", 200, 302),
             ("/dashboard/server/1", 200, 200), ("/oauth-error", 200, 200),

@@ -1,0 +1,83 @@
+"""People who use the product by its calls alone, and waiting for what comes of it."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from tests.product import Product
+
+
+class Person:
+    """Somebody of the sandbox with a browser's cookies, or with the header of a program."""
+
+    def __init__(self, product: Product, username: str, *, by_header: bool = False) -> None:
+        self.product = product
+        self.username = username
+        self.client = httpx.Client(base_url=product.url, timeout=60)
+        self._sign_in()
+        if by_header:
+            session_id = next(iter(self.client.cookies.values()))
+            self.client.cookies.clear()
+            self.client.headers["x-session-id"] = session_id
+
+    def _sign_in(self) -> None:
+        leaves = self.client.get("/api/auth/discord")
+        agreed = httpx.get(f"{leaves.headers['location']}&as={self.username}")
+        returned = self.client.get(agreed.headers["location"])
+        assert "session=" in returned.headers["location"], returned.headers
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON of a call that must succeed."""
+        return self._json(self.client.get(path, params=query))
+
+    def post(self, path: str, **body: Any) -> Any:
+        """The JSON of a call that must succeed."""
+        return self._json(self.client.post(path, json=body))
+
+    def delete(self, path: str) -> Any:
+        """The JSON of a call that must succeed."""
+        return self._json(self.client.delete(path))
+
+    @staticmethod
+    def _json(answer: httpx.Response) -> Any:
+        assert answer.is_success, f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text}"
+        return answer.json()
+
+    def server(self, guild: str) -> dict[str, Any]:
+        """The person's server of that name."""
+        return next(server for server in self.get("/api/servers") if server["name"] == guild)
+
+    def prove(self) -> dict[str, Any]:
+        """Put the own code into the bio of the own wallet and have it looked at."""
+        address = self.product.wallet(self.username)
+        code = self.get("/api/wallet-challenge", address=address)["code"]
+        self.product.control(f"opensea/accounts/{address}", {"bio": f"gm {code}"}, "PUT")
+        return self.post("/api/verify-wallet", walletAddress=address, verificationMethod="opensea_bio")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until it holds; fail when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.1)
+
+
+def collection(product: Product, name: str) -> str:
+    """A fresh ERC-721 collection on Base; its contract."""
+    return product.control("chains/base/deploy", {"standard": "ERC721", "name": name, "slug": name.lower()})["contract"]
+
+
+def rule(product: Product, contract: str, guild: str, role: str, server_id: int) -> dict[str, Any]:
+    """The payload of a basic rule for one token."""
+    return {
+        "ruleName": f"{role} by calls", "contractAddress": contract, "blockchain": "base",
+        "verificationType": "basic", "minTokens": 1, "roleId": product.role(guild, role), "roleName": role,
+        "serverId": server_id,
+    }  # fmt: skip
