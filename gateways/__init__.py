@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gateways.chains import Chains, EvmChains
 from gateways.discord import Discord, DiscordGateway
 from gateways.discord_oauth import DiscordOAuth, DiscordSignIn
-from gateways.marketplaces import OpenSea, ProfileSource
+from gateways.marketplaces import Marketplace, OpenSea
 from settings import settings
 
 # These write every request's URL to the log, and some nodes have their key in it.
@@ -20,7 +20,7 @@ class Gateways:
 
     discord: DiscordGateway
     oauth: DiscordSignIn
-    opensea: ProfileSource
+    opensea: Marketplace
     chains: Chains
 
 

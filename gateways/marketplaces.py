@@ -1,6 +1,8 @@
-"""Public profiles on marketplaces: what an account says about itself; what that proves is decided elsewhere."""
+"""Marketplaces: what an account says about itself and what collections are called; it is proof of nothing here."""
 
 import asyncio
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, cast
@@ -9,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 
+from gateways.chain_table import CHAINS
 from gateways.connections import tls
 from gateways.errors import (
     NotThere,
@@ -28,6 +31,8 @@ DEADLINE = 10.0
 LONGEST_PAUSE = 300.0
 """OpenSea's own SDK waits no longer than this either (external-apis §2.1)."""
 LARGEST_ANSWER = 1_000_000
+LONGEST_NAME = 200
+_OUR_CHAINS = {chain.opensea: key for key, chain in CHAINS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,28 @@ class Profile:
     bio: str
 
 
-class ProfileSource(Protocol):
-    """A marketplace whose profiles we read."""
+@dataclass(frozen=True, slots=True)
+class CollectionFacts:
+    """A collection as its marketplace shows it: `contracts` are `(chain, address)`, the chain by our key if it is ours.
+
+    `name` is one line of printable text of at most 200 characters; empty when there is none.
+    """
+
+    slug: str
+    name: str
+    contracts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContractFacts:
+    """A contract as the marketplace knows it, and the slug of its collection."""
+
+    slug: str
+    name: str
+
+
+class Marketplace(Protocol):
+    """A marketplace whose profiles and collections we read."""
 
     async def profile(self, address: str) -> Profile:
         """The profile now; NotThere when the marketplace knows none, another ProviderError when it cannot tell."""
@@ -51,6 +76,18 @@ class ProfileSource(Protocol):
 
     def profile_url(self, address: str) -> str:
         """The profile's page for people."""
+        ...
+
+    async def collection(self, slug: str) -> CollectionFacts:
+        """The collection with this slug; NotThere when there is none."""
+        ...
+
+    async def contract(self, chain: str, address: str) -> ContractFacts:
+        """The contract on one of our chains; NotThere when the marketplace does not know it."""
+        ...
+
+    async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
+        """Each trait of a collection with its values; NotThere when there is no such collection."""
         ...
 
 
@@ -77,26 +114,55 @@ class OpenSea:
 
         While OpenSea's limit is used up nothing is sent: ProviderBusy says for how long.
         """
+        account = await self._read(f"accounts/{quote(address, safe='')}", "account")
+        found = account.text("address")
+        if not found:
+            raise ProviderConfused(OPENSEA, "the account has no address")
+        return Profile(
+            address=_lowered(found),
+            username=account.text_or_none("username") or None,
+            bio=account.text("bio"),
+        )
+
+    async def collection(self, slug: str) -> CollectionFacts:
+        """GET /api/v2/collections/{slug}; a collection may have several contracts, even on several chains (§2.2)."""
+        found = await self._read(f"collections/{quote(slug, safe='')}", "collection")
+        contracts = [Shape(item, "a contract", OPENSEA) for item in found.items("contracts")]
+        return CollectionFacts(
+            slug=found.text("collection"),
+            name=_line(found.text("name")),
+            contracts=tuple((_our_chain(one.text("chain")), _lowered(one.text("address"))) for one in contracts),
+        )
+
+    async def contract(self, chain: str, address: str) -> ContractFacts:
+        """GET /api/v2/chain/{chain}/contract/{address}: all fields are required (§2.2)."""
+        found = await self._read(f"chain/{CHAINS[chain].opensea}/contract/{quote(address, safe='')}", "contract")
+        if _lowered(found.text("address")) != _lowered(address):
+            raise ProviderConfused(OPENSEA, "the answer is about another contract")
+        return ContractFacts(slug=found.text("collection"), name=_line(found.text("name")))
+
+    async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
+        """GET /api/v2/traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values."""
+        found = await self._read(f"traits/{quote(slug, safe='')}", "collection")
+        kinds, counts = found.inner("categories"), found.inner("counts")
+        return {
+            name: tuple(counts.inner(name).names()) if kinds.text(name) == "string" else () for name in kinds.names()
+        }
+
+    async def _read(self, path: str, what: str) -> Shape:
+        """The object at a path; while the limit is used up nothing is sent, and ProviderBusy says for how long."""
         now = asyncio.get_running_loop().time()
         if now < self._quiet_until:
             raise ProviderBusy(OPENSEA, "its rate limit is used up", retry_after=self._quiet_until - now)
-        answer = await self._ask(f"{self._api}/api/v2/accounts/{quote(address, safe='')}")
+        answer = await self._ask(f"{self._api}/api/v2/{path}")
         self._heed(answer)
-        if fault := self._fault(answer):
+        if fault := self._fault(answer, what):
             raise fault
         try:
             body = cast("object", orjson.loads(answer.content))
         except orjson.JSONDecodeError:
             raise ProviderConfused(OPENSEA, "the answer is not JSON") from None
-        account = Shape(body, "the account", OPENSEA)
-        found = account.text("address")
-        if not found:
-            raise ProviderConfused(OPENSEA, "the account has no address")
-        return Profile(
-            address=found.lower() if found[:2].lower() == "0x" else found,
-            username=account.text_or_none("username") or None,
-            bio=account.text("bio"),
-        )
+        return Shape(body, f"the {what}", OPENSEA)
 
     async def _ask(self, url: str) -> httpx.Response:
         try:
@@ -124,7 +190,7 @@ class OpenSea:
             until = asyncio.get_running_loop().time() + min(pause, LONGEST_PAUSE)
             self._quiet_until = max(self._quiet_until, until)
 
-    def _fault(self, answer: httpx.Response) -> ProviderError | None:
+    def _fault(self, answer: httpx.Response, what: str) -> ProviderError | None:
         """429 and 599 both mean "too many" (OpenSea's SDK, §2.1)."""
         status = answer.status_code
         if status in {429, 599}:
@@ -133,7 +199,7 @@ class OpenSea:
         if status >= 500:
             return ProviderDown(OPENSEA, f"HTTP {status}")
         if status == 404:
-            return NotThere(OPENSEA, "no such account")
+            return NotThere(OPENSEA, f"no such {what}")
         if status in {401, 403}:
             return Unauthorized(OPENSEA, f"the API key is not accepted (HTTP {status})", status=status)
         if status >= 400:
@@ -144,3 +210,19 @@ class OpenSea:
 def _plain(headers: httpx.Headers) -> dict[str, str]:
     """The headers without those about an encoding that has been undone already."""
     return {name: value for name, value in headers.items() if name not in {"content-encoding", "content-length"}}
+
+
+def _lowered(address: str) -> str:
+    """Hexadecimal addresses in lower case, others (case matters on Solana) as they are."""
+    return address.lower() if address[:2].lower() == "0x" else address
+
+
+def _our_chain(name: str) -> str:
+    return _OUR_CHAINS.get(name, name)
+
+
+def _line(text: str) -> str:
+    """Anybody can name a collection: one line, without what is invisible or turns the text around."""
+    return " ".join("".join(one for one in text if one.isspace() or unicodedata.category(one)[0] != "C").split())[
+        :LONGEST_NAME
+    ].strip()

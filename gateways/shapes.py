@@ -60,6 +60,10 @@ class Shape:
         """Whether the key is present at all, whatever its value."""
         return name in self._fields
 
+    def names(self) -> tuple[str, ...]:
+        """The keys that are there, in the order of the answer."""
+        return tuple(self._fields)
+
     def inner(self, name: str) -> "Shape":
         """A nested object."""
         return Shape(self._fields.get(name), f"{self._what}'s {name}", self._provider)

@@ -72,6 +72,13 @@ class SessionNotFound(NotFound):
         super().__init__(message)
 
 
+class CollectionNotFound(NotFound):
+    """No such collection, or none that rules can ask about."""
+
+    def __init__(self, message: str = "Collection not found") -> None:
+        super().__init__(message)
+
+
 class FieldRefused(HoldfastError):
     """A field's value cannot be taken; `field` is its camelCase name in the payload."""
 

@@ -5,6 +5,7 @@ from fastapi import APIRouter, FastAPI
 from app.api import (
     analytics,
     auth,
+    collections,
     discord,
     health,
     me,
@@ -37,7 +38,7 @@ def _made() -> FastAPI:
     )
     problems.answer_for(made)
     calls = APIRouter(prefix="/api")
-    for noun in (auth, servers, analytics, discord, rules, wallets, me, openapi):
+    for noun in (auth, servers, analytics, discord, collections, rules, wallets, me, openapi):
         calls.include_router(noun.router)
     made.include_router(health.router)
     made.include_router(calls)

@@ -1,4 +1,4 @@
-"""OpenSea profiles: a bio as it stands, or an error that is never mistaken for an empty one."""
+"""OpenSea: a bio as it stands, a collection by its name, or an error that is never mistaken for an empty one."""
 
 import time
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from gateways.errors import (
     ProviderRefused,
     Unauthorized,
 )
-from gateways.marketplaces import OpenSea
+from gateways.marketplaces import CollectionFacts, ContractFacts, OpenSea
 from tests.gateways.wire import Wire
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
@@ -87,3 +87,64 @@ async def test_the_last_allowed_answer_is_used_and_then_nothing_is_sent(opensea:
     with pytest.raises(ProviderBusy) as caught:
         await opensea.profile(ADDRESS)
     assert caught.value.retry_after == pytest.approx(60, abs=3)
+
+
+COLLECTION = {
+    "collection": "cats",
+    "name": " Mellow\u202e\n Cats\x00 \U0001f431",
+    "contracts": [
+        {"address": ADDRESS.upper().replace("X", "x"), "chain": "ape_chain"},
+        {"address": "Abc", "chain": "sei"},
+    ],
+}
+CONTRACT = {
+    "address": ADDRESS,
+    "chain": "ape_chain",
+    "collection": "cats",
+    "contract_standard": "erc721",
+    "name": "Cats",
+}
+
+
+async def test_a_collection_has_a_plain_name_and_its_contracts_by_our_chains(opensea: OpenSea, server: Wire) -> None:
+    server.says(web.json_response(COLLECTION))
+    assert await opensea.collection("cats/../x") == CollectionFacts(
+        "cats", "Mellow Cats \U0001f431", (("apechain", ADDRESS), ("sei", "Abc"))
+    )
+    assert server.asked[0].path == "/api/v2/collections/cats%2F..%2Fx"
+
+
+async def test_a_contract_is_asked_for_by_openseas_name_of_the_chain(opensea: OpenSea, server: Wire) -> None:
+    server.says(web.json_response(CONTRACT))
+    assert await opensea.contract("apechain", ADDRESS) == ContractFacts("cats", "Cats")
+    assert server.asked[0].path == f"/api/v2/chain/ape_chain/contract/{ADDRESS}"
+    with pytest.raises(ProviderConfused):
+        await opensea.contract("apechain", "0x" + "11" * 20)
+
+
+async def test_traits_are_the_values_of_texts_and_nothing_for_numbers(opensea: OpenSea, server: Wire) -> None:
+    categories = {"face": "string", "level": "number"}
+    counts = {"face": {"glasses": 4, "none": 2}, "level": {"min": 1, "max": 99}}
+    server.says(web.json_response({"categories": categories, "counts": counts}))
+    assert await opensea.traits("cats") == {"face": ("glasses", "none"), "level": ()}
+    assert server.asked[0].path == "/api/v2/traits/cats"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (web.json_response({"errors": ["Collection not found"]}, status=404), NotThere),
+        (web.json_response({}), ProviderConfused),
+        (web.json_response({"collection": "cats", "name": "Cats", "contracts": [1]}), ProviderConfused),
+        (web.json_response({"categories": {"face": "string"}, "counts": {}}), ProviderConfused),
+        (web.Response(status=503), ProviderDown),
+    ],
+)
+async def test_what_is_no_collection_is_an_error(
+    opensea: OpenSea, server: Wire, answer: Any, kind: type[ProviderError]
+) -> None:
+    server.says(answer)
+    for ask in (opensea.collection("cats"), opensea.contract("base", ADDRESS), opensea.traits("cats")):
+        with pytest.raises(ProviderError) as caught:
+            await ask
+        assert type(caught.value) is kind

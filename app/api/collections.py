@@ -1,0 +1,61 @@
+"""Collections: found by address or marketplace page, and the traits that their tokens have."""
+
+from fastapi import APIRouter
+
+from app.api.caller import Caller
+from app.api.shapes import Answer, Loose, Payload, Text
+from gateways import gateways
+from models import transaction
+from services import collections
+
+router = APIRouter(prefix="/collection", tags=["collections"])
+
+
+class CollectionPayload(Payload):
+    """A contract's address on a chain, or a collection's page on OpenSea or Magic Eden."""
+
+    input: Loose = ""
+    blockchain: Loose = ""
+
+
+class CollectionAnswer(Answer):
+    """The collection; the chain is the one that the page names, if it names one."""
+
+    name: str
+    contract_address: str
+    blockchain: str
+
+
+class TraitTypesAnswer(Answer):
+    """The kinds of traits."""
+
+    trait_types: list[str]
+
+
+class TraitValuesAnswer(Answer):
+    """The values of one kind of trait; none where they are numbers."""
+
+    trait_values: list[str]
+
+
+@router.post("/parse")
+async def parse(caller: Caller, payload: CollectionPayload) -> CollectionAnswer:
+    """Which collection an address or a page means."""
+    async with transaction() as db:
+        found = await collections.parse(db, gateways(), payload.input, payload.blockchain)
+    return CollectionAnswer.model_validate(found)
+
+
+@router.get("/{contract}/traits")
+async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
+    """The kinds of traits that a collection's tokens have, as OpenSea lists them."""
+    async with transaction() as db:
+        return TraitTypesAnswer(trait_types=await collections.trait_types(db, gateways(), contract, blockchain))
+
+
+@router.get("/{contract}/traits/{trait_type:path}")
+async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
+    """The values that OpenSea lists for one kind of trait."""
+    async with transaction() as db:
+        values = await collections.trait_values(db, gateways(), contract, blockchain, trait_type)
+    return TraitValuesAnswer(trait_values=values)

@@ -1,0 +1,157 @@
+"""Which collection a pasted text means: an address, or a page on OpenSea or Magic Eden in any of its forms."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from services.addresses import AddressRefused, is_solana, parse_evm
+
+OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
+LONGEST = 500
+# The marketplaces' own hosts and the forms of their pages: external-apis §2.4 and §3.2.
+_HOSTS = {
+    "opensea.io": OPENSEA,
+    "www.opensea.io": OPENSEA,
+    "magiceden.io": MAGIC_EDEN,
+    "www.magiceden.io": MAGIC_EDEN,
+    "magiceden.us": MAGIC_EDEN,
+    "www.magiceden.us": MAGIC_EDEN,
+}
+# Names of chains in addresses that are not ours: OpenSea's for ApeChain, and what Polygon was called before (§2.3).
+_CHAINS = {"matic": "polygon", "ape_chain": "apechain"}
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,199}")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HEX_ADDRESS = re.compile(r"0x[0-9a-f]{40}", re.IGNORECASE)
+
+
+class LinkRefused(Exception):
+    """The text names no collection that can be looked up; the message says what to paste instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the text names: a `contract` (lower case), or a marketplace's `slug`; `chain` where the text says which."""
+
+    chain: str | None = None
+    contract: str | None = None
+    slug: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a marketplace's pages are: `host` with a port that is not the scheme's own, and the path before them."""
+
+    place: str
+    host: str
+    folder: tuple[str, ...] = ()
+
+
+def site(place: str, url: str) -> Site:
+    """The site whose pages begin with this address."""
+    parts = urlsplit(url)
+    return Site(place, parts.netloc.lower(), tuple(_segments(parts.path)))
+
+
+def is_link(text: str, sites: Iterable[Site] = ()) -> bool:
+    """Whether the text is to be read as a page's address: it names a marketplace, or has a scheme."""
+    lowered = text.lower()
+    hosts = {"opensea.io", "magiceden.io", "magiceden.us"} | {one.host for one in sites}
+    return any(host in lowered for host in hosts) or _SCHEME.match(lowered) is not None
+
+
+def read(text: str, sites: Iterable[Site] = ()) -> Reference:
+    """What the text names; pages count on the marketplaces' own hosts and on `sites`. Raises LinkRefused."""
+    given = text.strip()
+    sites = tuple(sites)
+    if len(given) > LONGEST:
+        raise LinkRefused("That is too long for an address or a collection's URL.")
+    if is_link(given, sites):
+        return _page(given, sites)
+    if is_solana(given):
+        raise LinkRefused("That is an address on Solana. Collections there cannot be looked up here.")
+    return Reference(contract=_contract(given))
+
+
+def _page(given: str, sites: tuple[Site, ...]) -> Reference:
+    try:
+        parts = urlsplit(given if _SCHEME.match(given) else f"https://{given}")
+        netloc = parts.netloc.lower()
+        own = parts.scheme in {"http", "https"} and "@" not in netloc
+        place = _HOSTS.get(parts.hostname or "") if own and parts.port in {None, 80, 443} else None
+    except ValueError:
+        raise LinkRefused("That URL cannot be read. Copy it again from the collection's page.") from None
+    path = _segments(parts.path)
+    if place is None and own:
+        for one in sites:
+            if one.host == netloc and tuple(path[: len(one.folder)]) == one.folder:
+                place, path = one.place, path[len(one.folder) :]
+                break
+    if place is None:
+        raise LinkRefused("That URL is neither OpenSea's nor Magic Eden's. Paste a collection's page from one of them.")
+    return _opensea(path) if place == OPENSEA else _magic_eden(path)
+
+
+def _segments(path: str) -> list[str]:
+    return [unquote(part) for part in path.split("/") if part]
+
+
+def _opensea(path: list[str]) -> Reference:
+    match path:
+        case ["collection", slug, *_]:
+            return Reference(slug=_slug(slug))
+        case ["assets", contract, *_] if _HEX_ADDRESS.fullmatch(contract):
+            # The oldest form, from when there was one chain.
+            return Reference("ethereum", _contract(contract))
+        case ["item" | "assets", chain, contract, *_]:
+            return _on_chain(chain, contract)
+        case ["collection" | "item" | "assets", *_] | []:
+            raise LinkRefused("That URL is not a collection's page. Copy the one that has /collection/ in it.")
+        case _:
+            raise LinkRefused(
+                "That looks like a profile on OpenSea, not a collection. Copy the URL that has /collection/ in it."
+            )
+
+
+def _magic_eden(path: list[str]) -> Reference:
+    match path:
+        case ["collections", chain, slug, *_] if not slug.lower().startswith("0x"):
+            return Reference(_chain(chain), slug=_slug(slug))
+        case ["collections" | "item-details", chain, contract, *_]:
+            return _on_chain(chain, contract)
+        case ["marketplace" | "item-details", _, *_]:
+            raise LinkRefused("That page is about Solana. Collections there cannot be looked up here.")
+        case ["u", *_]:
+            raise LinkRefused("That is a profile on Magic Eden, not a collection. Copy the collection's own URL.")
+        case _:
+            raise LinkRefused("That URL is not a collection's page. Copy the one that has /collections/ in it.")
+
+
+def _on_chain(chain: str, contract: str) -> Reference:
+    ours = _chain(chain)
+    if ours == "solana":
+        raise LinkRefused("That page is about Solana. Collections there cannot be looked up here.")
+    return Reference(ours, _contract(contract))
+
+
+def _chain(name: str) -> str:
+    lowered = name.lower()
+    return _CHAINS.get(lowered, lowered)
+
+
+def _slug(text: str) -> str:
+    slug = text.lower()
+    if not _SLUG.fullmatch(slug):
+        raise LinkRefused("That URL names no collection. Copy it again from the collection's page.")
+    return slug
+
+
+def _contract(text: str) -> str:
+    try:
+        return parse_evm(text)
+    except AddressRefused as fault:
+        if text[:2].lower() == "0x":
+            raise LinkRefused(str(fault)) from None
+        raise LinkRefused(
+            "Paste a contract's address (0x and 40 characters) or a collection's URL on OpenSea or Magic Eden."
+        ) from None

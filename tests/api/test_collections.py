@@ -1,0 +1,149 @@
+"""Collections by address and by marketplace page, against the sandbox's OpenSea and chains."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import select, update
+
+from models import Collection, now, transaction
+from settings import settings
+from tests.api.browsers import Browser
+
+PEOPLE_WALLET = "0x" + "77" * 20
+
+
+@pytest.fixture
+async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as client:
+        yield client
+        await client.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 0.01})
+
+
+async def listed(sandbox: httpx.AsyncClient, chain: str) -> dict[str, Any]:
+    world = (await sandbox.get("/control/world")).json()
+    return world["chains"][chain]["collections"][0]
+
+
+async def parsed(browser: Browser, given: str, chain: str = "ethereum") -> httpx.Response:
+    return await browser.client.post("/api/collection/parse", json={"input": given, "blockchain": chain})
+
+
+async def test_a_collection_is_found_by_its_address_and_by_its_pages(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    collection = await listed(sandbox, "apechain")
+    contract, slug = collection["contract"], collection["slug"]
+    expected = {"name": collection["name"], "contractAddress": contract.lower(), "blockchain": "apechain"}
+    for given, chain in [
+        (contract.upper().replace("X", "x"), "apechain"),
+        (f"https://opensea.io/collection/{slug}", ""),
+        (f"{settings().opensea_url}/collection/{slug}", "base"),
+        (f"https://opensea.io/item/ape_chain/{contract}/1", "ethereum"),
+        (f"{settings().magiceden_url}/collections/apechain/{slug}", "ethereum"),
+        (f"https://magiceden.us/item-details/apechain/{contract}/1", "ethereum"),
+    ]:
+        answer = await parsed(browser, given, chain)
+        assert (answer.status_code, answer.json()) == (200, expected), given
+    async with transaction() as db:
+        (row,) = (await db.exec(select(Collection))).all()
+    assert (row.chain, row.contract, row.name, row.slug) == ("apechain", contract.lower(), collection["name"], slug)
+
+
+async def test_a_contract_that_opensea_does_not_tell_of_speaks_for_itself(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    collection = await listed(sandbox, "optimism")
+    contract, slug = collection["contract"], collection["slug"]
+    await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 60})
+    answer = await parsed(browser, contract, "optimism")
+    assert answer.json()["name"] == collection["name"]
+    busy = await parsed(browser, f"https://opensea.io/collection/{slug}")
+    assert busy.status_code == 503
+    assert "OpenSea" in busy.json()["message"]
+    assert busy.headers["Retry-After"]
+    traits = await browser.client.get(f"/api/collection/{contract}/traits?blockchain=optimism")
+    assert traits.status_code == 503
+
+
+async def test_a_remembered_collection_needs_nobody_and_outlives_every_fault(
+    browser: Browser, sandbox: httpx.AsyncClient
+):
+    await browser.sign_in("ada")
+    contract = (await listed(sandbox, "arbitrum"))["contract"]
+    assert (await parsed(browser, contract, "arbitrum")).status_code == 200
+    async with transaction() as db:
+        await db.exec(update(Collection).values(name="As remembered"))
+    assert (await parsed(browser, contract, "arbitrum")).json()["name"] == "As remembered"
+    async with transaction() as db:
+        await db.exec(update(Collection).values(updated_at=now() - timedelta(days=1)))
+    await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 60})
+    assert (await parsed(browser, contract, "arbitrum")).json()["name"] == "As remembered"
+    await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 0.01})
+
+
+@pytest.mark.parametrize(
+    ("given", "chain", "status", "says"),
+    [
+        ("", "base", 400, "Enter a contract address or collection URL first"),
+        (PEOPLE_WALLET, "base", 404, "There is no contract at 0x7777...7777 on Base."),
+        (PEOPLE_WALLET, "", 400, "Blockchain is required"),
+        (PEOPLE_WALLET, "solana", 400, "not available"),
+        (PEOPLE_WALLET, "sei", 400, "cannot be used"),
+        (PEOPLE_WALLET[:-1], "base", 400, "42 characters"),
+        ("https://opensea.io/carol", "base", 400, "profile"),
+        ("https://opensea.io/collection/no-such-cats", "base", 404, "no-such-cats"),
+        ("https://magiceden.io/collections/sei/cats", "base", 400, "Sei"),
+        ("https://magiceden.io/collections/base/lantern-foxes", "base", 400, "Lantern Foxes is on Ethereum"),
+        ("https://elsewhere.example/collection/x", "base", 400, "neither"),
+    ],
+)
+async def test_what_cannot_be_found_says_what_to_do(
+    browser: Browser, sandbox: httpx.AsyncClient, given: str, chain: str, status: int, says: str
+):
+    await browser.sign_in("ada")
+    answer = await parsed(browser, given, chain)
+    assert answer.status_code == status, answer.text
+    assert says in answer.json()["message"]
+
+
+async def test_nobody_looks_collections_up_without_signing_in(browser: Browser, product: None):
+    assert (await parsed(browser, PEOPLE_WALLET)).status_code == 401
+    assert (await browser.client.get(f"/api/collection/{PEOPLE_WALLET}/traits?blockchain=base")).status_code == 401
+
+
+async def test_the_kinds_and_values_of_traits_are_those_of_the_tokens(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    collection = await listed(sandbox, "apechain")
+    path = f"/api/collection/{collection['contract']}/traits"
+    kinds = await browser.client.get(path, params={"blockchain": "apechain"})
+    expected: dict[str, set[str]] = {}
+    for token in collection["tokens"]:
+        for kind, value in token["traits"].items():
+            expected.setdefault(kind, set()).add(value)
+    assert kinds.json() == {"traitTypes": sorted(expected)}
+    for kind, values in expected.items():
+        answer = await browser.client.get(f"{path}/{kind}", params={"blockchain": "apechain"})
+        assert answer.json() == {"traitValues": sorted(values, key=str.casefold)}
+
+
+async def test_traits_that_cannot_be_fetched_are_a_message_and_never_an_empty_list(
+    browser: Browser, sandbox: httpx.AsyncClient
+):
+    await browser.sign_in("ada")
+    contract = (await listed(sandbox, "apechain"))["contract"]
+    for path, chain, status, says in [
+        (f"/api/collection/{contract}/traits/No%2FSuch", "apechain", 404, "No/Such"),
+        (f"/api/collection/{PEOPLE_WALLET}/traits", "apechain", 404, "no contract"),
+        ("/api/collection/any/traits", "apechain", 400, "42 characters"),
+        (f"/api/collection/{contract}/traits", "", 400, "Blockchain is required"),
+    ]:
+        answer = await browser.client.get(path, params={"blockchain": chain})
+        assert answer.status_code == status, answer.text
+        assert says in answer.json()["message"]
+    await parsed(browser, contract, "apechain")
+    for kind in ("500", "429", "malformed"):
+        await sandbox.post("/control/faults", json={"target": "opensea", "kind": kind, "seconds": 60})
+        answer = await browser.client.get(f"/api/collection/{contract}/traits", params={"blockchain": "apechain"})
+        assert answer.status_code == 503, kind
+        assert "OpenSea" in answer.json()["message"]
