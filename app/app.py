@@ -12,6 +12,7 @@ from app.lifespan import lifespan
 from app.pages import PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
 from components.layout.frame import connection_notice
+from components.layout.navigation import SUPPORT_PATH
 from components.pages.landing import landing
 from components.pages.problems import not_found
 from components.ui.toast import toaster
@@ -29,7 +30,9 @@ def _documents(inner: ASGIApp) -> ASGIApp:
         for page in PAGES
         if page.route != "404"
     ]
-    redirects = {CONSOLE_PATH: f"{settings().sandbox_url}/console"} if settings().sandbox else {}
+    redirects = {SUPPORT_PATH: settings().support_invite}
+    if settings().sandbox:
+        redirects[CONSOLE_PATH] = f"{settings().sandbox_url}/console"
     return Documents(inner, routes, redirects)
 
 

@@ -7,11 +7,16 @@ import reflex as rx
 from reflex.event import EventSpec
 
 from components.layout.audience import for_audience
+from components.layout.frame import shared_frame, visitor_frame
 from components.pages.account import account, account_left
+from components.pages.contact import contact
 from components.pages.dashboard import dashboard
+from components.pages.features import features
+from components.pages.help_center import help_center
 from components.pages.invite import invite
 from components.pages.landing import landing
 from components.pages.login import login
+from components.pages.policies import privacy_policy, terms_of_service
 from components.pages.problems import not_found, oauth_error
 from components.pages.rule_form import rule_form
 from components.pages.server_config import server_config
@@ -53,6 +58,40 @@ class Page:
         return f"{self.title} · {settings().product_name}" if self.title else settings().product_name
 
 
+def _shared(route: str, title: str, description: str, content: Screen, load: tuple[object, ...] = ()) -> Page:
+    """A public page: the same content for everybody, within each audience's own navigation."""
+
+    def visitors() -> rx.Component:
+        return visitor_frame(content())
+
+    def members() -> rx.Component:
+        return shared_frame(content())
+
+    return Page(route, title, description, visitors=visitors, members=members, left=visitors, load=load)
+
+
+_NAME = settings().product_name
+
+PUBLIC_PAGES = (
+    _shared(
+        "/features", "Features", f"What {_NAME} does: NFT verification without connecting a wallet, automatic roles, "
+        "custom rules on seven chains, analytics. Free.", features,
+    ),
+    _shared(
+        "/help-center", "Help Center", f"Three setup guides and ten answers: setting {_NAME} up, writing rules, "
+        "verifying a wallet.", help_center,
+    ),
+    _shared("/contact", "Contact", f"How to reach the people behind {_NAME}: support chat and e-mail.", contact),
+    _shared(
+        "/privacy-policy", "Privacy Policy", f"What {_NAME} stores about you, why, for how long, and how to have it "
+        "removed.", privacy_policy,
+    ),
+    _shared(
+        "/terms-of-service", "Terms of Service", f"The terms under which {_NAME} may be used: minimum age, cost, "
+        "rules for servers and members.", terms_of_service,
+    ),
+)  # fmt: skip
+
 PAGES = (
     Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=(DashboardState.load,)),
     Page("/login", "Login", visitors=login, members=dashboard),
@@ -66,6 +105,7 @@ PAGES = (
     Page("/add-verification-rule", "Add verification rule", members=rule_form, load=(RuleFormState.load,)),
     Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
     Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
+    *PUBLIC_PAGES,
     Page("404"),
 )
 

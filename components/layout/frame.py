@@ -4,22 +4,27 @@ import reflex as rx
 from reflex_components_core.core.banner import has_connection_errors
 
 from components.layout.banner import sandbox_banner
-from components.layout.navigation import footer, member_bar, visitor_bar
+from components.layout.navigation import MEMBERS_DOCS, footer, member_bar, visitor_bar
 
 
 def visitor_frame(*children: rx.Component, class_name: str = "") -> rx.Component:
     """A public page; its content brings its own widths."""
-    return _frame(visitor_bar(), rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}"))
+    return _frame(visitor_bar(), rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}"), footer())
+
+
+def shared_frame(*children: rx.Component) -> rx.Component:
+    """A public page as members see it: their own navigation around the same content."""
+    return _frame(member_bar(), rx.el.main(*children, id="content", class_name="flex-1"), footer(MEMBERS_DOCS))
 
 
 def member_frame(*children: rx.Component, narrow: bool = False) -> rx.Component:
     """A signed-in screen in one column, at most as wide as is read with ease when `narrow`."""
     width = "max-w-3xl" if narrow else "max-w-6xl"
     inside = rx.el.main(*children, id="content", class_name=f"mx-auto w-full flex-1 {width} px-4 py-8 sm:px-6 sm:py-10")
-    return _frame(member_bar(), inside)
+    return _frame(member_bar(), inside, footer(MEMBERS_DOCS))
 
 
-def _frame(bar: rx.Component, main: rx.Component) -> rx.Component:
+def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Component:
     return rx.el.div(
         rx.el.a(
             "Skip to content",
@@ -29,7 +34,7 @@ def _frame(bar: rx.Component, main: rx.Component) -> rx.Component:
         sandbox_banner(),
         bar,
         main,
-        footer(),
+        foot,
         class_name="flex min-h-dvh flex-col",
     )
 

@@ -8,8 +8,23 @@ from settings import settings
 from state.session import STORAGE_KEY, SessionState
 
 LOGIN_PATH = "/api/auth/discord"
-VISITOR_LINKS = (("Features", "/#features"), ("How it works", "/#docs"))
-MEMBER_LINKS = (("Dashboard", "/dashboard"), ("Add a server", "/invite"), ("Verify Wallets", "/wallet-verification"))
+SUPPORT_PATH = "/discord"
+"""Leads to the support chat's invite (app/http/documents.py)."""
+DOCS = ("Docs", "/#docs")
+MEMBERS_DOCS = ("Docs", "/help-center#docs")
+"""Members have no landing page; the same guides are in the help center."""
+VISITOR_LINKS = (
+    ("Features", "/features"), DOCS, ("Help Center", "/help-center"), ("Discord", SUPPORT_PATH),
+    ("Contact", "/contact"),
+)  # fmt: skip
+MEMBER_LINKS = (
+    ("Dashboard", "/dashboard"), ("Add a server", "/invite"), ("Verify Wallets", "/wallet-verification"),
+    ("Help Center", "/help-center"),
+)  # fmt: skip
+FOOTER_LINKS = (
+    ("Features", "/features"), ("Help Center", "/help-center"), ("Discord", SUPPORT_PATH), ("Contact", "/contact"),
+    ("Privacy Policy", "/privacy-policy"), ("Terms of Service", "/terms-of-service"),
+)  # fmt: skip
 
 # In the page's own code, not sent by the server: a strict content security policy allows nothing that is evaluated.
 _LOG_OUT = (
@@ -43,50 +58,81 @@ def member_bar() -> rx.Component:
             aria_label=f"Account of {SessionState.name}",
             class_name="btn btn-ghost btn-sm",
         ),
-        button("Logout", kind="quiet", icon="log-out", class_name="btn-sm", on_click=log_out()),
+        _log_out_button("hidden lg:inline-flex"),
         home="/dashboard",
+        below=(_log_out_button("mt-2 w-full"),),
     )
 
 
-def _bar(links: tuple[tuple[str, str], ...], *actions: rx.Component, home: str) -> rx.Component:
+def _log_out_button(class_name: str) -> rx.Component:
+    return button("Logout", kind="quiet", icon="log-out", class_name=f"btn-sm {class_name}", on_click=log_out())
+
+
+def _bar(
+    links: tuple[tuple[str, str], ...], *actions: rx.Component, home: str, below: tuple[rx.Component, ...] = ()
+) -> rx.Component:
     return rx.el.header(
         rx.el.div(
             wordmark(home),
             rx.el.nav(
                 *[_link(label, href) for label, href in links],
-                class_name="hidden items-center gap-1 md:flex",
+                class_name="hidden items-center gap-1 lg:flex",
                 aria_label="Main",
             ),
-            rx.el.div(*actions, class_name="flex items-center gap-1"),
-            class_name="mx-auto flex h-16 max-w-6xl items-center justify-between gap-4 px-4 sm:px-6",
-        ),
-        rx.el.nav(
-            *[_link(label, href) for label, href in links],
-            class_name="flex gap-1 overflow-x-auto px-3 pb-2 md:hidden",
-            aria_label="Main, small",
+            rx.el.div(*actions, _menu(links, below), class_name="flex min-w-0 items-center gap-1"),
+            class_name="mx-auto flex h-16 max-w-6xl items-center justify-between gap-3 px-4 sm:px-6",
         ),
         class_name="border-b hairline bg-base-100",
     )
 
 
-def _link(label: str, href: str) -> rx.Component:
-    return rx.el.a(
-        label, href=href, class_name="whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200"
+def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -> rx.Component:
+    """The links where the bar is too narrow for them; the browser's own disclosure, so it works before any script."""
+    return rx.el.details(
+        rx.el.summary(
+            rx.icon("menu", size=20, aria_hidden="true"),
+            aria_label="Menu",
+            class_name="btn btn-ghost btn-sm btn-square list-none",
+        ),
+        rx.el.div(
+            rx.el.nav(
+                *[_link(label, href) for label, href in links], class_name="flex flex-col", aria_label="Main, small"
+            ),
+            *below,
+            class_name="surface absolute right-0 top-full z-30 mt-2 w-60 p-2",
+        ),
+        class_name="relative lg:hidden",
     )
 
 
-def footer() -> rx.Component:
-    """The brand line below every page."""
+def _link(label: str, href: str) -> rx.Component:
+    return rx.el.a(
+        label,
+        href=href,
+        reload_document=href == SUPPORT_PATH,
+        class_name="whitespace-nowrap rounded-field px-3 py-2 text-sm font-medium hover:bg-base-200",
+    )
+
+
+def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
+    """Where everything else is, and the brand line, below every page."""
     return rx.el.footer(
         rx.el.div(
-            wordmark("/"),
-            rx.el.p(
-                f"© {settings().brand_year} {settings().product_name}, a brand of {settings().brand}.",
-                class_name="muted text-sm",
+            rx.el.div(
+                wordmark("/"),
+                rx.el.p(
+                    f"© {settings().brand_year} {settings().product_name}, a brand of {settings().brand}.",
+                    class_name="muted mt-2 text-sm",
+                ),
+            ),
+            rx.el.nav(
+                *[_link(label, href) for label, href in (docs, *FOOTER_LINKS)],
+                class_name="-mx-3 grid grid-cols-2 sm:grid-cols-3 lg:flex lg:flex-wrap lg:justify-end",
+                aria_label="Footer",
             ),
             class_name=(
-                "mx-auto flex max-w-6xl flex-col items-start justify-between gap-4 px-4 py-8 sm:flex-row "
-                "sm:items-center sm:px-6"
+                "mx-auto flex max-w-6xl flex-col items-start justify-between gap-6 px-4 py-8 sm:px-6 "
+                "lg:flex-row lg:items-center"
             ),
         ),
         class_name="mt-auto border-t hairline",

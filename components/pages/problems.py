@@ -34,6 +34,7 @@ def oauth_error() -> rx.Component:
                 "Authentication Error",
                 ProblemState.sentence,
                 link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
+                link_button("How to fix this", "/oauth-fix"),
                 link_button("Back to Home", "/"),
             ),
             class_name="surface w-full max-w-lg p-6",

@@ -1,0 +1,87 @@
+"""Pages that are read: one column, headings that can be linked to, steps and lists."""
+
+import re
+from collections.abc import Iterable
+
+import reflex as rx
+
+Text = str | rx.Component | rx.Var[str]
+
+
+def reading(title: str, lead: Text, *children: rx.Component) -> rx.Component:
+    """A page of text, as wide as is read with ease."""
+    return rx.el.div(
+        rx.el.h1(title, class_name="text-3xl font-bold sm:text-4xl"),
+        rx.el.p(lead, class_name="muted mt-3 text-lg"),
+        rx.el.div(*children, class_name="mt-10 flex flex-col gap-8"),
+        class_name="mx-auto w-full max-w-3xl px-4 py-12 sm:px-6 sm:py-16",
+    )
+
+
+def chapter(title: str, *children: Text, anchor: str = "") -> rx.Component:
+    """A heading and what belongs to it; plain texts become paragraphs."""
+    return rx.el.section(
+        rx.el.h2(title, class_name="text-xl font-semibold sm:text-2xl"),
+        *[paragraph(child) if isinstance(child, str) else child for child in children],
+        id=anchor or anchor_of(title),
+        class_name="flex scroll-mt-8 flex-col gap-3",
+    )
+
+
+def paragraph(text: Text) -> rx.Component:
+    """Some sentences."""
+    return rx.el.p(text)
+
+
+def bullets(items: Iterable[Text]) -> rx.Component:
+    """A list in no order."""
+    return rx.el.ul(*[rx.el.li(item) for item in items], class_name="list-disc space-y-1.5 pl-5 marker:text-accent")
+
+
+def steps(items: Iterable[tuple[str, Text]]) -> rx.Component:
+    """Numbered steps, each with a name and what to do."""
+    return rx.el.ol(
+        *[
+            rx.el.li(
+                rx.el.span(
+                    str(number),
+                    class_name="display grid size-8 shrink-0 place-items-center rounded-full bg-primary "
+                    "font-semibold text-primary-content",
+                    aria_hidden="true",
+                ),
+                rx.el.div(
+                    rx.el.h3(title, class_name="pt-1 font-semibold"),
+                    rx.el.p(text, class_name="muted mt-1 break-words"),
+                    class_name="min-w-0",
+                ),
+                class_name="flex gap-3",
+            )
+            for number, (title, text) in enumerate(items, start=1)
+        ],
+        class_name="flex flex-col gap-4",
+    )
+
+
+def code(text: str) -> rx.Component:
+    """A word of code within a sentence."""
+    return rx.el.code(text, class_name="code rounded bg-base-300/60 px-1 py-0.5 break-words")
+
+
+def link(label: str | rx.Var[str], href: str | rx.Var[str]) -> rx.Component:
+    """A link within a sentence."""
+    return rx.el.a(
+        label,
+        href=href,
+        reload_document=isinstance(href, str) and href.startswith(("/api/", "/discord", "mailto:")),
+        class_name="font-medium text-primary underline underline-offset-2",
+    )
+
+
+def sentence(*parts: Text) -> rx.Component:
+    """A sentence with links or code in it."""
+    return rx.el.span(*parts)
+
+
+def anchor_of(title: str) -> str:
+    """A heading's name in an address."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

@@ -1,0 +1,42 @@
+"""Where to reach people: the support chat and an address."""
+
+import reflex as rx
+
+from components.layout.navigation import SUPPORT_PATH
+from components.layout.reading import bullets, chapter, link, reading
+from components.ui.button import link_button
+from components.ui.card import card, card_title
+from settings import settings
+
+
+def contact() -> rx.Component:
+    """What everybody sees at /contact."""
+    address = settings().contact_address
+    return reading(
+        "Contact",
+        f"Two ways to reach the people behind {settings().product_name}.",
+        rx.el.div(
+            card(
+                card_title("Support chat", "For questions about setting up, rules and roles. Others may read along."),
+                link_button("Open Discord", SUPPORT_PATH, kind="primary", leaves_app=True),
+            ),
+            card(
+                card_title("E-mail", "For everything about your data, and for security reports."),
+                link(address, f"mailto:{address}"),
+                class_name="break-words",
+            ),
+            class_name="grid gap-5 sm:grid-cols-2",
+        ),
+        chapter(
+            "What helps us to help you",
+            bullets(
+                (
+                    "The name or ID of the Discord server.",
+                    "The rule, and the role that you expected.",
+                    "Since when it is so, and what you saw on the screen.",
+                )
+            ),
+            "Never send a seed phrase, a private key, a password or a bot token. We never ask for them.",
+        ),
+        chapter("Answers you may not have to wait for", link("The help center", "/help-center")),
+    )

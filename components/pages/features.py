@@ -1,0 +1,96 @@
+"""What the product does, at more length than the landing page has room for."""
+
+import reflex as rx
+
+from components.layout.navigation import LOGIN_PATH
+from components.pages.landing import CHAINS, STEPS
+from components.ui.button import link_button
+from settings import settings
+
+_CLAIMS = (
+    ("shield-check", "Verification by marketplace profile", "Members put a personal code into the bio of their "
+     "marketplace profile. Only the owner of a profile can change its bio, so the code proves the wallet."),
+    ("unplug", "No wallet is ever connected", "Wallets are proven without connecting one. There is nothing to sign, "
+     "nothing to approve, and no page that could ask for more than it should."),
+    ("badge-check", "Automatic role assignment", "Whoever meets a rule gets its role, without asking a moderator "
+     "and without waiting for one."),
+    ("badge-minus", "Roles go when the NFT is sold", "Holdings are checked daily. Somebody who no longer meets any "
+     "rule for a role loses it; a node that does not answer costs nobody anything."),
+    ("activity", "Real-time updates", "Roles follow when members buy, sell or transfer, so the member list stays "
+     "close to what the chain says."),
+    ("list-checks", "Custom rules", "Combine several conditions for one role, and choose how many tokens count."),
+    ("infinity", "Unlimited rules, free use", "Write as many rules as your server needs, for as many members as it "
+     "has. All of it is free."),
+    ("chart-line", "Analytics", "The dashboard counts verifications, active rules and connected servers."),
+    ("wallet-cards", "Multiple wallets", "A member may prove several wallets. Their balances add up."),
+)  # fmt: skip
+
+
+def features() -> rx.Component:
+    """What everybody sees at /features."""
+    return rx.el.div(
+        rx.el.h1("Features", class_name="text-4xl font-bold sm:text-5xl"),
+        rx.el.p(
+            f"{settings().product_name} ties Discord roles to NFTs that people really own, and keeps the two in step.",
+            class_name="muted mt-4 max-w-2xl text-lg",
+        ),
+        rx.el.ul(
+            *[_claim(icon, title, text) for icon, title, text in _CLAIMS],
+            class_name="mt-10 grid gap-5 sm:grid-cols-2 lg:grid-cols-3",
+        ),
+        _chains(),
+        _setup(),
+        class_name="mx-auto max-w-6xl px-4 py-12 sm:px-6 sm:py-16",
+    )
+
+
+def _claim(icon: str, title: str, text: str) -> rx.Component:
+    return rx.el.li(
+        rx.el.span(rx.icon(icon, size=22, aria_hidden="true"), class_name="text-primary"),
+        rx.el.h2(title, class_name="mt-3 text-lg font-semibold"),
+        rx.el.p(text, class_name="muted mt-1"),
+        class_name="surface p-6",
+    )
+
+
+def _chains() -> rx.Component:
+    return rx.el.section(
+        rx.el.h2("Seven chains", class_name="text-2xl font-bold"),
+        rx.el.ul(
+            *[
+                rx.el.li(chain, class_name="rounded-full border hairline bg-base-100 px-4 py-1.5 font-medium")
+                for chain in CHAINS
+            ],
+            class_name="mt-4 flex flex-wrap gap-2",
+        ),
+        class_name="mt-14",
+    )
+
+
+def _setup() -> rx.Component:
+    return rx.el.section(
+        rx.el.div(
+            rx.el.h2("Quick setup", class_name="text-2xl font-bold"),
+            rx.el.ol(
+                *[
+                    rx.el.li(
+                        rx.el.h3(f"{number}. {title}", class_name="font-semibold"),
+                        rx.el.p(text, class_name="mt-1 opacity-85"),
+                    )
+                    for number, (title, text) in enumerate(STEPS, start=1)
+                ],
+                class_name="mt-6 grid gap-6 sm:grid-cols-2 lg:grid-cols-4",
+            ),
+            rx.el.div(
+                link_button(
+                    "Get Started",
+                    LOGIN_PATH,
+                    leaves_app=True,
+                    class_name="border-0 bg-base-100 text-base-content hover:bg-base-200",
+                ),
+                class_name="mt-8",
+            ),
+            class_name="depth rounded-box p-6 sm:p-10",
+        ),
+        class_name="mt-14",
+    )

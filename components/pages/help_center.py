@@ -1,0 +1,105 @@
+"""The help center: three setup guides and ten answers."""
+
+import reflex as rx
+
+from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
+from components.layout.reading import chapter, link, reading, sentence, steps
+from settings import settings
+
+_NAME, _BOT = settings().product_name, settings().bot_name
+
+GUIDES = (
+    ("Set up your server", (
+        ("Log in with Discord", "Use the button at the top of any page. Discord asks whether we may know who you are "
+         "and which servers you are in."),
+        ("Add your server", "Open “Add a server”. It lists the servers where you are the owner or an administrator."),
+        (f"Invite {_BOT}", f"Press “Add {_BOT}” beside a server. Discord shows what the bot may do before you agree."),
+        ("Put the bot's role in its place", f"In Discord's server settings, drag {_BOT}'s role above every role that "
+         "it is to give. Discord lets nobody give a role that is above their own."),
+    )),
+    ("Write your first rule", (
+        ("Open the server's configuration", "On the dashboard, press “Configure” on the server's card."),
+        ("Press “Add Rule”", "Choose the chain and enter the collection's contract address."),
+        ("Say how many tokens", "One is enough for most communities. The balances of all proven wallets add up."),
+        ("Choose the role", "Roles that cannot be given are marked with the reason. Press “Create Rule”, and the "
+         "members who already meet it are looked at."),
+    )),
+    ("Verify your wallet", (
+        ("Log in and open “Verify Wallets”", "Every member does this once per wallet, for all servers together."),
+        ("Enter the wallet's address", "A personal code appears. It is valid for 24 hours and works for you alone."),
+        ("Add the code to your OpenSea bio", "“Open OpenSea Profile” leads to the profile of the address you entered. "
+         "Edit its bio, add the code and save."),
+        ("Press “Verify Wallet”", "Once the bio shows the code, the wallet is yours here and your roles follow. You "
+         "can take the code out of the bio again."),
+    )),
+)  # fmt: skip
+
+QUESTIONS = (
+    (f"What does {_NAME} do?", "It gives Discord roles to members who hold certain NFTs, and takes the roles back when "
+     "they no longer hold them. Server owners and administrators decide which NFTs lead to which role."),
+    ("Do I have to connect my wallet?", "No. You prove a wallet by putting a code into your OpenSea profile's bio. "
+     "Nothing is connected, nothing is signed, and nobody should ever ask you for a seed phrase or a private key."),
+    ("Which blockchains are supported?", "Ethereum, Polygon, Arbitrum, Optimism, Base, ApeChain and Abstract. A rule "
+     "on a chain that this installation has no node for is refused, and the form says so."),
+    ("What happens when I sell my NFT?", "Holdings are checked daily, and roles follow buys, sales and transfers. When "
+     "no rule for a role is met any more, the role is taken back. Some servers leave a grace time first."),
+    ("Can I verify more than one wallet?", "Yes, as many as you own. Their balances add up. A wallet belongs to one "
+     "member at a time."),
+    ("Is it free?", "Yes. Rules, members and servers are not limited, and nothing has to be paid."),
+    ("Which roles can a rule give?", f"Roles below {_BOT}'s own role that carry no dangerous permissions and that no "
+     "integration manages. The role also has to be below the highest role of whoever writes the rule, unless they own "
+     "the server."),
+    ("Which permission does a channel command need?", "A command that creates a verification channel needs Manage "
+     "Server permission in that server. Rules need more: only the owner and administrators may write them."),
+    ("Why was my role not given?", "Usually for one of three reasons: the wallet that holds the NFT is not proven yet, "
+     f"{_BOT}'s role is below the role in Discord's list, or the rule is paused. A server's configuration says which "
+     "rules are paused, and why."),
+    ("What if a blockchain or OpenSea is down?", "Then nobody loses anything. What could not be read counts as "
+     "unknown, and unknown changes no role. A role goes only after a second reading agrees that the NFT is gone."),
+)  # fmt: skip
+
+
+def help_center() -> rx.Component:
+    """What everybody sees at /help-center."""
+    return reading(
+        "Help Center",
+        f"How to set {_NAME} up, and answers to what people ask most.",
+        rx.el.section(
+            rx.el.h2("Setup guides", class_name="text-2xl font-bold"),
+            *[_guide(title, parts) for title, parts in GUIDES],
+            id="docs",
+            class_name="flex scroll-mt-8 flex-col gap-5",
+        ),
+        rx.el.section(
+            rx.el.h2("Frequently asked questions", class_name="text-2xl font-bold"),
+            rx.el.div(*[_question(asked, answer) for asked, answer in QUESTIONS], class_name="flex flex-col gap-3"),
+            id="faq",
+            class_name="flex scroll-mt-8 flex-col gap-5",
+        ),
+        chapter(
+            "Still stuck?",
+            sentence(
+                "Ask in our ",
+                link("support chat on Discord", SUPPORT_PATH),
+                ", ",
+                link("write to us", "/contact"),
+                ", or ",
+                link("log in", LOGIN_PATH),
+                " and look at your server's configuration.",
+            ),
+        ),
+    )
+
+
+def _guide(title: str, parts: tuple[tuple[str, str], ...]) -> rx.Component:
+    return rx.el.article(
+        rx.el.h3(title, class_name="mb-4 text-lg font-semibold"), steps(parts), class_name="surface guide p-5 sm:p-6"
+    )
+
+
+def _question(asked: str, answer: str) -> rx.Component:
+    return rx.el.details(
+        rx.el.summary(asked, class_name="cursor-pointer rounded-field font-semibold"),
+        rx.el.p(answer, class_name="muted mt-2"),
+        class_name="surface question px-5 py-4",
+    )

@@ -1,0 +1,165 @@
+"""The privacy policy and the terms of service."""
+
+import reflex as rx
+
+from components.layout.reading import bullets, chapter, link, reading, sentence
+from settings import settings
+
+EFFECTIVE_DATE = "8 July 2025"
+MINIMUM_AGE = 13
+_NAME, _BRAND, _BOT = settings().product_name, settings().brand, settings().bot_name
+
+
+def _effective() -> str:
+    return f"Effective {EFFECTIVE_DATE}"
+
+
+def _write_to_us() -> rx.Component:
+    return link(settings().contact_address, f"mailto:{settings().contact_address}")
+
+
+def privacy_policy() -> rx.Component:
+    """What everybody sees at /privacy-policy."""
+    return reading(
+        "Privacy Policy",
+        _effective(),
+        chapter(
+            "In short",
+            f"{_NAME}, a brand of {_BRAND}, stores what it needs to give Discord roles to NFT holders, and nothing "
+            "else. There is no advertising, no tracking and no sale of data.",
+        ),
+        chapter(
+            "What we store",
+            bullets(
+                (
+                    "From Discord, when you log in: your user ID, username, display name and avatar, and which servers "
+                    "you are in and whether you administer them. We ask for the scopes identify and guilds, so we do "
+                    "not receive your e-mail address.",
+                    "Discord's access tokens for your account, encrypted, until you log out everywhere.",
+                    "Your sign-ins here: a hash of the session's id, your browser's name, and when it was last used. "
+                    "A session ends after at most seven days.",
+                    "Wallet addresses that you prove or try to prove, how and when, and the codes we gave you.",
+                    "NFT balances of proven wallets as public blockchains show them, and the block they were read at.",
+                    f"For servers with {_BOT}: the server's name and icon, its rules, its members' Discord IDs and "
+                    "names as far as rules concern them, roles given and taken, and a log of what was done and why.",
+                )
+            ),
+        ),
+        chapter(
+            "Cookies and storage in your browser",
+            "One cookie keeps you signed in, one more lives for ten minutes while you log in with Discord. The "
+            "session's id is also kept in local storage under the name session-id. None of them is used for anything "
+            "but signing in.",
+        ),
+        chapter(
+            "What others see",
+            bullets(
+                (
+                    "Administrators of a server see its rules and how many members hold a role through them. We do not "
+                    "show them members' wallet addresses.",
+                    "Other members see the roles you have, as Discord shows them. A role tells what you hold.",
+                    "A code in your marketplace bio is public while it is there. Take it out afterwards.",
+                )
+            ),
+        ),
+        chapter(
+            "Whom we ask",
+            "To do its work the service talks to Discord, to OpenSea (the public profile of an address you entered) "
+            "and to blockchain nodes (the balances of proven addresses). Each of them learns what we ask it about, and "
+            "has a policy of its own.",
+        ),
+        chapter(
+            "How long, and how to have it removed",
+            bullets(
+                (
+                    "You can remove a wallet at any time under “Verify Wallets”. It then no longer counts anywhere.",
+                    "Logging out ends the session at once.",
+                    sentence(
+                        "To have everything about you deleted, or to get a copy of it, write to ",
+                        _write_to_us(),
+                        " and name your Discord user ID.",
+                    ),
+                )
+            ),
+        ),
+        chapter(
+            "Age",
+            f"You must be at least {MINIMUM_AGE} years old to use {_NAME}, or older where Discord asks for more in "
+            "your country. We do not knowingly store data about younger people.",
+        ),
+        chapter(
+            "Changes and questions",
+            sentence("When this policy changes, this page does, with a new date. Questions: ", _write_to_us(), "."),
+        ),
+    )
+
+
+def terms_of_service() -> rx.Component:
+    """What everybody sees at /terms-of-service."""
+    return reading(
+        "Terms of Service",
+        _effective(),
+        chapter(
+            "What this is",
+            f"{_NAME}, a brand of {_BRAND}, is a dashboard and a Discord bot that give roles to members who hold "
+            "certain NFTs. By using it you agree to these terms.",
+        ),
+        chapter(
+            "Who may use it",
+            f"You must be at least {MINIMUM_AGE} years old, have a Discord account of your own, and keep to "
+            "Discord's own terms.",
+        ),
+        chapter(
+            "What it costs",
+            "Nothing. Rules, members and servers are not limited.",
+        ),
+        chapter(
+            "For server owners and administrators",
+            bullets(
+                (
+                    f"You decide which rules exist. {_BOT} acts on them without asking again.",
+                    "Check which role a rule gives, and what that role may do, before you write the rule.",
+                    "Tell your members what you use roles for, where your law asks you to.",
+                    f"You can pause or delete a rule, or remove {_BOT} from your server, at any time. Without the bot "
+                    "no role can be given or taken.",
+                )
+            ),
+        ),
+        chapter(
+            "For members",
+            bullets(
+                (
+                    "Prove only wallets that are yours.",
+                    "Do not try to pass off somebody else's wallet, profile or account as your own.",
+                    "A role is decided by the server's rules. Whoever runs the server can change them.",
+                )
+            ),
+        ),
+        chapter(
+            "What is not allowed",
+            bullets(
+                (
+                    "Disturbing the service, working around its limits, or reading what is not yours.",
+                    "Using it to harass people, to defraud them, or to break the law.",
+                )
+            ),
+            "Whoever does so can be shut out.",
+        ),
+        chapter(
+            "What we do not promise",
+            "The service is provided as it is. It depends on Discord, on marketplaces and on blockchains, which may be "
+            "slow, wrong or down. What cannot be read changes no role, but we cannot promise that a role is right at "
+            "every moment. Do not let anything of great value hang on a role alone.",
+            "Nothing here is financial advice, and no role is an endorsement of a collection. As far as the law "
+            "allows, we are not liable for losses that come from using the service or from its absence.",
+        ),
+        chapter(
+            "Ending it",
+            "You can stop at any time: remove your wallets, log out, remove the bot. We may change or end the service; "
+            "when these terms change, this page does, with a new date.",
+        ),
+        chapter(
+            "Questions",
+            sentence("Write to ", _write_to_us(), ". See also the ", link("privacy policy", "/privacy-policy"), "."),
+        ),
+    )
