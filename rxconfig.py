@@ -12,7 +12,7 @@ os.environ.setdefault("REFLEX_CHECK_LATEST_VERSION", "false")
 # No screen sends more than a few kilobytes in one event.
 os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
 
-# The address baked into the build. `app/http/origin.py` replaces it with the page's own, so it never needs to be true.
+# The address baked into the build. `app/http/built.py` replaces it with the page's own, so it never needs to be true.
 BUILT_ORIGIN = "http://localhost:3000"
 
 config = rx.Config(

@@ -16,6 +16,7 @@ from settings import ROOT, settings
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
 INDEX = ROOT / ".web" / "build" / "client" / "index.html"
+PACKAGES = ROOT / "reflex.lock" / "package.json"
 LOCK = ROOT / "data" / "build.lock"
 LOG = ROOT / "data" / "build.log"
 SOURCES = (
@@ -46,7 +47,8 @@ def ensure_built(say: Say = print) -> bool:
         if STAMP.exists() and INDEX.exists() and STAMP.read_text() == _stamp(wanted):
             return False
         STAMP.unlink(missing_ok=True)
-        _build(say)
+        with _unsettled(PACKAGES):
+            _build(say)
         if not INDEX.exists():
             raise BuildFailed(f"The builder made no {INDEX.relative_to(ROOT)}; its output is in {LOG}.")
         STAMP.write_text(_stamp(wanted))
@@ -87,6 +89,16 @@ def _alone(say: Say) -> Iterator[None]:
             say("Somebody else is building the screens; waiting for them.")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def _unsettled(path: Path) -> Iterator[None]:
+    """Put a JSON file back as it was if the block only wrote the same again in another order, as npm does."""
+    before = path.read_text()
+    yield
+    after = path.read_text()
+    if after != before and json.loads(after) == json.loads(before):
+        path.write_text(before)
 
 
 def _build(say: Say) -> None:

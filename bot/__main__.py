@@ -20,6 +20,8 @@ log = logging.getLogger("holdfast.bot")
 def build() -> commands.AutoShardedBot:
     """The bot with its cogs; made inside the running loop, as the library needs it."""
     Route.BASE = settings().discord_api_url
+    # Nobody is ever called: the library need not ask for its voice parts.
+    nextcord.VoiceClient.warn_nacl = False
     intents = nextcord.Intents(guilds=True, members=True)
     bot = commands.AutoShardedBot(
         intents=intents,

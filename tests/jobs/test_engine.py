@@ -225,6 +225,17 @@ async def test_a_role_above_the_bot_pauses_its_rules_with_the_reason(town: Town,
     assert len(await town.writes(start)) == 1, "a refused request is not made again"
 
 
+@pytest.mark.parametrize("danger", ["8", "2"])
+async def test_a_role_that_becomes_dangerous_pauses_its_rules(town: Town, danger: str) -> None:
+    rule_id = await town.rule("Holder")
+    await town.call("guilds", guild=town.name, action="edit_role", role="Holder", permissions=danger)
+    await town.see()
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.state == "paused"
+    assert "permission" in (found.pause_reason or "")
+
+
 async def test_a_deleted_rule_takes_its_roles_first_and_then_goes(town: Town, engine: Engine) -> None:
     await town.buys("carol")
     rule_id = await town.rule("Holder")

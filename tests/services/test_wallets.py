@@ -1,0 +1,121 @@
+"""Whose wallet it is: what moves it to somebody else, and what OpenSea has to say for it."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from gateways import gateways, use_gateways
+from gateways.marketplaces import OpenSea
+from models import transaction
+from services import users, wallets
+from services.actors import Actor
+from tests.jobs.conftest import product as product
+from tests.jobs.conftest import town as town
+from tests.jobs.town import Town
+
+
+async def actor(town: Town, who: str) -> Actor:
+    person = town.people[who]
+    async with transaction() as db:
+        user_id = await users.ensure(db, person["id"], person["username"])
+    return Actor(user_id, person["id"], person["username"])
+
+
+async def says(town: Town, address: str, bio: str) -> None:
+    answer = await town.control.put(f"/control/opensea/accounts/{address}", json={"bio": bio})
+    assert answer.status_code == 200
+
+
+async def verify(person: Actor, address: str) -> wallets.Verdict:
+    async with transaction() as db:
+        return await wallets.verify(db, gateways(), person, address, "opensea_bio")
+
+
+async def code_of(person: Actor, address: str) -> str:
+    async with transaction() as db:
+        return (await wallets.challenge(db, gateways(), person, address)).code
+
+
+async def held_by(person: Actor) -> list[str]:
+    async with transaction() as db:
+        return [wallet.wallet_address for wallet in await wallets.list_wallets(db, person)]
+
+
+async def test_a_name_cannot_take_a_proved_wallet_over_but_a_code_can(town: Town) -> None:
+    carol, dave = await actor(town, "carol"), await actor(town, "dave")
+    address = town.wallet("carol")
+    await says(town, address, f"holdfast:{carol.username}")
+    assert (await verify(carol, address)).success
+    await says(town, address, f"holdfast:{dave.username}")
+    refused = await verify(dave, address)
+    assert not refused.success
+    assert "Somebody else proved this wallet" in refused.message
+    assert await held_by(carol) == [address]
+    await says(town, address, await code_of(dave, address))
+    assert (await verify(dave, address)).success
+    assert (await held_by(carol), await held_by(dave)) == ([], [address])
+
+
+async def test_somebody_elses_code_in_the_own_bio_proves_nothing(town: Town) -> None:
+    carol, dave = await actor(town, "carol"), await actor(town, "dave")
+    address = town.wallet("carol")
+    await says(town, address, await code_of(carol, address))
+    assert not (await verify(dave, address)).success
+    await says(town, address, await code_of(carol, town.wallet("dave")))
+    assert not (await verify(carol, address)).success
+
+
+async def test_a_code_is_used_up_by_success(town: Town) -> None:
+    carol = await actor(town, "carol")
+    address = town.wallet("carol")
+    first = await code_of(carol, address)
+    assert await code_of(carol, address) == first
+    await says(town, address, first)
+    assert (await verify(carol, address)).success
+    assert await code_of(carol, address) != first
+
+
+@pytest.mark.parametrize("kind", ["down", "429", "500", "malformed"])
+async def test_a_provider_in_trouble_is_try_again_and_never_a_verdict(town: Town, kind: str) -> None:
+    carol = await actor(town, "carol")
+    await town.break_(kind, "opensea")
+    verdict = await verify(carol, town.wallet("carol"))
+    assert (verdict.success, verdict.again) == (False, True)
+    assert "OpenSea" in verdict.message
+
+
+@pytest.fixture
+async def opensea_of_another_wallet() -> AsyncIterator[str]:
+    """A marketplace that answers with the profile of a linked wallet, whatever it is asked."""
+
+    async def profile(_: web.Request) -> web.Response:
+        body = {
+            "address": "0x" + "aa" * 20, "username": "x", "bio": "holdfast:*", "joined_date": "2024-01-01",
+            "follower_count": 0, "following_count": 0, "is_verified": False, "social_media_accounts": [],
+        }  # fmt: skip
+        return web.Response(text=json.dumps(body), content_type="application/json")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", profile)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+async def test_a_profile_that_names_another_wallet_speaks_for_that_one_only(
+    town: Town, opensea_of_another_wallet: str
+) -> None:
+    carol = await actor(town, "carol")
+    ours = gateways()
+    elsewhere = OpenSea(opensea_of_another_wallet, opensea_of_another_wallet, None)
+    use_gateways(type(ours)(ours.discord, ours.oauth, elsewhere, ours.chains))
+    verdict = await verify(carol, town.wallet("carol"))
+    use_gateways(ours)
+    await elsewhere.close()
+    assert not verdict.success
+    assert "another wallet" in verdict.message
