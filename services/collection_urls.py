@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from services.addresses import AddressRefused, is_solana, parse_evm
+from services.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
 
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
 LONGEST = 500
@@ -58,6 +58,13 @@ def is_link(text: str, sites: Iterable[Site] = ()) -> bool:
     lowered = text.lower()
     hosts = {"opensea.io", "magiceden.io", "magiceden.us"} | {one.host for one in sites}
     return any(host in lowered for host in hosts) or _SCHEME.match(lowered) is not None
+
+
+def is_address(text: str) -> bool:
+    """Whether the text has the length and the look of an address; whether it is one, `read` says."""
+    if text[:2] == "0x":
+        return len(text) == EVM_LENGTH
+    return SOLANA_SHORTEST <= len(text) <= SOLANA_LONGEST and text.isascii() and text.isalnum()
 
 
 def read(text: str, sites: Iterable[Site] = ()) -> Reference:

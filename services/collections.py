@@ -14,7 +14,7 @@ from gateways.marketplaces import CollectionFacts
 from models import Collection, now
 from models.database import AsyncSession
 from services.addresses import AddressRefused, parse_evm, shorten
-from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, Site, is_link, read, site
+from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, Site, is_address, is_link, read, site
 from services.errors import CollectionNotFound, FieldRefused, unavailable
 from services.rule_form import CHAINS, SUPPORTED_CHAINS, chain_title
 from settings import settings
@@ -39,9 +39,9 @@ def _sites() -> tuple[Site, ...]:
     return site(OPENSEA, chosen.opensea_url), site(MAGIC_EDEN, chosen.magiceden_url)
 
 
-def is_url(text: str) -> bool:
-    """Whether a text is to be read as a page's address rather than as a contract's."""
-    return is_link(text, _sites())
+def is_whole(text: str) -> bool:
+    """Whether a text that somebody is typing is an address or a page's URL by its look, and so worth looking up."""
+    return is_address(text) or is_link(text, _sites())
 
 
 async def parse(db: AsyncSession, outside: Gateways, given: str, blockchain: str) -> CollectionView:

@@ -12,11 +12,10 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Rule, now
 from models.database import AsyncSession
-from services import due, events, rights, rule_states
+from services import collections, due, events, rights, rule_states
 from services.actors import Actor
-from services.addresses import shorten
 from services.errors import FieldRefused, RuleNotFound, ServerNotFound
-from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
+from services.expressions import Expression, Requirement, parse, requirements, to_document
 from services.rights import Rights
 from services.role_safety import color_hex, find, refusal
 from services.rule_form import (
@@ -26,10 +25,10 @@ from services.rule_form import (
     SUPPORTED_TYPES,
     RuleDraft,
     automatic_name,
-    chain_title,
     check,
     expression_of,
 )
+from services.rule_words import Names, in_words
 
 __all__ = [
     "SUPPORTED_CHAINS", "SUPPORTED_TYPES", "RuleDraft", "RuleView", "automatic_name", "change", "consequences",
@@ -83,7 +82,7 @@ async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleD
     await db.flush()
     await events.record(db, _line("rule.created", rule, actor, {"rule": _document(rule)}))
     await due.mark_server(db, rule.server_id, due.CHANGED)
-    return _view(rule, 0)
+    return await _shown(db, rule, 0)
 
 
 def _fill(rule: Rule, draft: RuleDraft, tree: Expression, found: Rights) -> None:
@@ -118,20 +117,21 @@ async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_i
 async def views_of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
     """Per server its rules, oldest first, with how many members have a role by each."""
     ids = list(server_ids)
-    rules = await db.exec(
+    found = await db.exec(
         select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )
-    holders = await _holders(db, ids)
+    rules = found.all()
+    holders, names = await _holders(db, ids), await _names(db, rules)
     views: dict[int, list[RuleView]] = {}
-    for rule in rules.all():
-        views.setdefault(rule.server_id, []).append(_view(rule, holders.get(rule.id or 0, 0)))
+    for rule in rules:
+        views.setdefault(rule.server_id, []).append(_view(rule, holders.get(rule.id or 0, 0), names))
     return {server_id: tuple(found) for server_id, found in views.items()}
 
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> RuleView:
     """One rule, for those who run its server; RuleNotFound for anyone else."""
     rule, _ = await _own(db, outside, actor, rule_id)
-    return _view(rule, await consequences(db, outside, actor, rule_id))
+    return await _shown(db, rule, await consequences(db, outside, actor, rule_id))
 
 
 async def consequences(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
@@ -163,7 +163,7 @@ async def change(
     await db.flush()
     await events.record(db, _line("rule.changed", rule, actor, {"before": before, "after": _document(rule)}))
     await due.mark_server(db, rule.server_id, due.CHANGED)
-    return _view(rule, (await _holders(db, [rule.server_id])).get(rule_id, 0))
+    return await _shown(db, rule, (await _holders(db, [rule.server_id])).get(rule_id, 0))
 
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
@@ -234,33 +234,25 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
     return replace(draft, **values)
 
 
-def _view(rule: Rule, holders: int) -> RuleView:
+async def _names(db: AsyncSession, rules: Iterable[Rule]) -> Names:
+    leaves = [leaf for rule in rules for leaf in requirements(parse(rule.expression))]
+    return await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+
+
+async def _shown(db: AsyncSession, rule: Rule, holders: int) -> RuleView:
+    return _view(rule, holders, await _names(db, [rule]))
+
+
+def _view(rule: Rule, holders: int, names: Names) -> RuleView:
     return RuleView(
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
         role_id=rule.role_id, role_name=rule.role_name, role_color=rule.role_color, trait_type=rule.trait_type,
         trait_value=rule.trait_value, token_ids=tuple(rule.token_ids), expression=json.dumps(rule.expression),
         removal_mode=rule.removal_mode, removal_hours=rule.removal_hours, state=rule.state,
-        pause_reason=rule.pause_reason, holders=holders, summary=in_words(parse(rule.expression)),
+        pause_reason=rule.pause_reason, holders=holders, summary=in_words(parse(rule.expression), names),
         created_at=rule.created_at,
     )  # fmt: skip
-
-
-def in_words(tree: Expression) -> str:
-    """What a rule requires, in plain words."""
-    if isinstance(tree, Requirement):
-        tokens = "token" if tree.min_tokens == 1 else "tokens"
-        return f"At least {tree.min_tokens} {tokens} of {shorten(tree.contract)} on {chain_title(tree.chain)}"
-    if isinstance(tree, Not):
-        return f"Not: {in_words(tree.branch)}"
-    return _group_in_words(tree)
-
-
-def _group_in_words(tree: AtLeast) -> str:
-    parts = "; ".join(in_words(branch) for branch in tree.of)
-    if tree.n == len(tree.of):
-        return f"All of: {parts}"
-    return f"Any of: {parts}" if tree.n == 1 else f"At least {tree.n} of: {parts}"
 
 
 def _document(rule: Rule) -> dict[str, Any]:

@@ -4,9 +4,9 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import rules, servers
+from services import collections, rules, servers
 from services.actors import Actor
-from services.errors import HoldfastError
+from services.errors import HoldfastError, ProviderUnavailable
 from state.gate import public, signed_in
 from state.rules import RoleOptionView, ServerPageState
 from state.toasts import refuse, say
@@ -15,6 +15,8 @@ BASIC, ANY_NFT = "basic", "any_nft"
 OFFERED_TYPES, OFFERED_CHAINS = rules.SUPPORTED_TYPES, rules.SUPPORTED_CHAINS
 DEFAULT_CHAIN = "ethereum"
 DEFAULT_COLOR = "#5865F2"
+CONTRACT_INPUT = "contractAddress"
+"""The input of the collection, which a lookup fills with the contract's address."""
 
 
 class RuleFormState(rx.State):
@@ -23,6 +25,8 @@ class RuleFormState(rx.State):
     type: str = BASIC
     chain: str = DEFAULT_CHAIN
     contract: str = ""
+    collection: str = ""
+    looking: bool = False
     rule_name: str = ""
     min_tokens: str = "1"
     role_id: str = ""
@@ -30,6 +34,7 @@ class RuleFormState(rx.State):
     roles_loaded: bool = False
     pending: bool = False
     fault: str = ""
+    _given: str = ""
 
     @signed_in
     async def load(self, actor: Actor):
@@ -38,6 +43,7 @@ class RuleFormState(rx.State):
         page._read_address()
         self.type, self.chain, self.contract, self.rule_name = BASIC, DEFAULT_CHAIN, "", ""
         self.min_tokens, self.role_id, self.fault, self.pending = "1", "", "", False
+        self.collection, self.looking, self._given = "", False, ""
         self.roles, self.roles_loaded = [], False
         yield
         try:
@@ -58,18 +64,69 @@ class RuleFormState(rx.State):
             self.type = value
             self._rename()
 
-    @public
-    def choose_chain(self, value: str) -> None:
-        """Another chain."""
-        if value in OFFERED_CHAINS:
-            self.chain = value
-            self._rename()
+    @signed_in
+    async def choose_chain(self, actor: Actor, value: str):
+        """Another chain; an address that is filled in is looked up there."""
+        if value not in OFFERED_CHAINS or value == self.chain:
+            return
+        self.chain = value
+        self._forget()
+        if collections.is_whole(self.contract):
+            async for outcome in self._look_up():
+                yield outcome
 
-    @public
-    def enter_contract(self, value: str) -> None:
-        """The contract's address as typed or pasted."""
-        self.contract = value.strip()[:200]
+    @signed_in
+    async def enter_contract(self, actor: Actor, value: str):
+        """What is typed or pasted; the collection is looked up once it is an address or a URL."""
+        async for outcome in self._take(value):
+            yield outcome
+
+    @signed_in
+    async def refresh_collection(self, actor: Actor):
+        """Look the collection up again."""
+        if not self.contract:
+            await refuse(self, "No input", "Enter a contract address or collection URL first")
+            return
+        async for outcome in self._look_up():
+            yield outcome
+
+    async def _take(self, value: str):
+        given = value.strip()[:500]
+        if given in {self.contract, self._given}:
+            if given != self.contract:
+                yield rx.set_value(CONTRACT_INPUT, self.contract)
+            return
+        self.contract = self._given = given
+        self._forget()
+        if collections.is_whole(given):
+            async for outcome in self._look_up():
+                yield outcome
+
+    def _forget(self) -> None:
+        """The collection that was known is not the one that is filled in."""
+        self.collection = ""
         self._rename()
+
+    async def _look_up(self):
+        """Find the collection and take over its address, chain and name, or say why there is none."""
+        self.looking = True
+        yield
+        try:
+            async with transaction() as db:
+                found = await collections.parse(db, gateways(), self.contract, self.chain)
+        except ProviderUnavailable:
+            self._forget()
+            await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")
+        except HoldfastError as fault:
+            self._forget()
+            await refuse(self, "Collection not found", fault.message or "Please check the URL or contract address")
+        else:
+            self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
+            self._rename()
+            yield rx.set_value(CONTRACT_INPUT, self.contract)
+            await say(self, "Collection found", f"Successfully loaded: {found.name}")
+        finally:
+            self.looking = False
 
     @public
     def enter_min_tokens(self, value: float | None) -> None:
@@ -89,15 +146,16 @@ class RuleFormState(rx.State):
         self._rename()
 
     def _rename(self) -> None:
-        known = self.contract or self.type == ANY_NFT
-        collection = f"{self.contract[:6]}…{self.contract[-4:]}" if len(self.contract) > 12 else self.contract
-        self.rule_name = rules.automatic_name(self.type, self.chain, collection, None, None, ()) if known else ""
+        self.rule_name = rules.automatic_name(self.type, self.chain, self.collection, None, None, ())
 
     @signed_in
-    async def create(self, actor: Actor):
+    async def create(self, actor: Actor, form: dict[str, str]):
         """Create the rule and go back to the server's configuration."""
         self.pending, self.fault = True, ""
         yield
+        # Whoever is quicker than the pause after typing has their collection looked up now.
+        async for outcome in self._take(form.get(CONTRACT_INPUT, self.contract)):
+            yield outcome
         page = await self.get_state(ServerPageState)
         role = next((one for one in self.roles if one.id == self.role_id), None)
         amount = self.min_tokens.strip()

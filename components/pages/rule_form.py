@@ -3,10 +3,10 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
-from components.ui.button import button, link_button
+from components.ui.button import button, link_button, spinner
 from components.ui.card import card
 from components.ui.field import field, number_input, select_input, text_input
-from state.rule_form import ANY_NFT, OFFERED_CHAINS, OFFERED_TYPES, RuleFormState
+from state.rule_form import ANY_NFT, CONTRACT_INPUT, OFFERED_CHAINS, OFFERED_TYPES, RuleFormState
 from state.rules import RoleOptionView, ServerPageState
 
 TYPES = (
@@ -15,6 +15,8 @@ TYPES = (
     ("token_id", "Token ID: certain tokens"),
     ("any_nft", "Any NFT on a chain"),
 )
+DEBOUNCE_MS = 500
+"""How long typing rests before a collection is looked up."""
 CHAINS = ("ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "optimism", "solana")
 
 
@@ -82,16 +84,32 @@ def _collection() -> rx.Component:
         RuleFormState.type != ANY_NFT,
         rx.el.div(
             field(
-                "Contract Address",
-                text_input(
-                    "contractAddress",
-                    placeholder="0x...",
-                    default_value=RuleFormState.contract,
-                    on_change=RuleFormState.enter_contract.debounce(300),
-                    spell_check=False,
+                "Contract Address or Collection URL",
+                rx.el.div(
+                    text_input(
+                        CONTRACT_INPUT,
+                        placeholder="0x... or a collection's page on OpenSea or Magic Eden",
+                        default_value=RuleFormState.contract,
+                        on_change=RuleFormState.enter_contract.debounce(DEBOUNCE_MS),
+                        spell_check=False,
+                    ),
+                    rx.el.button(
+                        rx.cond(RuleFormState.looking, spinner(), rx.icon("refresh-cw", size=18, aria_hidden="true")),
+                        type="button",
+                        on_click=RuleFormState.refresh_collection,
+                        disabled=RuleFormState.looking,
+                        aria_label="Refresh collection",
+                        aria_busy=RuleFormState.looking,
+                        class_name="btn btn-outline btn-square",
+                    ),
+                    class_name="flex gap-2",
                 ),
-                name="contractAddress",
-                hint="The collection's contract on the chain chosen above.",
+                name=CONTRACT_INPUT,
+                hint=rx.cond(
+                    RuleFormState.collection != "",
+                    f"{RuleFormState.collection} on {RuleFormState.chain.capitalize()}",
+                    "The collection's contract on the chain chosen above, or its page on a marketplace.",
+                ),
             ),
             field(
                 "Minimum Tokens",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, is_link, read, site
+from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, is_address, is_link, read, site
 
 CONTRACT = "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
 CHECKSUMMED = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
@@ -119,3 +119,14 @@ def test_no_other_host_counts_as_a_marketplace(host: str) -> None:
     except LinkRefused:
         return
     assert host == "opensea.io"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (CONTRACT, True), (CONTRACT[:-1], False), (CONTRACT + "0", False), ("a" * 31, False), ("a" * 32, True),
+        ("a" * 44, True), ("a" * 45, False), ("a" * 31 + ".", False), ("é" * 32, False),
+    ],
+)  # fmt: skip
+def test_an_address_is_told_by_its_length_and_look(text: str, whole: bool) -> None:
+    assert is_address(text) is whole
