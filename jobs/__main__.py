@@ -5,13 +5,16 @@ import asyncio
 import contextlib
 import logging
 import signal
+import sys
+
+from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways
 from jobs import clock
 from jobs.looker import Looker
 from jobs.writer import Writer
 from models import transaction, use
-from services import sweep
+from services import health, sweep
 from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
@@ -48,15 +51,23 @@ async def _run(parts: set[str]) -> None:
         await use(None)
 
 
-async def _ask_for_sweep() -> None:
-    async with transaction() as db:
-        await sweep.ask_for_sweep(db)
-    await use(None)
+async def _ask_for_sweep() -> int:
+    try:
+        await use(health.running_database())
+        async with transaction() as db:
+            await sweep.ask_for_sweep(db)
+    except (health.NotRunning, OperationalError) as fault:
+        reason = fault.orig if isinstance(fault, OperationalError) else fault
+        print(f"No round was asked for: {str(reason).splitlines()[0]}", file=sys.stderr)
+        return 1
+    finally:
+        await use(None)
     print("A round over everybody begins within a second, in whichever jobs process ticks first.")
+    return 0
 
 
-def main() -> None:
-    """Read the command line and run."""
+def main() -> int:
+    """Read the command line and run; 1 when a round cannot be asked for."""
     parser = argparse.ArgumentParser(prog="python -m jobs", description="The clock, the looker and the writer.")
     parser.add_argument("--without", action="append", default=[], choices=PARTS, help="leave a part out")
     commands = parser.add_subparsers(dest="command")
@@ -66,10 +77,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    asyncio.run(
-        _ask_for_sweep() if given.command == "sweep" else _run({part for part in PARTS if part not in given.without})
-    )
+    if given.command == "sweep":
+        return asyncio.run(_ask_for_sweep())
+    asyncio.run(_run({part for part in PARTS if part not in given.without}))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

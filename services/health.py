@@ -1,12 +1,37 @@
 """Whether the parts that must work together have come up."""
 
+import json
 from datetime import datetime
+from typing import ClassVar
 
 from sqlalchemy import text
 
 from models import Schedule
 from models.database import AsyncSession
+from services.errors import HoldfastError
 from services.guilds import BOT_READY
+from settings import ROOT, settings
+
+
+class NotRunning(HoldfastError):
+    """The product does not run on this machine, as far as can be seen."""
+
+    status: ClassVar[int] = 503
+
+
+def running_database() -> str:
+    """Where a program that is started beside the running product finds its database.
+
+    DATABASE_URL, else the address that the supervisor notes in the data directory. Raises NotRunning.
+    """
+    try:
+        noted = json.loads((ROOT / settings().data_dir / "supervisor.lock").read_text())["database_url"]
+    except (OSError, ValueError, KeyError, TypeError):
+        noted = None
+    url = settings().database_url or noted
+    if not url:
+        raise NotRunning("Holdfast does not run here: start it, or set DATABASE_URL.")
+    return str(url)
 
 
 async def database_answers(db: AsyncSession) -> None:

@@ -1,0 +1,67 @@
+"""`python -m jobs sweep --now`, as somebody types it beside the running product."""
+
+import asyncio
+import json
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import models
+from models import Schedule, now, transaction
+from services import schedules, sweep
+from settings import ROOT, settings
+
+
+async def typed(data: Path, *arguments: str) -> tuple[int, str]:
+    """The exit code and everything that was said, with this data directory and no DATABASE_URL."""
+    environment = os.environ | {"DATA_DIR": str(data)}
+    environment.pop("DATABASE_URL", None)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "jobs", *arguments, cwd=ROOT, env=environment,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    said, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, said.decode()
+
+
+async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(database_url: str, tmp_path: Path):
+    (tmp_path / "supervisor.lock").write_text(json.dumps({"pid": 1, "url": "", "database_url": database_url}))
+    await models.use(database_url)
+    try:
+        async with transaction() as db:
+            await schedules.ensure(db, sweep.SCHEDULE, timedelta(days=1))
+            await schedules.claim(db, sweep.SCHEDULE, timedelta(days=1))
+        assert await typed(tmp_path, "sweep", "--now") == (
+            0, "A round over everybody begins within a second, in whichever jobs process ticks first.\n",
+        )  # fmt: skip
+        async with transaction() as db:
+            assert (await db.get_one(Schedule, sweep.SCHEDULE)).next_at <= now()
+    finally:
+        await models.use(None)
+
+
+@pytest.mark.parametrize("note", [None, "", "{}", '{"database_url": null}'])
+async def test_where_nothing_runs_a_sentence_says_so(tmp_path: Path, note: str | None):
+    if note is not None:
+        (tmp_path / "supervisor.lock").write_text(note)
+    code, said = await typed(tmp_path, "sweep", "--now")
+    assert (code, said) == (1, "No round was asked for: Holdfast does not run here: start it, or set DATABASE_URL.\n")
+
+
+async def test_where_the_database_is_away_a_sentence_says_so(tmp_path: Path):
+    gone = f"postgresql+psycopg://holdfast@/holdfast?host={tmp_path}&port=5432"
+    (tmp_path / "supervisor.lock").write_text(json.dumps({"pid": 1, "url": "", "database_url": gone}))
+    code, said = await typed(tmp_path, "sweep", "--now")
+    assert code == 1
+    assert said.startswith("No round was asked for: connection")
+    assert "Traceback" not in said
+
+
+@pytest.fixture(autouse=True)
+def settings_afresh() -> None:
+    """No test here reads what another left behind."""
+    settings.cache_clear()
