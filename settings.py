@@ -38,7 +38,7 @@ class Settings(BaseSettings):
     hosting_dashboard: str = "https://hosting.example/dashboard"
     staging_url: str = "https://staging.holdfast.example"
 
-    port: int = 3000
+    port: int = Field(default=3000, ge=1, le=65_535)
     public_url: str = ""
     trusted_proxies: str = ""
     data_dir: Path = Path("data")
@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     rpc_solana: str = ""
 
     sweep_seconds: int = Field(default=86_400, ge=1)
-    sandbox_port: int = 3210
+    sandbox_port: int = Field(default=3210, ge=1, le=65_535)
     sandbox_url: str = ""
 
     @property

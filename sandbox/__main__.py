@@ -18,12 +18,24 @@ from sandbox.tools import ToolMissing
 LIVE_KEYS = ("DISCORD_BOT_TOKEN", "DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET")
 
 
+def environment(file: Path) -> dict[str, str]:
+    """The process's variables over those of a `.env` file, if it is there; empty ones count as unset."""
+    values: dict[str, str] = {}
+    if file.is_file():
+        for line in file.read_text().splitlines():
+            name, found, value = line.strip().removeprefix("export ").partition("=")
+            if found and not name.startswith("#"):
+                values[name.strip()] = value.strip().strip("'\"")
+    values |= {name: value for name, value in os.environ.items() if value}
+    return values
+
+
 class PortTaken(Exception):
     """Something else answers on the sandbox's port."""
 
 
 def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
-    """Why the sandbox must not run in this environment, or None."""
+    """Why the sandbox must not run in this environment (with what `.env` adds to it), or None."""
     own = product_settings(port)
     live = [key for key in LIVE_KEYS if environment.get(key, "") not in ("", own[key])]
     if live and environment.get("SANDBOX") != "1":
@@ -59,8 +71,9 @@ async def serve(sandbox: Sandbox) -> None:
 def main() -> int:
     """Exit code 0 after a stop, 2 with a sentence when the sandbox must not run here."""
     logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
-    port = int(os.environ.get("SANDBOX_PORT") or DEFAULT_PORT)
-    refusal = refusal_to_run(os.environ, port)
+    values = environment(Path(".env"))
+    port = int(values.get("SANDBOX_PORT") or DEFAULT_PORT)
+    refusal = refusal_to_run(values, port)
     if refusal:
         print(f"sandbox: {refusal}", file=sys.stderr)
         return 2

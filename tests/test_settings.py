@@ -74,6 +74,14 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(monkeypatch: pytest.
     assert "daily" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["PORT", "SANDBOX_PORT"])
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "x"])
+def test_a_port_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, port: str):
+    monkeypatch.setenv(name, port)
+    with pytest.raises(SettingsError, match=f"{name}: "):
+        load()
+
+
 def test_the_sandbox_is_never_served_under_a_public_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PUBLIC_URL", "https://holdfast.example")
     with pytest.raises(SettingsError, match="never serves beyond this machine"):

@@ -1,8 +1,11 @@
 """The sandbox's Discord after a kill, and where it refuses to run."""
 
+from pathlib import Path
+
 import httpx
 import pytest
 
+from sandbox.__main__ import environment as environment_with
 from sandbox.__main__ import refusal_to_run
 from tests.sandbox.conftest import BASE, CALLBACK, CLUB, HOLDER, Process, role_of
 
@@ -55,3 +58,16 @@ def test_a_foreign_host_name_is_refused(sandbox_process: Process):
 )
 def test_it_does_not_run_beside_live_credentials_or_in_public(environment: dict[str, str], runs: bool):
     assert (refusal_to_run(environment, 3210) is None) is runs
+
+
+def test_live_credentials_in_the_file_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / ".env"
+    for name in ("DISCORD_BOT_TOKEN", "DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "PUBLIC_URL", "SANDBOX"):
+        monkeypatch.delenv(name, raising=False)
+    assert refusal_to_run(environment_with(file), 3210) is None
+    file.write_text("# DISCORD_CLIENT_ID=1\nexport DISCORD_BOT_TOKEN = 'real'\n")
+    assert "DISCORD_BOT_TOKEN" in (refusal_to_run(environment_with(file), 3210) or "")
+    file.write_text("DISCORD_BOT_TOKEN=\nPUBLIC_URL=http://localhost:3000\n")
+    assert refusal_to_run(environment_with(file), 3210) is None
+    monkeypatch.setenv("DISCORD_BOT_TOKEN", "real")
+    assert refusal_to_run(environment_with(file), 3210) is not None
