@@ -11,11 +11,13 @@ from components.layout.frame import shared_frame, visitor_frame
 from components.pages.account import account, account_left
 from components.pages.contact import contact
 from components.pages.dashboard import dashboard
+from components.pages.deployment import deployment_status, product_setup, production_setup, replit_deployment
 from components.pages.features import features
 from components.pages.help_center import help_center
 from components.pages.invite import invite
 from components.pages.landing import landing
 from components.pages.login import login
+from components.pages.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oauth_setup, test_auth
 from components.pages.policies import privacy_policy, terms_of_service
 from components.pages.problems import not_found, oauth_error
 from components.pages.rule_form import rule_form
@@ -24,6 +26,7 @@ from components.pages.server_form import server_form
 from components.pages.wallets import wallets, wallets_left
 from settings import settings
 from state.account import AccountState
+from state.operator import OperatorState
 from state.problems import ProblemState
 from state.rule_form import RuleFormState
 from state.rules import RulesState
@@ -70,6 +73,15 @@ def _shared(route: str, title: str, description: str, content: Screen, load: tup
     return Page(route, title, description, visitors=visitors, members=members, left=visitors, load=load)
 
 
+def _operator(route: str, title: str, description: str, content: Screen) -> Page:
+    """A help page for whoever runs the product; signed-in people have no such address."""
+
+    def visitors() -> rx.Component:
+        return visitor_frame(content())
+
+    return Page(route, title, description, visitors=visitors, load=(OperatorState.load,))
+
+
 _NAME = settings().product_name
 
 PUBLIC_PAGES = (
@@ -92,6 +104,34 @@ PUBLIC_PAGES = (
     ),
 )  # fmt: skip
 
+OPERATOR_PAGES = (
+    _shared(
+        "/test-auth", "Test Authentication", "Whether this browser is signed in, and what sign-in works with.",
+        test_auth, load=(OperatorState.load,),
+    ),
+    _operator(
+        "/oauth-setup", "Discord OAuth Setup", "How to register the callback URL with Discord, step by step.",
+        oauth_setup,
+    ),
+    _operator("/oauth-debug", "OAuth Debug", "The callback URL in use, and which settings have a value.", oauth_debug),
+    _operator("/oauth-fix", "Fix Discord OAuth", "What to check when logging in with Discord fails.", oauth_fix),
+    _operator(
+        "/production-setup", "Production Setup", f"How to take {_NAME} from the sandbox to real servers.",
+        production_setup,
+    ),
+    _operator(
+        SETUP_PATH, f"{_NAME} Setup", "Both callback URLs, and six steps to register them with Discord.", product_setup,
+    ),
+    _operator(
+        "/deployment-status", "Deployment Status", "Whether the backend answers, and what a deployment takes.",
+        deployment_status,
+    ),
+    _operator(
+        "/replit-deployment", "Replit Deployment", f"How to find, test and name a {_NAME} that runs on Replit.",
+        replit_deployment,
+    ),
+)  # fmt: skip
+
 PAGES = (
     Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=(DashboardState.load,)),
     Page("/login", "Login", visitors=login, members=dashboard),
@@ -106,6 +146,7 @@ PAGES = (
     Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
     Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
     *PUBLIC_PAGES,
+    *OPERATOR_PAGES,
     Page("404"),
 )
 

@@ -1,0 +1,43 @@
+"""What the health endpoint says, asked by the browser itself."""
+
+import json
+
+import reflex as rx
+from reflex_base.utils.imports import ImportDict
+
+POLL_MILLISECONDS = 5000
+CHECKING = "Checking backend status..."
+HEALTHY = "Backend is healthy and running"
+GONE = "Backend not accessible"
+
+_LOOK = f"""useEffect(() => {{
+  const look = () => fetch("/health", {{ cache: "no-store" }})
+    .then((answer) => (answer.ok ? answer.json() : null))
+    .then((data) => setBackendHealth(data ? {json.dumps(HEALTHY)} : {json.dumps(GONE)}))
+    .catch(() => setBackendHealth({json.dumps(GONE)}));
+  look();
+  const timer = setInterval(look, {POLL_MILLISECONDS});
+  return () => clearInterval(timer);
+}}, []);"""
+
+
+class _HealthText(rx.el.P):
+    """A line that asks `/health` now and every five seconds while it is shown."""
+
+    def add_imports(self) -> ImportDict:
+        """What its code takes from React."""
+        return {"react": ["useEffect", "useState"]}
+
+    def add_hooks(self) -> list[str | rx.Var[str]]:
+        """The line's own state and its timer."""
+        return [f"const [backendHealth, setBackendHealth] = useState({json.dumps(CHECKING)});", _LOOK]
+
+
+@rx.memo
+def health_text() -> rx.Component:
+    """One of three sentences, kept true."""
+    return _HealthText.create(
+        rx.Var("backendHealth", _var_type=str),
+        role="status",
+        class_name="text-lg font-semibold",
+    )

@@ -1,0 +1,53 @@
+"""What the operator's help pages say about this installation: its callback URL, and which settings are there."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import reflex as rx
+
+from services.sign_in import CALLBACK_PATH
+from settings import Settings, settings
+from state.gate import public
+
+
+@dataclass(frozen=True)
+class SettingPresence:
+    """A setting by its name, and whether it has a value; the value itself never leaves the server."""
+
+    name: str
+    present: bool
+
+
+class OperatorState(rx.State):
+    """Nothing here is secret: anybody may open these pages."""
+
+    host: str = "This host"
+    callback_url: str = ""
+    used_callback_url: str = ""
+    """The one that sign-in really uses; set only where it differs."""
+    presences: list[SettingPresence] = []
+
+    @public
+    def load(self) -> None:
+        """Build the callback URL from the host that the page was opened under, and look at the settings."""
+        self.host = urlsplit(self.router.url.origin).hostname or "This host"
+        self.callback_url = f"{self.router.url.origin}{CALLBACK_PATH}"
+        used = f"{settings().public_url.rstrip('/')}{CALLBACK_PATH}"
+        self.used_callback_url = used if used != self.callback_url else ""
+        self.presences = presences(settings())
+
+
+def presences(known: Settings) -> list[SettingPresence]:
+    """Which of the settings that sign-in needs have a value."""
+    secrets = {
+        "DISCORD_CLIENT_SECRET": known.discord_client_secret,
+        "DISCORD_BOT_TOKEN": known.discord_bot_token,
+        "SECRET_KEY": known.secret_key,
+    }
+    texts = {
+        "DISCORD_CLIENT_ID": known.discord_client_id,
+        **{name: "" if secret is None else secret.get_secret_value() for name, secret in secrets.items()},
+        "DATABASE_URL": known.database_url or "",
+        "PUBLIC_URL": known.public_url,
+    }
+    return [SettingPresence(name, bool(text.strip())) for name, text in texts.items()]
