@@ -72,6 +72,13 @@ class SessionNotFound(NotFound):
         super().__init__(message)
 
 
+class MemberNotFound(NotFound):
+    """No such member in a server that the caller runs."""
+
+    def __init__(self, message: str = "Member not found") -> None:
+        super().__init__(message)
+
+
 class CollectionNotFound(NotFound):
     """No such collection, or none that rules can ask about."""
 

@@ -9,6 +9,7 @@ from app.api import (
     discord,
     health,
     me,
+    members,
     openapi,
     problems,
     rules,
@@ -38,7 +39,7 @@ def _made() -> FastAPI:
     )
     problems.answer_for(made)
     calls = APIRouter(prefix="/api")
-    for noun in (auth, servers, analytics, discord, collections, rules, wallets, me, openapi):
+    for noun in (auth, servers, members, analytics, discord, collections, rules, wallets, me, openapi):
         calls.include_router(noun.router)
     made.include_router(health.router)
     made.include_router(calls)

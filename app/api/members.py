@@ -1,0 +1,104 @@
+"""A server's members for those who run it, and why each has or lacks a role."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.api.caller import Caller
+from app.api.shapes import Answer, PathId, Text
+from gateways import gateways
+from models import transaction
+from services import member_list, member_why
+
+router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
+
+
+class MemberRoleAnswer(Answer):
+    """A role that rules are about, and whether the member has it."""
+
+    role_id: str
+    role_name: str
+    role_color: str
+    held: bool
+    granted_by_us: bool
+
+
+class MemberAnswer(Answer):
+    """A member; wallets are shortened, and empty without the member's consent for this server."""
+
+    discord_id: str
+    name: str
+    verified: bool
+    wallets: list[str]
+    roles: list[MemberRoleAnswer]
+
+
+class MembersAnswer(Answer):
+    """One page of the members; `total` counts all that the query finds."""
+
+    members: list[MemberAnswer]
+    page: int
+    page_size: int
+    total: int
+
+
+class RequirementAnswer(Answer):
+    """One requirement: what is needed, what was last seen, and by whom and when."""
+
+    text: str
+    needed: int
+    held: int | None
+    wallet: str | None
+    chain: str
+    block: int | None
+    source: str | None
+    observed_at: datetime | None
+    outcome: str
+    reason: str | None
+
+
+class RuleWhyAnswer(Answer):
+    """What one rule says of the member: `yes`, `no` or `unknown`."""
+
+    id: int
+    name: str
+    state: str
+    outcome: str
+    requirements: list[RequirementAnswer]
+
+
+class RoleWhyAnswer(Answer):
+    """One role, what its rules say, and what happens next."""
+
+    role_id: str
+    role_name: str
+    rules: list[RuleWhyAnswer]
+    held: bool
+    granted_by_us: bool
+    next: str
+
+
+class WhyAnswer(Answer):
+    """Every role that a rule or the ledger names for the member."""
+
+    discord_id: str
+    name: str
+    roles: list[RoleWhyAnswer]
+
+
+@router.get("")
+async def of_server(
+    caller: Caller, server_id: PathId, query: Text = "", page: Annotated[int, Query(ge=1, le=1_000_000)] = 1
+) -> MembersAnswer:
+    """The members in the order of their names; `query` is part of a name or a whole Discord id."""
+    async with transaction() as db:
+        found = await member_list.list_members(db, gateways(), caller, server_id, query, page)
+    return MembersAnswer.model_validate(found)
+
+
+@router.get("/{discord_id}/why")
+async def why(caller: Caller, server_id: PathId, discord_id: Text) -> WhyAnswer:
+    """Why the member has or lacks each role, from the rules, the ledger and the newest readings."""
+    async with transaction() as db:
+        return WhyAnswer.model_validate(await member_why.why(db, gateways(), caller, server_id, discord_id))

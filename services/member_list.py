@@ -1,0 +1,140 @@
+"""The members of a server as its admins may see them: searchable, with the roles that rules are about."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, text
+from sqlmodel import col, or_, select
+
+from gateways import Gateways
+from models import Grant, Member, Rule
+from models.database import AsyncSession
+from services import rights
+from services.actors import Actor
+from services.addresses import shorten
+
+PAGE_SIZE = 50
+LONGEST_QUERY = 100
+OURS = frozenset({"held", "taking"})
+"""The states of the ledger in which a member has a role from us."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRoleView:
+    """A role that rules are about, and whether this member has it."""
+
+    role_id: str
+    role_name: str
+    role_color: str
+    held: bool
+    granted_by_us: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A member; `wallets` are shortened, and empty without the member's consent."""
+
+    discord_id: str
+    name: str
+    verified: bool
+    """Whether a proved wallet of theirs counts in this server."""
+    wallets: tuple[str, ...]
+    roles: tuple[MemberRoleView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MembersPage:
+    """One page of the members; pages are counted from 1, `total` counts the members that the query finds."""
+
+    members: tuple[MemberRow, ...]
+    page: int
+    page_size: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The wallets of a member that count in a server, and whether its admins may see them."""
+
+    addresses: tuple[str, ...] = ()
+    shared: bool = False
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What admins are told of them."""
+        return tuple(map(shorten, self.addresses)) if self.shared else ()
+
+
+async def list_members(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, query: str = "", page: int = 1
+) -> MembersPage:
+    """The members in the order of their names; `query` is part of a name, or a whole Discord id.
+
+    Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
+    """
+    await rights.by_id(db, outside, actor, server_id)
+    wanted = query.strip()[:LONGEST_QUERY]
+    conditions: list[ColumnElement[bool]] = [col(Member.server_id) == server_id, col(Member.left_at).is_(None)]
+    if wanted:
+        part = re.sub(r"([\\%_])", r"\\\1", wanted)
+        conditions.append(or_(col(Member.name).ilike(f"%{part}%"), col(Member.discord_id) == wanted))
+    total = (await db.exec(select(func.count()).select_from(Member).where(*conditions))).one()
+    found = await db.exec(
+        select(Member)
+        .where(*conditions)
+        .order_by(func.lower(col(Member.name)), col(Member.discord_id))
+        .offset((page - 1) * PAGE_SIZE)
+        .limit(PAGE_SIZE)
+    )
+    members = found.all()
+    people = [member.discord_id for member in members]
+    proved = await wallets_of(db, server_id, people)
+    roles = await _roles(db, server_id)
+    ours = await _ours(db, server_id, people)
+    rows = [_row(member, proved.get(member.discord_id, Proved()), roles, ours) for member in members]
+    return MembersPage(tuple(rows), page, PAGE_SIZE, total)
+
+
+def _row(
+    member: Member, proved: Proved, roles: Mapping[str, tuple[str, str]], ours: frozenset[tuple[str, str]]
+) -> MemberRow:
+    views = [
+        MemberRoleView(role_id, name, color, role_id in member.roles, (member.discord_id, role_id) in ours)
+        for role_id, (name, color) in roles.items()
+    ]
+    return MemberRow(member.discord_id, member.name, bool(proved.addresses), proved.shown, tuple(views))
+
+
+async def wallets_of(db: AsyncSession, server_id: int, people: Sequence[str]) -> dict[str, Proved]:
+    """Per Discord id the wallets that count in the server, oldest first."""
+    result = await db.execute(
+        text(
+            """
+            SELECT u.discord_id, array_agg(w.address ORDER BY w.id), bool_or(COALESCE(c.share_wallets, false))
+            FROM "user" u JOIN wallet w ON w.user_id = u.id
+            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = :server
+            WHERE u.discord_id = ANY(CAST(:people AS text[])) AND COALESCE(c.use_wallets, true)
+            GROUP BY u.discord_id
+            """
+        ),
+        {"server": server_id, "people": list(people)},
+    )
+    return {str(who): Proved(tuple(map(str, addresses)), bool(shared)) for who, addresses, shared in result.all()}
+
+
+async def _roles(db: AsyncSession, server_id: int) -> dict[str, tuple[str, str]]:
+    """Per role that a rule gives its name and colour."""
+    rules = await db.exec(
+        select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
+    )
+    return {rule.role_id: (rule.role_name, rule.role_color) for rule in rules.all()}
+
+
+async def _ours(db: AsyncSession, server_id: int, people: Sequence[str]) -> frozenset[tuple[str, str]]:
+    grants = await db.exec(
+        select(Grant.discord_id, Grant.role_id).where(
+            Grant.server_id == server_id, col(Grant.discord_id).in_(people), col(Grant.state).in_(OURS)
+        )
+    )
+    return frozenset(grants.all())

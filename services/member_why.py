@@ -1,0 +1,223 @@
+"""Why a member has or lacks each role: told from the rules, the ledger and the newest trusted readings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Breaker, Grant, Member, Observation, Rule, now
+from models.database import AsyncSession
+from services import cases, collections, rights
+from services.actors import Actor
+from services.addresses import shorten
+from services.due import Claim
+from services.errors import MemberNotFound
+from services.expressions import Answer, Requirement, evaluate, requirements
+from services.holdings import family_of
+from services.member_list import OURS, wallets_of
+from services.policy import Decision, Move, decide
+from services.rule_words import Names, in_words
+
+Readings = Mapping[tuple[str, str, str], Observation]
+"""`(chain, contract, address)` → the newest trusted reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementView:
+    """One requirement against what the member was last seen to hold; `wallet` only with the member's consent."""
+
+    text: str
+    needed: int
+    held: int | None
+    wallet: str | None
+    chain: str
+    block: int | None
+    source: str | None
+    observed_at: datetime | None
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWhy:
+    """What one rule says of the member: yes, no or unknown."""
+
+    id: int
+    name: str
+    state: str
+    outcome: str
+    requirements: tuple[RequirementView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleWhy:
+    """One role: what its rules say, whether the member has it and from whom, and what happens next."""
+
+    role_id: str
+    role_name: str
+    rules: tuple[RuleWhy, ...]
+    held: bool
+    granted_by_us: bool
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberWhy:
+    """A member and every role that a rule or the ledger names."""
+
+    discord_id: str
+    name: str
+    roles: tuple[RoleWhy, ...]
+
+
+async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> MemberWhy:
+    """Why a member has or lacks each role; nothing is read from the chains for it.
+
+    Raises ServerNotFound for those who do not run the server, MemberNotFound, ProviderUnavailable.
+    """
+    await rights.by_id(db, outside, actor, server_id)
+    member = await db.get(Member, (server_id, discord_id))
+    if member is None or member.left_at is not None:
+        raise MemberNotFound
+    (case,) = await cases.load(db, [Claim(server_id, discord_id, 0, 0, 0)])
+    rows = await db.exec(select(Rule.id, Rule.name, Rule.role_id, Rule.role_name).where(Rule.server_id == server_id))
+    rules = rows.all()
+    titles = {rule_id or 0: name for rule_id, name, _, _ in rules}
+    role_names = {role_id: role_name for _, _, role_id, role_name in rules}
+    leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
+    names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    readings = await _readings(db, leaves, case.wallets)
+    shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
+    told: dict[int, RuleWhy] = {}
+    answers: dict[int, Answer] = {}
+    for terms in case.rules:
+        known = {leaf: _held(leaf, case.wallets, readings) for leaf in requirements(terms.expression)}
+        answers[terms.id] = evaluate(terms.expression, lambda leaf, known=known: known[leaf].answer)
+        views = tuple(_requirement(leaf, one, names, bool(shared and shared.shared)) for leaf, one in known.items())
+        told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
+    grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
+    ledger = {grant.role_id: grant for grant in grants.all()}
+    held_back = await _held_back(db, server_id)
+    roles: list[RoleWhy] = []
+    for decision in decide(case.rules, answers, case.grants, case.roles, now()):
+        role_id, grant = decision.role_id, ledger.get(decision.role_id)
+        about = [told[terms.id] for terms in case.rules if terms.role_id == role_id and not terms.deleted]
+        if not about and grant is None:
+            continue
+        roles.append(
+            RoleWhy(
+                role_id=role_id,
+                role_name=role_names.get(role_id, role_id),
+                rules=tuple(about),
+                held=role_id in case.roles,
+                granted_by_us=grant is not None and grant.state in OURS,
+                next=_next(decision, grant, about, member, role_id in held_back),
+            )
+        )
+    return MemberWhy(discord_id, member.name, tuple(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the stored readings say of one requirement; `oldest` is the reading that is least new."""
+
+    answer: Answer
+    amount: int | None
+    addresses: tuple[str, ...] = ()
+    oldest: Observation | None = None
+    reason: str | None = None
+
+
+async def _readings(db: AsyncSession, leaves: Sequence[Requirement], wallets: Sequence[tuple[str, str]]) -> Readings:
+    rows = await db.exec(
+        select(Observation).where(
+            col(Observation.contract).in_({leaf.contract for leaf in leaves}),
+            col(Observation.address).in_({address for _, address in wallets}),
+        )
+    )
+    return {(row.chain, row.contract, row.address): row for row in rows.all()}
+
+
+def _held(leaf: Requirement, wallets: Sequence[tuple[str, str]], readings: Readings) -> _Held:
+    addresses = tuple(address for family, address in wallets if family == family_of(leaf.chain))
+    if not addresses:
+        return _Held(Answer.NO, 0, reason="no proved wallet on this chain")
+    seen = [row for one in addresses if (row := readings.get((leaf.chain, leaf.contract, one))) is not None]
+    if not seen:
+        return _Held(Answer.UNKNOWN, None, addresses, reason="not read yet")
+    amount, oldest = sum(int(row.amount) for row in seen), min(seen, key=lambda row: row.observed_at)
+    holding = tuple(row.address for row in seen if row.amount) or addresses
+    if amount >= leaf.min_tokens:
+        return _Held(Answer.YES, amount, holding, oldest)
+    if len(seen) < len(addresses):
+        return _Held(Answer.UNKNOWN, amount, holding, oldest, "not every wallet has been read yet")
+    return _Held(Answer.NO, amount, holding, oldest)
+
+
+def _requirement(leaf: Requirement, held: _Held, names: Names, shared: bool) -> RequirementView:
+    return RequirementView(
+        text=in_words(leaf, names),
+        needed=leaf.min_tokens,
+        held=held.amount,
+        wallet=", ".join(map(shorten, held.addresses)) or None if shared else None,
+        chain=leaf.chain,
+        block=held.oldest.block if held.oldest else None,
+        source=held.oldest.source if held.oldest else None,
+        observed_at=held.oldest.observed_at if held.oldest else None,
+        outcome=held.answer.value,
+        reason=held.reason,
+    )
+
+
+async def _held_back(db: AsyncSession, server_id: int) -> frozenset[str]:
+    """The roles whose removals wait for an admin."""
+    rows = await db.exec(
+        select(Breaker.role_id).where(Breaker.server_id == server_id, col(Breaker.approved_at).is_(None))
+    )
+    return frozenset(rows.all())
+
+
+def _next(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool) -> str:
+    """What happens to the role by itself, in a sentence."""
+    match decision.move:
+        case Move.GIVE | Move.RETURN if member.pending:
+            return "Given once they have finished the server's membership screening."
+        case Move.GIVE | Move.RETURN:
+            return "Given at the next look, within moments."
+        case Move.KEEP:
+            return "Stays while a rule says yes."
+        case Move.LOST:
+            return "Somebody else took it; it is not given again by itself."
+        case Move.WAIT:
+            return f"Taken on {decision.due_at:%-d %B %Y at %H:%M} UTC unless a rule says yes before."
+        case Move.TAKE if held_back:
+            return "Stays until an admin approves the removals that were held back."
+        case Move.TAKE:
+            return "Taken at the next look, if a second reading agrees."
+        case Move.FORGET:
+            return "Nothing: no role of ours is left."
+        case Move.NONE:
+            return _at_rest(decision, grant, rules, member)
+
+
+def _at_rest(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
+    if grant is not None and grant.state == "giving":
+        screened = "Given once they have finished the server's membership screening."
+        return screened if member.pending else f"Being given now.{_trouble(grant)}"
+    if grant is not None and grant.state == "taking":
+        return f"Being taken now.{_trouble(grant)}"
+    if grant is not None and grant.state == "lost":
+        return "Somebody else took it; it is not given again by itself."
+    if grant is None and decision.role_id in member.roles:
+        return "Nothing: somebody else gave it, so it stays as it is."
+    if decision.doubtful:
+        return "Nothing changes until what is unknown has been read."
+    if not any(rule.state == "active" for rule in rules):
+        return "Nothing changes while its rules rest."
+    return "Stays while a rule that gave it rests." if grant is not None else "Nothing: no rule says yes."
+
+
+def _trouble(grant: Grant) -> str:
+    return f" The last try failed: {grant.last_error}" if grant.last_error else ""

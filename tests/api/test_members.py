@@ -1,0 +1,198 @@
+"""Members and why each has or lacks a role, for those who run the server and for nobody else."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import select, update
+
+from models import Breaker, Collection, Grant, Member, MemberChoice, Observation, Rule, Server, User, now, transaction
+from services.addresses import shorten
+from settings import settings
+from tests.api.browsers import Browser
+from tests.api.test_main_path import builders, contract, rule, with_server
+from tests.builders import a_grant, a_member, address
+
+
+@pytest.fixture
+async def world(discord: None) -> AsyncIterator[dict[str, Any]]:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        yield (await sandbox.get("/control/world")).json()
+
+
+@pytest.fixture
+async def ruled(browser: Browser, world: dict[str, Any]) -> dict[str, Any]:
+    """ada's server with one rule: three tokens of a collection on Base for the role Holder."""
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    made = await browser.client.post("/api/verification-rules", json=rule(world, server_id) | {"minTokens": 3})
+    assert made.status_code == 201, made.text
+    async with transaction() as db:
+        db.add(Collection(chain="base", contract=contract(world).lower(), name="Mellow Cats", source="OpenSea"))
+    return made.json()
+
+
+async def joined(
+    made: dict[str, Any], name: str, *, wallet: str | None = None, amount: int | None = None, role: bool = False
+) -> str:
+    """A member with what is known of them; their Discord id."""
+    async with transaction() as db:
+        server = await db.get_one(Server, made["serverId"])
+        member = await a_member(db, server, roles=(made["roleId"],) if role else (), wallet=wallet)
+        member.name = name
+        db.add(member)
+        if amount is not None:
+            db.add(
+                Observation(
+                    chain="base", contract=made["contractAddress"], address=wallet or "", amount=Decimal(amount),
+                    block=77, source="Base (node 1)",
+                )
+            )  # fmt: skip
+    return member.discord_id
+
+
+async def listed(browser: Browser, made: dict[str, Any], **asked: Any) -> dict[str, Any]:
+    answer = await browser.client.get(f"/api/servers/{made['serverId']}/members", params=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def role_of(browser: Browser, made: dict[str, Any], who: str) -> dict[str, Any]:
+    answer = await browser.client.get(f"/api/servers/{made['serverId']}/members/{who}/why")
+    assert answer.status_code == 200, answer.text
+    return next(role for role in answer.json()["roles"] if role["roleId"] == made["roleId"])
+
+
+async def share(made: dict[str, Any], who: str) -> None:
+    async with transaction() as db:
+        user = (await db.exec(select(User).where(User.discord_id == who))).one()
+        db.add(MemberChoice(server_id=made["serverId"], user_id=user.id or 0, share_wallets=True))
+
+
+async def test_members_are_found_by_name_or_id_and_wallets_show_only_with_consent(
+    browser: Browser, ruled: dict[str, Any]
+):
+    wallet = address()
+    carol = await joined(ruled, "Carol", wallet=wallet, amount=3, role=True)
+    erin = await joined(ruled, "erin 100%_x")
+    gone = await joined(ruled, "Gone")
+    async with transaction() as db:
+        await db.exec(update(Member).where(Member.discord_id == gone).values(left_at=now()))  # pyright: ignore[reportArgumentType]
+    page = await listed(browser, ruled)
+    assert [member["name"] for member in page["members"]] == ["Carol", "erin 100%_x"]
+    assert (page["page"], page["pageSize"], page["total"]) == (1, 50, 2)
+    first = page["members"][0]
+    assert (first["discordId"], first["verified"], first["wallets"]) == (carol, True, [])
+    assert first["roles"] == [
+        {"roleId": ruled["roleId"], "roleName": "Holder", "roleColor": ruled["roleColor"], "held": True,
+         "grantedByUs": False},
+    ]  # fmt: skip
+    await share(ruled, carol)
+    assert (await listed(browser, ruled, query="CARO"))["members"][0]["wallets"] == [shorten(wallet)]
+    for query, found in [(erin, ["erin 100%_x"]), ("%", ["erin 100%_x"]), ("_", ["erin 100%_x"]), ("nobody", [])]:
+        assert [member["name"] for member in (await listed(browser, ruled, query=query))["members"]] == found
+
+
+async def test_many_members_come_in_pages(browser: Browser, ruled: dict[str, Any]):
+    async with transaction() as db:
+        db.add_all(Member(server_id=ruled["serverId"], discord_id=str(10**17 + n), name=f"m{n:02}") for n in range(60))
+    second = await listed(browser, ruled, page=2)
+    assert [member["name"] for member in second["members"]] == [f"m{n:02}" for n in range(50, 60)]
+    assert second["total"] == 60
+    assert (await listed(browser, ruled, page=3))["members"] == []
+
+
+@pytest.mark.parametrize(
+    ("has_wallet", "amount", "outcome", "reason", "then"),
+    [
+        (True, 3, "yes", None, "Given at the next look"),
+        (True, 2, "no", None, "Nothing: no rule says yes."),
+        (True, None, "unknown", "not read yet", "Nothing changes until"),
+        (False, None, "no", "no proved wallet on this chain", "Nothing: no rule says yes."),
+    ],
+)
+async def test_why_tells_what_is_needed_what_was_seen_and_what_comes_next(
+    browser: Browser, ruled: dict[str, Any], has_wallet: bool, amount: int | None, outcome: str, reason: str | None,
+    then: str,
+):  # fmt: skip
+    wallet = address() if has_wallet else None
+    who = await joined(ruled, "Somebody", wallet=wallet, amount=amount)
+    role = await role_of(browser, ruled, who)
+    assert (role["roleName"], role["held"], role["grantedByUs"]) == ("Holder", False, False)
+    assert role["next"].startswith(then)
+    (told,) = role["rules"]
+    assert (told["id"], told["name"], told["outcome"]) == (ruled["id"], "Builders", outcome)
+    (requirement,) = told["requirements"]
+    assert requirement["text"] == "At least 3 tokens of Mellow Cats on Base"
+    assert (requirement["needed"], requirement["chain"], requirement["outcome"]) == (3, "base", outcome)
+    assert requirement["held"] == (amount if has_wallet else 0)
+    assert requirement["reason"] == reason
+    assert requirement["block"] == (77 if amount is not None else None)
+    assert requirement["wallet"] is None
+    if wallet:
+        await share(ruled, who)
+        assert (await role_of(browser, ruled, who))["rules"][0]["requirements"][0]["wallet"] == shorten(wallet)
+
+
+async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[str, Any]):
+    who = await joined(ruled, "Holder", wallet=address(), amount=0, role=True)
+
+    async def then() -> str:
+        return (await role_of(browser, ruled, who))["next"]
+
+    assert await then() == "Nothing: somebody else gave it, so it stays as it is."
+    async with transaction() as db:
+        member = await db.get_one(Member, (ruled["serverId"], who))
+        await a_grant(db, member, await db.get_one(Rule, ruled["id"]))
+    assert (await role_of(browser, ruled, who))["grantedByUs"] is True
+    assert await then() == "Taken at the next look, if a second reading agrees."
+    async with transaction() as db:
+        db.add(Breaker(server_id=ruled["serverId"], role_id=ruled["roleId"], would_lose=9, holders=10))
+    assert await then() == "Stays until an admin approves the removals that were held back."
+
+    async def set_grant(**values: Any) -> None:
+        async with transaction() as db:
+            await db.exec(update(Grant).values(**values))
+
+    async def set_rule(**values: Any) -> None:
+        async with transaction() as db:
+            await db.exec(update(Rule).values(**values))
+
+    await set_rule(removal_mode="grace", removal_hours=24)
+    await set_grant(no_since=now() - timedelta(hours=1))
+    assert (await then()).startswith("Taken on ")
+    for state, error, text in [
+        ("taking", "Discord: HTTP 500", "Being taken now. The last try failed: Discord: HTTP 500"),
+        ("lost", None, "Nothing: no role of ours is left."),
+    ]:
+        await set_grant(state=state, last_error=error)
+        assert await then() == text
+    await set_grant(state="held", last_error=None)
+    await set_rule(state="paused")
+    assert await then() == "Nothing changes while its rules rest."
+    await set_rule(state="active")
+    async with transaction() as db:
+        await db.exec(update(Observation).values(amount=3))
+    assert await then() == "Stays while a rule says yes."
+    await set_grant(state="giving")
+    assert await then() == "Being given now."
+    async with transaction() as db:
+        await db.exec(update(Member).values(pending=True, roles=[]))
+    assert await then() == "Given once they have finished the server's membership screening."
+    await set_grant(state="held")
+    assert await then() == "Somebody else took it; it is not given again by itself."
+
+
+async def test_nobody_else_sees_members(browser: Browser, new_browser: Callable[[], Browser], ruled: dict[str, Any]):
+    who = await joined(ruled, "Carol")
+    path = f"/api/servers/{ruled['serverId']}/members"
+    assert (await browser.client.get(f"{path}/{who}/why")).status_code == 200
+    assert (await browser.client.get(f"{path}/1/why")).status_code == 404
+    mallory = new_browser()
+    assert (await mallory.client.get(path)).status_code == 401
+    await mallory.sign_in("mallory")
+    for asked in (path, f"{path}/{who}/why", f"{path}/1/why"):
+        assert (await mallory.client.get(asked)).status_code == 404
