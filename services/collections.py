@@ -44,10 +44,13 @@ def is_whole(text: str) -> bool:
     return is_address(text) or is_link(text, _sites())
 
 
-async def parse(db: AsyncSession, outside: Gateways, given: str, blockchain: str) -> CollectionView:
+async def parse(
+    db: AsyncSession, outside: Gateways, given: str, blockchain: str, *, no_older_than: timedelta = FRESH_FOR
+) -> CollectionView:
     """The collection that a person means by an address on `blockchain`, or by a marketplace's page.
 
-    A page of one token means the token's collection. A page that names its chain goes before `blockchain`.
+    A page of one token means the token's collection. A page that names its chain goes before `blockchain`. A name that
+    was asked for within `no_older_than` is not asked for again.
     Raises FieldRefused, CollectionNotFound, ProviderUnavailable.
     """
     if not given.strip():
@@ -58,7 +61,7 @@ async def parse(db: AsyncSession, outside: Gateways, given: str, blockchain: str
         raise FieldRefused("input", str(fault)) from None
     if named.contract is None:
         return await _by_slug(db, outside, named, blockchain)
-    return await _by_contract(db, outside, _asked_chain(named.chain or blockchain), named.contract)
+    return await _by_contract(db, outside, _asked_chain(named.chain or blockchain), named.contract, no_older_than)
 
 
 async def trait_types(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> list[str]:
@@ -142,9 +145,11 @@ def _chosen(found: CollectionFacts, only: str | None, preferred: str) -> tuple[s
         raise CollectionNotFound(f"OpenSea lists no contract for {name}. Paste the contract's address.") from None
 
 
-async def _by_contract(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView:
+async def _by_contract(
+    db: AsyncSession, outside: Gateways, chain: str, contract: str, no_older_than: timedelta = FRESH_FOR
+) -> CollectionView:
     row = await _stored(db, chain, contract)
-    if row is not None and now() - row.updated_at < FRESH_FOR:
+    if row is not None and now() - row.updated_at < no_older_than:
         return _view(row)
     try:
         return await _keep(db, await _on_opensea(outside, chain, contract), FROM_OPENSEA)

@@ -1,5 +1,7 @@
 """The form that adds a verification rule."""
 
+from datetime import timedelta
+
 import reflex as rx
 
 from gateways import gateways
@@ -87,7 +89,7 @@ class RuleFormState(rx.State):
         if not self.contract:
             await refuse(self, "No input", "Enter a contract address or collection URL first")
             return
-        async for outcome in self._look_up():
+        async for outcome in self._look_up(no_older_than=timedelta(0)):
             yield outcome
 
     async def _take(self, value: str):
@@ -107,13 +109,13 @@ class RuleFormState(rx.State):
         self.collection = ""
         self._rename()
 
-    async def _look_up(self):
+    async def _look_up(self, no_older_than: timedelta = collections.FRESH_FOR):
         """Find the collection and take over its address, chain and name, or say why there is none."""
         self.looking = True
         yield
         try:
             async with transaction() as db:
-                found = await collections.parse(db, gateways(), self.contract, self.chain)
+                found = await collections.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
         except ProviderUnavailable:
             self._forget()
             await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")

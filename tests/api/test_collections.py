@@ -147,3 +147,28 @@ async def test_traits_that_cannot_be_fetched_are_a_message_and_never_an_empty_li
         answer = await browser.client.get(f"/api/collection/{contract}/traits", params={"blockchain": "apechain"})
         assert answer.status_code == 503, kind
         assert "OpenSea" in answer.json()["message"]
+
+
+async def test_a_collection_deployed_later_is_found_with_whatever_its_traits_are_called(
+    browser: Browser, sandbox: httpx.AsyncClient
+):
+    await browser.sign_in("ada")
+    slug = f"late-{now():%H%M%S%f}"
+    made = await sandbox.post(
+        "/control/chains/polygon/deploy", json={"standard": "ERC721", "name": "Late & <b>Loud</b>", "slug": slug}
+    )
+    contract = made.json()["contract"]
+    traits = {"Fur / Hat?": "50% \u00e9", "Level": 7}
+    for call, body in [("mint", {"to": PEOPLE_WALLET}), ("traits", {"traits": traits})]:
+        body |= {"contract": contract, "token_id": "1"}
+        assert (await sandbox.post(f"/control/chains/polygon/{call}", json=body)).status_code < 300
+    for given in (contract, f"https://opensea.io/collection/{slug}", f"https://opensea.io/assets/matic/{contract}/1"):
+        answer = await parsed(browser, given, "polygon")
+        assert answer.json() == {
+            "name": "Late & <b>Loud</b>", "contractAddress": contract.lower(), "blockchain": "polygon",
+        }  # fmt: skip
+    path = f"/api/collection/{contract}/traits"
+    assert (await browser.client.get(f"{path}?blockchain=polygon")).json() == {"traitTypes": ["Fur / Hat?", "Level"]}
+    for kind, values in [("Fur%20%2F%20Hat%3F", ["50% \u00e9"]), ("Level", [])]:
+        answer = await browser.client.get(f"{path}/{kind}?blockchain=polygon")
+        assert answer.json() == {"traitValues": values}, kind
