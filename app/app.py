@@ -5,11 +5,12 @@ from starlette.types import ASGIApp
 
 from app.api import api
 from app.http.built import BuiltFiles
+from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
 from app.http.redaction import redact_every_log
 from app.lifespan import lifespan
-from app.pages import PAGES, add_pages
+from app.pages import PAGES, PUBLIC_PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
 from components.layout.frame import connection_notice
 from components.layout.navigation import SUPPORT_PATH
@@ -36,6 +37,10 @@ def _documents(inner: ASGIApp) -> ASGIApp:
     return Documents(inner, routes, redirects)
 
 
+def _crawlers(inner: ASGIApp) -> ASGIApp:
+    return Crawlers(inner, ["/", *(page.route for page in PUBLIC_PAGES), "/login"])
+
+
 def _overlay(stateful: bool) -> rx.Component:
     return rx.fragment(connection_notice(), toaster())
 
@@ -50,6 +55,7 @@ app = rx.App(
     html_lang="en",
     toaster=None,
     head_components=[
+        rx.el.link(rel="icon", href="/favicon.ico", sizes="32x32"),
         rx.el.link(rel="icon", href="/favicon.svg", type="image/svg+xml"),
         rx.el.link(
             rel="preload",
@@ -63,7 +69,7 @@ app = rx.App(
     ],
     backend_exception_handler=show_fault,
     # The last is outermost: the host, then the API with its own gates, then files and documents, then Reflex.
-    api_transformer=[_documents, BuiltFiles, api, HostGate],
+    api_transformer=[_documents, BuiltFiles, _crawlers, api, HostGate],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive))

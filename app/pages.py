@@ -41,6 +41,8 @@ SUMMARY = (
     f"{settings().product_name} gives Discord roles to the people who hold your NFTs, and takes them back when they "
     "sell. Wallets are proven without connecting one."
 )
+SOCIAL_IMAGE = "/social.png"
+"""1200 by 630 pixels; the server makes its address absolute (app/http/documents.py)."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,13 @@ def add_pages(app: rx.App) -> None:
             route=page.route,
             title=page.full_title,
             description=page.description,
-            image="/social.png",
+            image=SOCIAL_IMAGE,
+            meta=[
+                {"property": "og:title", "content": page.full_title},
+                {"property": "og:description", "content": page.description},
+                {"property": "og:site_name", "content": settings().product_name},
+                {"property": "og:type", "content": "website"},
+                {"name": "twitter:card", "content": "summary_large_image"},
+            ],
             on_load=[SessionState.settle, *page.load],  # pyright: ignore[reportArgumentType]
         )

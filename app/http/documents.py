@@ -57,9 +57,7 @@ class Documents:
     and the 404 screen (404) for members.
     """
 
-    def __init__(
-        self, app: ASGIApp, routes: Iterable[Route], redirects: dict[str, str], built: Path = BUILT
-    ) -> None:
+    def __init__(self, app: ASGIApp, routes: Iterable[Route], redirects: dict[str, str], built: Path = BUILT) -> None:
         self._app = app
         self._routes = tuple(routes)
         self._redirects = redirects
@@ -117,12 +115,17 @@ class Documents:
         known = self._documents.get(file)
         if known is not None and known.changed == changed:
             return known
-        text = file.read_text()
+        # Whoever shows a preview of a link takes only an absolute address for its picture.
+        text = file.read_text().replace('content="/social.png"', f'content="{_site()}/social.png"')
         head, found, rest = text.partition("<html")
         assert found, file
         made = _Document(changed, head + found, rest, _policy(text))
         self._documents[file] = made
         return made
+
+
+def _site() -> str:
+    return settings().public_url.rstrip("/")
 
 
 async def _audience(headers: Headers) -> str:

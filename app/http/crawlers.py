@@ -1,0 +1,38 @@
+"""What search engines ask for first: /robots.txt and /sitemap.xml, with the address that people use."""
+
+from collections.abc import Iterable
+from xml.sax.saxutils import escape
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from settings import settings
+
+
+class Crawlers:
+    """Answers both; everything else passes. Only pages that say something to everybody are in the map."""
+
+    def __init__(self, app: ASGIApp, routes: Iterable[str]) -> None:
+        self._app = app
+        self._routes = tuple(routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or pass the request on."""
+        path: str = scope.get("path", "")
+        if scope["type"] != "http" or path not in {"/robots.txt", "/sitemap.xml"}:
+            await self._app(scope, receive, send)
+            return
+        site = settings().public_url.rstrip("/")
+        if path == "/robots.txt":
+            answer = Response(f"User-agent: *\nDisallow: /api/\nSitemap: {site}/sitemap.xml\n", media_type="text/plain")
+        else:
+            answer = Response(_map(site, self._routes), media_type="application/xml")
+        await answer(scope, receive, send)
+
+
+def _map(site: str, routes: Iterable[str]) -> str:
+    places = "".join(f"<url><loc>{escape(site + route)}</loc></url>" for route in routes)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{places}</urlset>'
+    )
