@@ -51,6 +51,12 @@ async def mark_everywhere(db: AsyncSession, discord_id: str, priority: int) -> N
     )
 
 
+async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
+    """Mark those of these members of a server whom a rule can concern."""
+    who = _CONCERNED + " AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))"
+    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
+
+
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
     """Mark every member of a server whom a rule can concern: those with a wallet or with a role of ours."""
     return await _mark(db, _CONCERNED + " AND m.server_id = :server", priority, {"server": server_id})

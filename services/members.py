@@ -120,13 +120,13 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
 
 
 async def replace_all(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """The whole list of a server's members as the gateway gave it: keep it, and let go of those not on it."""
-    await keep(db, server_id, members)
+    """The whole list of a server's members: keep it, look at those who came unheard, let go of those not on it."""
     result = await db.execute(
-        text(
-            "SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL "
-            "AND NOT discord_id = ANY(CAST(:present AS text[]))"
-        ),
-        {"server": server_id, "present": [member.discord_id for member in members]},
+        text("SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL"), {"server": server_id}
     )
-    await left_many(db, [(server_id, str(discord_id)) for (discord_id,) in result.all()])
+    before = {str(discord_id) for (discord_id,) in result.all()}
+    present = {member.discord_id for member in members}
+    await keep(db, server_id, members)
+    await left_many(db, [(server_id, discord_id) for discord_id in sorted(before - present)])
+    if came := sorted(present - before):
+        await due.mark_members(db, server_id, came, due.JOINED)

@@ -311,6 +311,20 @@ async def test_who_left_is_no_error_and_gets_the_role_back_on_return(town: Town,
         await given(town)
 
 
+async def test_who_came_while_nobody_listened_is_looked_at_as_soon_as_they_are_seen(town: Town, engine: Engine) -> None:
+    carol = {"guild": town.name, "user": town.people["carol"]["id"]}
+    await town.call("members", **carol, action="leave")
+    await town.see()
+    await town.buys("carol")
+    await town.prove("carol")
+    async with engine():
+        await town.rule("Holder")
+        await looked_at(town)
+        await town.call("members", **carol, action="join")
+        await town.see()
+        await given(town)
+
+
 async def test_who_is_still_being_screened_waits_for_the_role(town: Town, engine: Engine) -> None:
     carol = {"guild": town.name, "user": town.people["carol"]["id"]}
     await town.call("members", **carol, action="set_pending", pending=True)
