@@ -61,12 +61,11 @@ class DashboardState(rx.State):
     _watch: int = 0
 
     @signed_in
-    async def load(self, actor: Actor) -> EventSpec | None:
-        """Read everything that the dashboard shows."""
+    async def load(self, actor: Actor) -> None:
+        """Read everything that the dashboard shows; the server in the address is the highlighted one."""
         await self._read(actor)
         wanted = self.router.url.query_parameters.get("server", "")
         self.highlighted = wanted if any(card.id == wanted for card in self.cards) else ""
-        return rx.scroll_to(f"server-{wanted}") if self.highlighted else None
 
     async def _read(self, actor: Actor) -> None:
         async with transaction() as db:

@@ -54,9 +54,12 @@ def _content() -> rx.Component:
         ),
         rx.cond(
             DashboardState.cards,
-            rx.el.ul(
-                rx.foreach(DashboardState.cards, _server),
-                class_name="grid gap-5 md:grid-cols-2 lg:grid-cols-3",
+            rx.el.div(
+                rx.el.ul(
+                    rx.foreach(DashboardState.cards, _server),
+                    class_name="grid gap-5 md:grid-cols-2 lg:grid-cols-3",
+                ),
+                rx.cond(DashboardState.highlighted != "", come_into_view(server=DashboardState.highlighted)),
             ),
             card(
                 empty(
@@ -97,6 +100,12 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
             "surface flex scroll-mt-6 flex-col justify-between p-5",
         ),
     )
+
+
+@rx.memo
+def come_into_view(server: rx.Var[str]) -> rx.Component:
+    """Scrolls to a server's card once it is in the page, a moment that only the browser knows."""
+    return rx.el.span(on_mount=rx.scroll_to(f"server-{server}"), class_name="hidden")
 
 
 def _fact(label: str, value: rx.Var[int]) -> rx.Component:

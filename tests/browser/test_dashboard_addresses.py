@@ -1,0 +1,32 @@
+"""Addresses that point at one server: its configuration, or its card on the dashboard."""
+
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import Visitor
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+async def test_addresses_of_one_server(visit: NewVisitor) -> None:
+    bob = await visit(viewport={"width": 360, "height": 420})
+    await bob.sign_in("bob")
+    page = bob.page
+    card = page.get_by_role("listitem").filter(has_text="Base Builders")
+    server = (await card.get_attribute("id") or "").removeprefix("server-")
+    configure = await card.get_by_role("link", name="Configure").get_attribute("href") or ""
+    number = configure.partition("serverId=")[2].partition("&")[0]
+
+    await bob.open(f"/dashboard?server={server}")
+    await expect(page.locator(f"#server-{server}")).to_have_css("outline-style", "solid")
+    await expect(page.locator(f"#server-{server}")).to_be_in_viewport()
+    await bob.open("/dashboard?server=1")
+    await expect(card).to_be_visible()
+    await expect(card).to_have_css("outline-style", "none")
+
+    await bob.open(f"/dashboard/server/{number}")
+    await page.wait_for_url(f"**/server-config?serverId={number}&discordServerId={server}&serverName=*")
+    await expect(page.get_by_role("heading", name="Base Builders")).to_be_visible()
+    await bob.open("/dashboard/server/999999")
+    await page.wait_for_url("**/dashboard")
