@@ -16,7 +16,8 @@ request_id: ContextVar[str] = ContextVar("request_id", default="-")
 """Names the request under way, in its log lines and in the answer's X-Request-Id."""
 
 _PARAMETERS = re.compile(
-    r"""\b((?:session|code|state|access_token|refresh_token|client_secret|code_verifier)=)[^\s&"'#;,)}\]]+""", re.I
+    r"""\b((?:session|code|state|access_token|refresh_token|client_secret|code_verifier)=)(?!\[redacted\])[^\s&"'#;,)}\]]+""",
+    re.I,
 )
 _COOKIES = re.compile(r"\b((?:__Host-)?hf_(?:session|login)=)[^\s;\"',]+", re.I)
 # In a header dump: `cookie: a=b; c=d`, `'cookie': 'a=b; c=d'`, `(b"cookie", b"a=b; c=d")`, `"cookie":"a=\"b\""`.

@@ -69,3 +69,8 @@ async def test_the_access_log_names_the_request_and_no_secret(caplog: pytest.Log
     (line,) = [record.getMessage() for record in caplog.records if record.name == "holdfast.access"]
     assert line.startswith("GET /dashboard?session=[redacted]&tab=2 204 ")
     assert answer.headers["x-request-id"] in line
+
+
+def test_what_is_black_already_stays_as_it_is() -> None:
+    once = redact("GET /?session=abc&code=def cookie: hf_session=ghi")
+    assert redact(once) == once

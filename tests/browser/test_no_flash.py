@@ -26,9 +26,9 @@ async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str
     await ada.sign_in("ada")
     await ada.context.add_init_script(WATCH)
     await ada.open(path)
-    await ada.page.get_by_role("banner").get_by_text(FOR_MEMBERS).wait_for()
+    await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).wait_for()
     await ada.page.reload()
-    await ada.page.get_by_role("banner").get_by_text(FOR_MEMBERS).wait_for()
+    await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).wait_for()
     assert FOR_VISITORS not in await ada.page.evaluate(SEEN)
 
 

@@ -28,11 +28,11 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
 
     await page.get_by_label("Blockchain").select_option("polygon")
     await page.get_by_label("Contract Address").fill(contract)
-    await page.get_by_label("Minimum Tokens").fill("3")
+    await page.get_by_label("Minimum Tokens").fill("9")
     await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
     await roles.select_option("Whale")
     await page.get_by_role("button", name="Create Rule").click()
-    rule = page.get_by_role("listitem").filter(has_text="At least 3")
+    rule = page.get_by_role("listitem").filter(has_text="At least 9")
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
 
     await rule.get_by_role("button", name="Pause").click()
