@@ -60,7 +60,7 @@ def member_bar() -> rx.Component:
         ),
         _log_out_button("hidden lg:inline-flex"),
         home="/dashboard",
-        below=(_log_out_button("mt-2 w-full"),),
+        below=(_log_out_button("mt-1 w-full justify-start px-3"),),
     )
 
 
