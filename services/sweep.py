@@ -25,8 +25,11 @@ class SweepView:
 
 
 async def start_sweep(db: AsyncSession) -> int:
-    """Mark everybody whom a rule can concern as due; tells how many."""
+    """Mark everybody whom a rule can concern as due, and let failed writes be tried again; tells how many are due."""
     total = await due.mark_all(db)
+    await db.execute(
+        text("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
+    )
     await schedules.began(db, SCHEDULE, total)
     return total
 
