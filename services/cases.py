@@ -91,6 +91,7 @@ def terms_of(rule: Rule) -> RuleTerms:
         state=rule.state,
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
         deleted=rule.deleted_at is not None,
+        created_at=rule.created_at,
     )
 
 
@@ -129,7 +130,8 @@ async def _grants(
     found: dict[tuple[int, str], list[GrantFacts]] = {}
     rows = await db.exec(select(Grant).where(col(Grant.server_id).in_(server_ids), col(Grant.discord_id).in_(people)))
     for row in rows.all():
-        facts = GrantFacts(row.role_id, row.state, tuple(row.rule_ids), row.no_since)
+        lost_at = row.updated_at if row.state == "lost" else None
+        facts = GrantFacts(row.role_id, row.state, tuple(row.rule_ids), row.no_since, lost_at)
         found.setdefault((row.server_id, row.discord_id), []).append(facts)
     return {who: tuple(grants) for who, grants in found.items()}
 

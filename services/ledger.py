@@ -47,7 +47,7 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     await _keep(db, moving(Move.KEEP))
     await _wait(db, moving(Move.WAIT))
     await _forget(db, moving(Move.FORGET))
-    await _lost(db, moving(Move.LOST))
+    await _lost(db, moving(Move.LOST), now)
     await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
     if written:
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
@@ -96,7 +96,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
         {"state": "giving", "attempts": 1, "no_since": None},
         ("rule_ids",),
         ("intended_at", "next_at", "updated_at"),
-        ("taking",),
+        ("taking", "lost"),
     )
     return len(pairs)
 
@@ -157,8 +157,9 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         )
 
 
-async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    await _update(db, [_keys(pair) for pair in pairs], {"state": "lost"}, (), (), ("held",))
+async def _lost(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
+    rows = [{**_keys(pair), "now": now} for pair in pairs]
+    await _update(db, rows, {"state": "lost"}, (), ("updated_at",), ("held",))
     batch = uuid4()
     await events.record_all(
         db,

@@ -22,6 +22,7 @@ class RuleTerms:
     """`active`, `shadow` or `paused`."""
     grace_hours: int = 0
     deleted: bool = False
+    created_at: datetime | None = None
 
     @property
     def decides(self) -> bool:
@@ -42,6 +43,8 @@ class GrantFacts:
     state: str
     rule_ids: tuple[int, ...] = ()
     no_since: datetime | None = None
+    lost_at: datetime | None = None
+    """Since when the role is missed that we gave and somebody else took."""
 
 
 class Move(Enum):
@@ -52,7 +55,8 @@ class Move(Enum):
     KEEP = "keep"
     """It is right; the ledger's reasons are brought up to date."""
     RETURN = "return"
-    """A removal that may have begun is no longer right: look, and give again what is gone."""
+    """A removal that may have begun is no longer right, or an admin made a new rule for a role that somebody else
+    took: look, and give again what is gone."""
     TAKE = "take"
     WAIT = "wait"
     """Every rule says no, and the grace time runs."""
@@ -114,7 +118,8 @@ def _decide_role(
     resting = {rule.id for rule in rules if rule.rests}
     if Answer.YES in deciding.values():
         reasons = _reasons(deciding, resting, grant)
-        return Decision(role_id, _when_right(grant, has_role), reasons, doubtful=doubtful)
+        yes = [rule for rule in rules if deciding.get(rule.id) is Answer.YES]
+        return Decision(role_id, _when_right(grant, has_role, yes), reasons, doubtful=doubtful)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
     return _when_wrong(role_id, rules, grant, has_role, now)
@@ -130,7 +135,7 @@ def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFact
     return tuple(sorted(kept | {rule_id for rule_id, answer in deciding.items() if answer is Answer.YES}))
 
 
-def _when_right(grant: GrantFacts | None, has_role: bool) -> Move:
+def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Move:
     if grant is None:
         # A role that somebody else gave is right as it is, and not ours.
         return Move.NONE if has_role else Move.GIVE
@@ -140,9 +145,16 @@ def _when_right(grant: GrantFacts | None, has_role: bool) -> Move:
         case "taking":
             return Move.RETURN
         case "lost":
-            return Move.FORGET if has_role else Move.NONE
+            if has_role:
+                return Move.FORGET
+            return Move.RETURN if any(_asks_again(rule, grant) for rule in yes) else Move.NONE
         case _:
             return Move.KEEP if has_role else Move.LOST
+
+
+def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
+    """Whether an admin made this rule after the role was lost, and so asks for it anew."""
+    return rule.created_at is not None and grant.lost_at is not None and rule.created_at > grant.lost_at
 
 
 def _when_wrong(

@@ -280,6 +280,10 @@ async def test_a_role_that_somebody_else_took_is_told_and_not_fought_over(town: 
     assert [row.state for row in await grants(town)] == ["lost"]
     assert "role.lost" in await kinds(town)
     assert await town.writes(start) == []
+    async with engine():
+        await town.rule("Holder")
+        await given(town)
+    assert await town.writes(start) == ["PUT"], "an admin asked for it by a new rule"
 
 
 async def test_a_role_that_we_did_not_give_is_never_taken(town: Town, engine: Engine) -> None:

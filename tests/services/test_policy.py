@@ -87,6 +87,18 @@ def test_a_rule_that_cannot_be_answered_keeps_its_part_in_the_role() -> None:
     assert only(decide(rules, {1: UNKNOWN, 2: YES}, [], frozenset(), NOW)).rule_ids == (2,)
 
 
+def test_a_role_that_somebody_took_comes_back_only_by_a_rule_made_after_that() -> None:
+    lost = GrantFacts("role", "lost", (1,), lost_at=NOW)
+    before, after = (
+        RuleTerms(n, "role", LEAF, "active", created_at=NOW + timedelta(hours=h)) for n, h in ((1, -1), (2, 1))
+    )
+    assert only(decide([before], {1: YES}, [lost], frozenset(), NOW)).move is Move.NONE
+    assert only(decide([before, after], {1: YES, 2: NO}, [lost], frozenset(), NOW)).move is Move.NONE
+    again = only(decide([before, after], {1: YES, 2: YES}, [lost], frozenset(), NOW))
+    assert (again.move, again.rule_ids) == (Move.RETURN, (1, 2))
+    assert only(decide([after], {2: YES}, [lost], frozenset({"role"}), NOW)).move is Move.FORGET
+
+
 def test_a_deleted_rule_lets_go_of_what_it_gave() -> None:
     assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
     assert only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
