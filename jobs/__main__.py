@@ -76,7 +76,6 @@ def main() -> int:
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("apscheduler").setLevel(logging.WARNING)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     if given.command == "sweep":
         return asyncio.run(_ask_for_sweep())
     asyncio.run(_run({part for part in PARTS if part not in given.without}))

@@ -44,6 +44,8 @@ class Listener:
 
 async def wait(event: asyncio.Event, seconds: float) -> None:
     """Until the event is set or the time is over; the event is clear afterwards."""
+    # Not `wait_for`: in Python 3.11 it loses a cancellation that comes together with the event.
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     event.clear()

@@ -30,8 +30,11 @@ def facts_from(live: LiveMember) -> MemberFacts:
 
 async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
     """Keep what Discord just said of these members."""
+    by_server: dict[int, list[MemberFacts]] = {}
     for server_id, live in seen:
-        await keep(db, server_id, [facts_from(live)])
+        by_server.setdefault(server_id, []).append(facts_from(live))
+    for server_id, members in sorted(by_server.items()):
+        await keep(db, server_id, members)
 
 
 async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
