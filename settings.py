@@ -61,6 +61,8 @@ class Settings(BaseSettings):
     opensea_api_key: SecretStr | None = None
     magiceden_api_url: str = "https://api-mainnet.magiceden.dev"
     magiceden_url: str = "https://magiceden.io"
+    ipfs_gateway_url: str = "https://ipfs.io"
+    arweave_gateway_url: str = "https://arweave.net"
 
     rpc_ethereum: str = ""
     rpc_polygon: str = ""
@@ -70,8 +72,10 @@ class Settings(BaseSettings):
     rpc_apechain: str = ""
     rpc_abstract: str = ""
     rpc_solana: str = ""
+    solana_names_url: str = ""
 
     sweep_seconds: int = Field(default=86_400, ge=1)
+    follow_seconds: float = Field(default=5.0, ge=0.1)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)
     sandbox_url: str = ""
 
@@ -84,6 +88,13 @@ class Settings(BaseSettings):
     def rpc(self) -> dict[str, tuple[str, ...]]:
         """Per chain the URLs of its nodes, first choice first; a chain without any is off."""
         return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in (*EVM_CHAINS, "solana")}
+
+    @property
+    def own_links(self) -> tuple[str, ...]:
+        """Where strangers' links may lead although it need not be public: the operator chose what begins so."""
+        ipfs = f"{self.ipfs_gateway_url.rstrip('/')}/ipfs"
+        names = self.solana_names_url.partition("{name}")[0]
+        return tuple(url for url in (ipfs, self.arweave_gateway_url, names, self.sandbox_url) if url)
 
     @property
     def https(self) -> bool:
@@ -110,6 +121,8 @@ class Settings(BaseSettings):
                 f"PUBLIC_URL is {self.public_url}, but the sandbox never serves beyond this machine. "
                 "Set the Discord credentials for a live start, or leave PUBLIC_URL unset."
             )
+        if self.solana_names_url and "{name}" not in self.solana_names_url:
+            raise ValueError("SOLANA_NAMES_URL must have {name} where the name goes, as in https://…/resolve/{name}.")
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):
             raise ValueError("SECRET_KEY is missing: set it to a long random text (it encrypts Discord's tokens).")
         return self

@@ -3,17 +3,50 @@
 from models.database import AsyncSession, DatabaseUrlMissing, engine, libpq_url, psycopg_url, transaction, use
 from models.event import Event, Notice
 from models.grant import Breaker, Grant
-from models.holding import Collection, Observation, Token
+from models.holding import Collection, Observation, Tally, Token, TokenTrail
+from models.provider import Alert, ProviderState
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
 from models.types import now
-from models.user import Session, SignIn, User
-from models.wallet import Challenge, Wallet
-from models.work import Cursor, Due, Schedule
+from models.user import Farewell, Session, SignIn, User
+from models.wallet import Challenge, SpentTransaction, Trail, Wallet
+from models.work import Cursor, Due, Schedule, Sighting
 
 __all__ = [
-    "Access", "AsyncSession", "Breaker", "Challenge", "Collection", "Cursor", "DatabaseUrlMissing", "Due", "Event",
+    "Access",
+    "Alert",
+    "AsyncSession",
+    "Breaker",
+    "Challenge",
+    "Collection",
+    "Cursor",
+    "DatabaseUrlMissing",
+    "Due",
+    "Event",
+    "Farewell",
     "Grant",
-    "Member", "MemberChoice", "Notice", "Observation", "Rule", "Schedule", "Server", "Session", "SignIn", "Token",
-    "User", "Wallet", "engine", "libpq_url", "now", "psycopg_url", "transaction", "use",
+    "Member",
+    "MemberChoice",
+    "Notice",
+    "Observation",
+    "ProviderState",
+    "Rule",
+    "Schedule",
+    "Server",
+    "Session",
+    "Sighting",
+    "SignIn",
+    "SpentTransaction",
+    "Tally",
+    "Token",
+    "TokenTrail",
+    "Trail",
+    "User",
+    "Wallet",
+    "engine",
+    "libpq_url",
+    "now",
+    "psycopg_url",
+    "transaction",
+    "use",
 ]  # fmt: skip

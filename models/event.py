@@ -11,9 +11,12 @@ from models.types import document, maybe_moment, moment
 
 
 class Event(SQLModel, table=True):
-    """One thing that happened, never changed afterwards."""
+    """One thing that happened, never changed afterwards, but that who asked to be forgotten is named by a pseudonym."""
 
-    __table_args__ = (Index("ix_event_server_at", "server_id", "at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_event_server_at", "server_id", "at"),
+        Index("ix_event_server_line", "server_id", "id"),
+    )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     at: datetime = moment()
@@ -21,7 +24,7 @@ class Event(SQLModel, table=True):
     """`rule.created`, `wallet.proved`, `role.given`, `role.taken`, `breaker.tripped` and their like."""
     server_id: int | None = Field(default=None, foreign_key="server.id", ondelete="CASCADE")
     actor: str | None = None
-    """Discord id of who did it; None when Holdfast did it by itself."""
+    """Discord id of who did it (or the pseudonym of who was forgotten); None when Holdfast did it by itself."""
     subject: str | None = Field(default=None, index=True)
     """Discord id of the member concerned."""
     role_id: str | None = None

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Index, Integer, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -32,6 +33,12 @@ class Grant(SQLModel, table=True):
     evidence: dict[str, Any] = document()
     no_since: datetime | None = maybe_moment()
     """Since when every rule for this role says no: the start of the grace time."""
+    gift_since: datetime | None = maybe_moment()
+    """Since when an admin lets the member keep the role although no rule says yes; it ends with the next yes."""
+    held_back_at: datetime | None = maybe_moment()
+    """When the breaker last held this role's removal back."""
+    batch: UUID | None = None
+    """The batch of removals that this one belongs to; in the log each of them has it too."""
     intended_at: datetime | None = maybe_moment()
     next_at: datetime | None = maybe_moment()
     attempts: int = 0
@@ -50,3 +57,6 @@ class Breaker(SQLModel, table=True):
     holders: int
     approved_at: datetime | None = maybe_moment()
     approved_by: str | None = None
+    dismissed_at: datetime | None = maybe_moment()
+    """When an admin let everybody keep the role instead."""
+    dismissed_by: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Numeric, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from models.types import document, moment
+from models.types import document, moment, texts
 
 
 class Collection(SQLModel, table=True):
@@ -44,3 +44,39 @@ class Observation(SQLModel, table=True):
     block: int = Field(sa_type=BigInteger)
     source: str
     observed_at: datetime = moment()
+
+
+class Tally(SQLModel, table=True):
+    """The newest reading of how many tokens that fit one requirement a wallet held; `scope` says which requirement.
+
+    Of a reading that was not complete, `at_least` is set: there may be more, and `reason` says why. Such a one never
+    takes the place of a complete reading.
+    """
+
+    chain: str = Field(primary_key=True)
+    contract: str = Field(primary_key=True)
+    address: str = Field(primary_key=True)
+    scope: str = Field(primary_key=True)
+    amount: Decimal = Field(sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
+    at_least: bool = False
+    reason: str | None = None
+    block: int = Field(sa_type=BigInteger)
+    source: str
+    observed_at: datetime = moment()
+
+
+class TokenTrail(SQLModel, table=True):
+    """Tokens of a contract that are known to have come to a wallet, and which blocks each node searched for more.
+
+    Hints where to look on the chain, not holdings. The contract is "any" for tokens of whatever collection, whose ids
+    then read "contract:id". `searched` maps a node's place in the settings to a first and a last block.
+    """
+
+    __tablename__ = "token_trail"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    chain: str = Field(primary_key=True)
+    contract: str = Field(primary_key=True)
+    address: str = Field(primary_key=True)
+    ids: list[str] = texts()
+    searched: dict[str, Any] = document()
+    updated_at: datetime = moment()

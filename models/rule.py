@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import false
 from sqlmodel import Field, SQLModel
 
 from models.types import document, maybe_moment, moment, texts
@@ -31,6 +32,12 @@ class Rule(SQLModel, table=True):
     state: str = "active"
     """`active`, `shadow` or `paused`."""
     pause_reason: str | None = None
+    takes_over: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Whether an admin handed the role over: whoever has it is judged by its rules, whoever gave it to them."""
+    pause_cause: str | None = None
+    """Why it was paused by itself (`role_gone`, `dangerous`, `above_bot` and their like), so that it resumes by
+    itself; None when an admin paused it."""
+    paused_at: datetime | None = maybe_moment()
     created_by: str
     """The Discord id of the person who made it."""
     created_at: datetime = moment()

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from sqlalchemy import BigInteger
 from sqlmodel import Field, SQLModel
 
 from models.types import maybe_moment, moment, texts
@@ -20,6 +21,13 @@ class Server(SQLModel, table=True):
     bot_invited: bool = False
     bot_joined_at: datetime | None = maybe_moment()
     bot_left_at: datetime | None = maybe_moment()
+    bot_permissions: int | None = Field(default=None, sa_type=BigInteger)
+    """What the bot may do in the whole guild, as bits; as the gateway last said."""
+    verify_channel_id: str | None = None
+    """The verification channel that we made, and the message with the buttons in it."""
+    panel_message_id: str | None = None
+    log_channel_id: str | None = None
+    """Where alerts for the admins are posted, if they chose a channel."""
     created_at: datetime = moment()
 
 
@@ -38,6 +46,8 @@ class Member(SQLModel, table=True):
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     discord_id: str = Field(primary_key=True, index=True)
     name: str
+    avatar: str | None = None
+    """Discord's hash of the person's own picture."""
     roles: list[str] = texts()
     pending: bool = False
     """Membership screening is not done yet, so Discord would refuse roles."""

@@ -49,3 +49,16 @@ class SignIn(SQLModel, table=True):
     """`sign_in` or `connect`."""
     user_id: int | None = Field(default=None, foreign_key="user.id", ondelete="CASCADE")
     expires_at: datetime = moment(index=True)
+
+
+class Farewell(SQLModel, table=True):
+    """Somebody who asked to be forgotten and has roles of ours left: the row goes with the last of them.
+
+    Their Discord id then stands nowhere any more, the log included, which calls them by the pseudonym.
+    """
+
+    discord_id: str = Field(primary_key=True)
+    pseudonym: str
+    asked_at: datetime = moment()
+    renamed_at: datetime | None = maybe_moment()
+    """When the log's lines from before were rewritten; those about the last roles are still to come."""

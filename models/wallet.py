@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Numeric, UniqueConstraint
+from sqlalchemy import BigInteger, Numeric, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
 from models.types import document, maybe_moment, moment
@@ -27,7 +27,11 @@ class Wallet(SQLModel, table=True):
 
 
 class Challenge(SQLModel, table=True):
-    """What a member was asked to show for an address: a code, and an amount of their own; used once."""
+    """What a member was asked to show for an address: a code, and an amount of their own; used once.
+
+    `seen` is the transaction that may prove it and waits for confirmations: chain, hash, block, nonce, confirmations,
+    needed. `note` says in a sentence what came instead of it.
+    """
 
     id: int | None = Field(default=None, primary_key=True)
     user_id: int = Field(foreign_key="user.id", ondelete="CASCADE", index=True)
@@ -38,3 +42,36 @@ class Challenge(SQLModel, table=True):
     created_at: datetime = moment()
     expires_at: datetime = moment(index=True)
     used_at: datetime | None = maybe_moment()
+    screen_at: datetime | None = maybe_moment()
+    """When somebody who waits for it last asked."""
+    seen: dict[str, Any] = document()
+    note: str = ""
+
+
+class Trail(SQLModel, table=True):
+    """How far one account is followed on one chain for a challenge: up to `block` it had sent `nonce` transactions.
+
+    `first_block` is where it began, 0 when that was not at once. On Solana `block` is a slot and `nonce` says nothing.
+    """
+
+    challenge_id: int = Field(primary_key=True, foreign_key="challenge.id", ondelete="CASCADE")
+    chain: str = Field(primary_key=True)
+    nonce: int = Field(sa_type=BigInteger)
+    block: int = Field(sa_type=BigInteger)
+    first_block: int = Field(sa_type=BigInteger)
+    contract: bool = False
+    """There is a smart contract at the address, which cannot send to itself as people do."""
+    scanned: int = 0
+    """How many blocks were read for it; a busy account is not followed for ever."""
+    lost: bool = False
+    """Something was sent while we were away and cannot be found any more without its hash."""
+
+
+class SpentTransaction(SQLModel, table=True):
+    """A transaction that has proved a wallet, whosever: it never proves another."""
+
+    __tablename__ = "spent_transaction"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    hash: str = Field(primary_key=True)
+    chain: str
+    spent_at: datetime = moment()

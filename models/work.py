@@ -23,6 +23,8 @@ class Due(SQLModel, table=True):
     attempts: int = 0
     claimed_until: datetime | None = maybe_moment()
     claimed_by: str | None = None
+    reason: str | None = None
+    """Why the last look could not answer everything."""
 
 
 class Schedule(SQLModel, table=True):
@@ -42,6 +44,19 @@ class Cursor(SQLModel, table=True):
     chain: str = Field(primary_key=True)
     block: int = Field(sa_type=BigInteger)
     block_hash: str = ""
+    head: int = Field(default=0, sa_type=BigInteger)
+    """The chain's newest block when we last read it."""
+    fault: str | None = None
+    """Why the last try to read on failed."""
     owner: str | None = None
     owned_until: datetime | None = maybe_moment()
     updated_at: datetime = moment()
+
+
+class Sighting(SQLModel, table=True):
+    """The newest block in which a token went to or from a wallet: what a node says from before it is of no use."""
+
+    chain: str = Field(primary_key=True)
+    address: str = Field(primary_key=True)
+    block: int = Field(sa_type=BigInteger)
+    seen_at: datetime = moment()

@@ -1,0 +1,49 @@
+"""How the providers we depend on last answered, and what admins were told about it and about other trouble."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index, text
+from sqlmodel import Field, SQLModel
+
+from models.types import maybe_moment, moment
+
+
+class ProviderState(SQLModel, table=True):
+    """One provider as it last answered any of our processes."""
+
+    __tablename__ = "provider_state"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    provider: str = Field(primary_key=True)
+    """`discord`, `opensea`, `bot` (our own connection to Discord's gateway), or a node: `base:0`."""
+    state: str
+    """`ok`, `stale`, `down`, `busy`, `confused` or `refused`."""
+    reason: str | None = None
+    since: datetime = moment()
+    """Since when it has been in this state."""
+    checked_at: datetime = moment()
+    ok_at: datetime | None = maybe_moment()
+    block: int | None = Field(default=None, sa_type=BigInteger)
+    block_time: datetime | None = maybe_moment()
+
+
+class Alert(SQLModel, table=True):
+    """A trouble that a server's admins are told of in their log channel, once when it begins and once when it ends."""
+
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index("ix_alert_open", "server_id", "key", unique=True, postgresql_where=text("ended_at IS NULL")),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
+    key: str
+    """What it is about, so that the same trouble is one alert: `rule:7:dangerous`, `breaker:<role>`, `node:base:0`."""
+    title: str
+    text: str
+    mend: str
+    began_at: datetime = moment()
+    told_at: datetime | None = maybe_moment()
+    ended_at: datetime | None = maybe_moment()
+    end_told_at: datetime | None = maybe_moment()
+    attempts: int = 0
+    next_at: datetime = moment()
+    last_error: str | None = None
