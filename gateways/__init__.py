@@ -3,10 +3,26 @@
 import logging
 from dataclasses import dataclass
 
-from gateways.chains import Chains, EvmChains
+from gateways.chain_families import AllChains
+from gateways.chains import Chains, EvmChains, Mints
+from gateways.delegations import DelegateRegistry, Delegations, own_rights
 from gateways.discord import Discord, DiscordGateway
 from gateways.discord_oauth import DiscordOAuth, DiscordSignIn
-from gateways.marketplaces import Marketplace, OpenSea
+from gateways.evm_pool import NodePool
+from gateways.evm_transfers import TransferLogs, Transfers
+from gateways.fetching import Fetcher, Fetching
+from gateways.magiceden import MagicEden, Symbols
+from gateways.marketplaces import Marketplace
+from gateways.metadata import Metadata, TokenMetadata
+from gateways.names import EnsNames, Names
+from gateways.opensea import OpenSea
+from gateways.solana import SolanaChains
+from gateways.solana_names import SolanaNames
+from gateways.solana_node import SolanaNodes
+from gateways.solana_proof import SolanaProof, SolanaTransactions
+from gateways.solana_records import SolanaRecords
+from gateways.token_records import EvmRecords
+from gateways.transactions import EvmTransactions, Transactions
 from settings import settings
 
 # These write every request's URL to the log, and some nodes have their key in it.
@@ -21,9 +37,20 @@ class Gateways:
     discord: DiscordGateway
     oauth: DiscordSignIn
     opensea: Marketplace
+    magiceden: Symbols
     chains: Chains
+    mints: Mints
+    delegations: Delegations
+    solana: SolanaTransactions
+    fetching: Fetching
+    metadata: Metadata
+    transfers: Transfers
+    transactions: Transactions
+    names: Names
+    solana_names: SolanaNames
 
 
+_Closed = Discord | DiscordOAuth | OpenSea | MagicEden | AllChains | EvmChains | SolanaProof | Fetcher
 _in_use: Gateways | None = None
 
 
@@ -47,14 +74,20 @@ async def close_gateways() -> None:
     use_gateways(None)
     if chosen is None:
         return
-    for client in (chosen.discord, chosen.oauth, chosen.opensea, chosen.chains):
-        if isinstance(client, Discord | DiscordOAuth | OpenSea | EvmChains):
+    for client in (
+        chosen.discord, chosen.oauth, chosen.opensea, chosen.magiceden, chosen.chains, chosen.solana, chosen.fetching,
+    ):  # fmt: skip
+        if isinstance(client, _Closed):
             await client.close()
 
 
 def _connect() -> Gateways:
     chosen = settings()
     key = chosen.opensea_api_key
+    nodes, solana = NodePool(chosen.rpc), SolanaNodes(chosen.rpc["solana"])
+    on_solana = SolanaChains(solana)
+    opensea = OpenSea(chosen.opensea_api_url, chosen.opensea_url, key.get_secret_value() if key else None)
+    fetching = Fetcher(agent=f"{chosen.product_name} (+{chosen.public_url})", trusted=chosen.own_links)
     return Gateways(
         discord=Discord(chosen.discord_api_url, chosen.discord_bot_token.get_secret_value(), chosen.public_url),
         oauth=DiscordOAuth(
@@ -66,6 +99,21 @@ def _connect() -> Gateways:
             api_url=chosen.discord_api_url,
             public_url=chosen.public_url,
         ),
-        opensea=OpenSea(chosen.opensea_api_url, chosen.opensea_url, key.get_secret_value() if key else None),
-        chains=EvmChains(chosen.rpc),
+        opensea=opensea,
+        magiceden=MagicEden(chosen.magiceden_api_url),
+        chains=AllChains(EvmChains(nodes, opensea if key else None), on_solana),
+        mints=on_solana,
+        delegations=DelegateRegistry(nodes, own_rights(chosen.product_name)),
+        solana=SolanaProof(solana),
+        fetching=fetching,
+        metadata=TokenMetadata(
+            {"evm": EvmRecords(nodes), "solana": SolanaRecords(solana)},
+            fetching,
+            ipfs_url=chosen.ipfs_gateway_url,
+            arweave_url=chosen.arweave_gateway_url,
+        ),
+        transfers=TransferLogs(nodes),
+        transactions=EvmTransactions(nodes),
+        names=EnsNames(nodes, fetching),
+        solana_names=SolanaNames(chosen.solana_names_url, fetching),
     )

@@ -9,7 +9,7 @@ class Chain:
     """One chain. `block_seconds` is the usual time between blocks; `confirmations` how many make a transaction count.
 
     `multicall3` and `delegates` (delegate.xyz v2) are contracts known to be there; `l1_block_number` says that the
-    EVM's NUMBER is not this chain's own (Arbitrum and its Orbit relatives).
+    EVM's NUMBER is not this chain's own (Arbitrum and its Orbit relatives). Fees are paid in `coin`.
     """
 
     key: str
@@ -23,6 +23,7 @@ class Chain:
     opensea: str
     explorer: str
     l1_block_number: bool = False
+    coin: str = "ETH"
 
 
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
@@ -41,6 +42,7 @@ def _evm(
     multicall3: str = MULTICALL3,
     delegates: str = DELEGATES,
     l1_block_number: bool = False,
+    coin: str = "ETH",
 ) -> Chain:
     return Chain(
         key,
@@ -54,6 +56,7 @@ def _evm(
         opensea,
         explorer,
         l1_block_number,
+        coin,
     )
 
 
@@ -65,11 +68,11 @@ CHAINS: dict[str, Chain] = {
     chain.key: chain
     for chain in (
         _evm("ethereum", "Ethereum", 1, 12, 3, "ethereum", "https://etherscan.io"),
-        _evm("polygon", "Polygon", 137, 2, 12, "polygon", "https://polygonscan.com"),
+        _evm("polygon", "Polygon", 137, 2, 12, "polygon", "https://polygonscan.com", coin="POL"),
         _evm("arbitrum", "Arbitrum", 42161, 0.25, 4, "arbitrum", "https://arbiscan.io", l1_block_number=True),
         _evm("optimism", "Optimism", 10, 2, 2, "optimism", "https://optimistic.etherscan.io"),
         _evm("base", "Base", 8453, 2, 2, "base", "https://basescan.org"),
-        _evm("apechain", "ApeChain", 33139, 2, 2, "ape_chain", "https://apescan.io", l1_block_number=True),
+        _evm("apechain", "ApeChain", 33139, 2, 2, "ape_chain", "https://apescan.io", l1_block_number=True, coin="APE"),
         _evm(
             "abstract",
             "Abstract",
@@ -81,6 +84,6 @@ CHAINS: dict[str, Chain] = {
             multicall3="0xaa4de41dba0ca5dcbb288b7cc6b708f3aac759e7",
             delegates="0x0000000059a24eb229eed07ac44229db56c5d797",
         ),
-        Chain("solana", "Solana", "solana", 0, 0.4, 32, None, None, "solana", "https://solscan.io"),
+        Chain("solana", "Solana", "solana", 0, 0.4, 32, None, None, "solana", "https://solscan.io", coin="SOL"),
     )
 }

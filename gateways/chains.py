@@ -1,26 +1,22 @@
 """Who holds what on the chains: bulk balances with failover between a chain's nodes, and a few ordinary questions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from gateways.balance_sheet import BalanceSheet, packed
 from gateways.chain_table import CHAINS, Chain
-from gateways.errors import ProviderBusy, ProviderDown, ProviderError
-from gateways.evm import STALE_AFTER, Head, Node
+from gateways.evm import Head, Node
+from gateways.evm_anything import AnythingReader
 from gateways.evm_contract import ContractReader, Standard
+from gateways.evm_pool import NodePool
 from gateways.evm_reader import BulkReader
+from gateways.evm_tokens import TokenReader
+from gateways.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
+from gateways.token_sheet import TokenSheet, Trail
+from gateways.token_sheet import token_ids as parse_ids
 
-__all__ = ["CHAINS", "BalanceSheet", "Chain", "Chains", "EvmChains", "Head", "Standard"]
-
-DEADLINE = 15.0
-REQUEST_SECONDS = 6.0
-REST = 30.0
-"""Seconds for which a node that did not answer is asked last."""
-LOWEST_CONTRACT = 1 << 16
-"""Below are precompiles and system contracts, which answer anything with 32 bytes."""
-
-T = TypeVar("T")
+__all__ = ["CHAINS", "BalanceSheet", "Chain", "Chains", "EvmChains", "Head", "Standard", "TokenSheet", "Trail"]
 
 
 class Chains(Protocol):
@@ -42,6 +38,36 @@ class Chains(Protocol):
         """How many tokens of each contract each owner holds, all at one block."""
         ...
 
+    async def tokens(
+        self,
+        chain: str,
+        contract: str,
+        owners: Sequence[str],
+        *,
+        token_ids: Sequence[str] = (),
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """Which tokens of the contract each owner holds, all at one block; amounts are whole numbers above 0.
+
+        With `token_ids` (ids, and inclusive ranges like "100-200", which are never expanded) only those matter, and
+        only of those everything has to be known. `trails` are an earlier sheet's, by owner.
+        """
+        ...
+
+    async def anything(
+        self,
+        chain: str,
+        owners: Sequence[str],
+        *,
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """Whether each owner holds any NFT at all: one proved is enough. Ids read "contract:id"."""
+        ...
+
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """The newest block."""
         ...
@@ -55,56 +81,39 @@ class Chains(Protocol):
         ...
 
 
-class _Endpoint:
-    """A node and the two ways we talk with it."""
+class Mints(Protocol):
+    """Single tokens by addresses of their own, as Solana's have them."""
 
-    def __init__(self, node: Node, request_seconds: float) -> None:
-        self.node = node
-        self.bulk = BulkReader(node)
-        self.contract = ContractReader(node, request_seconds)
-
-    async def close(self) -> None:
-        await self.node.close()
-        await self.contract.close()
+    async def collection_of(self, mint: str) -> str | None:
+        """The collection that has confirmed the token as its own; None when there is none, or no such token."""
+        ...
 
 
 class EvmChains:
-    """The real thing, for the EVM chains. `rpc` maps a chain's key to its nodes' URLs, first choice first.
+    """The real thing, for the EVM chains, through the nodes of a pool.
 
     With `endpoint=None` the nodes are tried in their order (one that lately did not answer, last); with a number, only
-    that one is. The last node's ProviderError is raised when all fail. Each request takes at most `request_seconds`,
-    a whole call at most `deadline`. ERC-1155 has no `balanceOf(address)`: such contracts' amounts are unknown.
+    that one is. The last node's ProviderError is raised when all fail. ERC-1155 has no `balanceOf(address)`: such
+    contracts' amounts are unknown.
     """
 
-    def __init__(
-        self,
-        rpc: Mapping[str, Sequence[str]],
-        *,
-        deadline: float = DEADLINE,
-        request_seconds: float = REQUEST_SECONDS,
-        stale_after: float = STALE_AFTER,
-    ) -> None:
-        self._deadline = deadline
-        self._endpoints = {
-            key: [
-                _Endpoint(
-                    Node(chain, index, url, request_seconds=request_seconds, stale_after=stale_after), request_seconds
-                )
-                for index, url in enumerate(rpc.get(key, ()))
-            ]
-            for key, chain in CHAINS.items()
-            if chain.family == "evm"
-        }
+    def __init__(self, pool: NodePool, indexer: Indexer | None = None) -> None:
+        self._pool = pool
+        self._indexer = indexer
+        self._bulk = {node: BulkReader(node) for node in pool.all()}
+        self._contract = {node: ContractReader(node, pool.request_seconds) for node in pool.all()}
+        self._tokens = {node: TokenReader(node) for node in pool.all()}
+        self._anything = {node: AnythingReader(node) for node in pool.all()}
 
     async def close(self) -> None:
         """Close all connections."""
-        for endpoints in self._endpoints.values():
-            for endpoint in endpoints:
-                await endpoint.close()
+        for reader in self._contract.values():
+            await reader.close()
+        await self._pool.close()
 
     def endpoints(self, chain: str) -> int:
         """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
-        return len(self._endpoints.get(chain, ()))
+        return self._pool.endpoints(chain)
 
     async def balances(
         self,
@@ -122,72 +131,100 @@ class EvmChains:
         """
         asked = b"".join(raw for raw in _split(packed(contracts)) if int.from_bytes(raw, "big") >= LOWEST_CONTRACT)
         holders = packed(owners)
-        deadline = asyncio.get_running_loop().time() + self._deadline
-        return await self._first(
-            chain, endpoint, lambda one: one.bulk.read(asked, holders, not_before_block, deadline), deadline
+        deadline = asyncio.get_running_loop().time() + self._pool.deadline
+        return await self._pool.first(
+            chain,
+            lambda node: self._bulk[node].read(asked, holders, not_before_block, deadline),
+            endpoint=endpoint,
+            deadline=deadline,
         )
+
+    async def tokens(
+        self,
+        chain: str,
+        contract: str,
+        owners: Sequence[str],
+        *,
+        token_ids: Sequence[str] = (),
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """The owners' tokens at the answering node's head, which is at or after `not_before_block`.
+
+        ERC-721 tokens are counted against `balanceOf`; of ERC-1155 the candidates are verified. ValueError for an
+        address or a token id that is none.
+        """
+        holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
+        packed([contract])
+        wanted = parse_ids(token_ids) if token_ids else None
+        deadline = asyncio.get_running_loop().time() + self._pool.deadline
+        return await self._pool.first(
+            chain,
+            lambda node: self._tokens[node].read(
+                contract.lower(), holders, wanted, trails or {}, self._listing(chain), not_before_block, deadline
+            ),
+            endpoint=endpoint,
+            deadline=deadline,
+        )
+
+    async def anything(
+        self,
+        chain: str,
+        owners: Sequence[str],
+        *,
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """What earlier looks found or the indexer lists, verified at the answering node's head.
+
+        Nothing is sure only where the indexer gave its whole list and the chain denies every token on it.
+        """
+        holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
+        deadline = asyncio.get_running_loop().time() + self._pool.deadline
+        listed = self._listing(chain)
+        return await self._pool.first(
+            chain,
+            lambda node: self._anything[node].read(holders, trails or {}, listed, not_before_block, deadline),
+            endpoint=endpoint,
+            deadline=deadline,
+        )
+
+    def _listing(self, chain: str) -> Listing:
+        """The indexer's lists for one question: each is asked for once, whichever node verifies it."""
+        lists: dict[str, Listed | str] = {}
+
+        async def listed(owner: str) -> Listed | str:
+            if owner not in lists:
+                lists[owner] = await listing(self._indexer, chain, owner)
+            return lists[owner]
+
+        return listed
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:
         """The newest block of a node that serves the right chain and is not stale."""
-        return await self._first(chain, endpoint, lambda one: one.node.head())
+        return await self._pool.first(chain, Node.head, endpoint=endpoint)
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
         """By code and ERC-165 (external-apis §4.5)."""
 
-        async def ask(one: _Endpoint) -> Standard | None:
-            await one.node.head()
-            return await one.contract.standard(contract)
+        async def ask(node: Node) -> Standard | None:
+            await node.head()
+            return await self._contract[node].standard(contract)
 
         packed([contract])
-        return await self._first(chain, None, ask)
+        return await self._pool.first(chain, ask)
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
         """By name()."""
 
-        async def ask(one: _Endpoint) -> str | None:
-            await one.node.head()
-            return await one.contract.name(contract)
+        async def ask(node: Node) -> str | None:
+            await node.head()
+            return await self._contract[node].name(contract)
 
         packed([contract])
-        return await self._first(chain, None, ask)
-
-    async def _first(
-        self,
-        chain: str,
-        endpoint: int | None,
-        ask: Callable[[_Endpoint], Awaitable[T]],
-        deadline: float | None = None,
-    ) -> T:
-        """The first good answer of the chain's nodes within the deadline, else the last error."""
-        endpoints = self._order(chain, endpoint)
-        clock = asyncio.get_running_loop()
-        last: ProviderError = ProviderDown(CHAINS[chain].title, "no answer in time")
-        try:
-            async with asyncio.timeout_at(deadline or clock.time() + self._deadline):
-                for one in endpoints:
-                    try:
-                        answer = await ask(one)
-                    except ProviderError as fault:
-                        last = fault
-                        if isinstance(fault, ProviderDown | ProviderBusy):
-                            one.node.resting_until = clock.time() + REST
-                        continue
-                    one.node.resting_until = 0.0
-                    return answer
-        except TimeoutError:
-            last = ProviderDown(last.provider, "no answer in time")
-        raise last
-
-    def _order(self, chain: str, endpoint: int | None) -> list[_Endpoint]:
-        if chain not in CHAINS:
-            raise ValueError(f"{chain!r} is not a chain we know")
-        endpoints = self._endpoints.get(chain, [])
-        if not endpoints:
-            raise ProviderDown(CHAINS[chain].title, "no node is set for it")
-        if endpoint is not None:
-            return [endpoints[endpoint]]
-        now = asyncio.get_running_loop().time()
-        return sorted(endpoints, key=lambda one: one.node.resting_until > now)
+        return await self._pool.first(chain, ask)
 
 
 def _split(blob: bytes) -> list[bytes]:

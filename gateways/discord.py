@@ -2,13 +2,16 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import Protocol, cast
 from urllib.parse import quote
 
 import httpx
 import orjson
 
+from gateways import pulse
 from gateways.connections import tls
+from gateways.discord_channels import ChannelCalls, ChannelGateway
 from gateways.discord_limits import Limiter, Ticket, WaitTooLong
 from gateways.discord_types import (
     DISCORD,
@@ -35,7 +38,7 @@ class TooManyRefusals(ProviderBusy):
     """We stopped ourselves: so many refusals in 10 minutes that Discord would soon shut us out (external-apis §1.7)."""
 
 
-class DiscordGateway(Protocol):
+class DiscordGateway(ChannelGateway, Protocol):
     """What the product asks Discord as the bot. Every call raises a ProviderError when there is no plain answer."""
 
     async def guild(self, guild_id: str) -> Guild:
@@ -71,7 +74,7 @@ class DiscordGateway(Protocol):
         ...
 
 
-class Discord:
+class Discord(ChannelCalls):
     """The real thing (external-apis §1.4, §1.6, §1.7). One per process and event loop; `close` it.
 
     `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
@@ -156,12 +159,31 @@ class Discord:
         query: str = "",
         reason: str | None = None,
         major: str | None = None,
+        body: Mapping[str, object] | None = None,
+        once: bool = False,
     ) -> object:
-        """Send, wait, repeat within the deadline; every method used here may be repeated without harm."""
+        """Send, wait, repeat within the deadline; with `once`, what may have happened is not sent again."""
+        with pulse.watched(pulse.DISCORD):
+            return await self._send(method, template, ids, query, reason, major, body, once)
+
+    async def _send(
+        self,
+        method: str,
+        template: str,
+        ids: tuple[str, ...],
+        query: str,
+        reason: str | None,
+        major: str | None,
+        body: Mapping[str, object] | None,
+        once: bool,
+    ) -> object:
         if not all(item.isascii() and item.isdigit() for item in ids):
             raise ValueError(f"Discord's ids are digits, not {ids!r}")
         url = self._api + template.format(*ids) + query
         headers = {} if reason is None else {"X-Audit-Log-Reason": audit_reason(reason)}
+        content = None if body is None else orjson.dumps(body)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
         route, top = f"{method} {template}", (ids[0] if ids else "") if major is None else major
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._deadline
@@ -171,7 +193,9 @@ class Discord:
             answer = None
             try:
                 async with asyncio.timeout_at(deadline):
-                    answer = await self._http.request(method, url, headers=headers, timeout=self._deadline)
+                    answer = await self._http.request(
+                        method, url, headers=headers, content=content, timeout=self._deadline
+                    )
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
                 last = f"no answer ({type(fault).__name__})"
             finally:
@@ -185,7 +209,7 @@ class Discord:
             last = last if answer is None else f"HTTP {answer.status_code}"
             # Pauses of about 0.5, 1, 2, 4 s; the spread keeps many callers from coming back as one.
             pause = 0.5 * 2**attempt * random.uniform(0.8, 1.2)
-            if attempt + 1 == ATTEMPTS or loop.time() + pause >= deadline:
+            if once or attempt + 1 == ATTEMPTS or loop.time() + pause >= deadline:
                 break
             await asyncio.sleep(pause)
         raise ProviderBusy(DISCORD, last) if last == "too many requests" else ProviderDown(DISCORD, last)
@@ -228,12 +252,13 @@ class Discord:
             self._limiter.refused()
         if status >= 400:
             raise refusal(status, _json(answer))
-        if method != "GET":
-            # A role write that worked says 204 and nothing else (external-apis §1.4).
+        if method in {"PUT", "DELETE"}:
+            # A write of a role or an overwrite that worked says 204 and nothing else (external-apis §1.4).
             if status != 204:
                 raise ProviderConfused(DISCORD, f"HTTP {status} to a write")
             return None
-        body = _json(answer) if status == 200 else None
+        # What was made or changed comes back: 201 for a channel, 200 for the rest (external-apis §1.4).
+        body = _json(answer) if status in {200, 201} else None
         if body is None:
             raise ProviderConfused(DISCORD, f"HTTP {status} without usable JSON")
         return body

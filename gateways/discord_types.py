@@ -28,6 +28,14 @@ class GuildGone(NotThere):
     """10004: no such guild (external-apis §1.6)."""
 
 
+class ChannelGone(NotThere):
+    """10003: no such channel (external-apis §1.6)."""
+
+
+class MessageGone(NotThere):
+    """10008: no such message (external-apis §1.6)."""
+
+
 class MissingAccess(ProviderRefused):
     """50001: the bot is not (or no longer) in that guild, or may not see the thing (external-apis §1.6)."""
 
@@ -217,7 +225,9 @@ def read_user(value: object) -> BotUser:
     )
 
 
-_GONE: dict[int, type[NotThere]] = {10004: GuildGone, 10007: MemberGone, 10011: RoleGone, 10013: UserGone}
+_GONE: dict[int, type[NotThere]] = {
+    10003: ChannelGone, 10004: GuildGone, 10007: MemberGone, 10008: MessageGone, 10011: RoleGone, 10013: UserGone,
+}  # fmt: skip
 _FORBIDDEN: dict[int, type[ProviderRefused]] = {
     50001: MissingAccess,
     50013: MissingPermissions,

@@ -9,6 +9,7 @@ from typing import cast
 import httpx
 import orjson
 
+from gateways import pulse
 from gateways.chain_table import Chain
 from gateways.connections import tls
 from gateways.errors import (
@@ -49,7 +50,7 @@ class Node:
         self.name = f"{chain.title} (node {index + 1})"
         self.source = f"{chain.title} node {index + 1}"
         self.resting_until = 0.0
-        self._request_seconds = request_seconds
+        self.request_seconds = request_seconds
         self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
         self._right_chain = False
         self._http = httpx.AsyncClient(
@@ -101,16 +102,26 @@ class Node:
         Its chain id must be right, its head not stale, and at or after `not_before_block`; else ProviderConfused.
         Nodes behind one address can be a block apart, so the last condition is given a few moments to come true.
         """
+        place = pulse.node(self.chain.key, self.index)
+        try:
+            head = await self._head(not_before_block)
+        except ProviderError as fault:
+            pulse.failed(place, fault)
+            raise
+        pulse.answered(place, head.block, head.time)
+        return head
+
+    async def _head(self, not_before_block: int) -> Head:
         await self._check_chain()
-        head = self._read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
+        head = self.read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
         for _ in range(3):
             if head.block >= not_before_block:
                 return head
             await asyncio.sleep(min(self.chain.block_seconds, 0.5))
-            head = self._read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
+            head = self.read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
         if head.block >= not_before_block:
             return head
-        raise ProviderConfused(self.name, f"its head {head.block} is before block {not_before_block}")
+        raise pulse.Stale(self.name, f"its head {head.block} is before block {not_before_block}")
 
     async def _check_chain(self) -> None:
         if self._right_chain:
@@ -120,7 +131,8 @@ class Node:
             raise ProviderConfused(self.name, f"it serves chain {found}, not {self.chain.chain_id}")
         self._right_chain = True
 
-    def _read_head(self, value: object) -> Head:
+    def read_head(self, value: object) -> Head:
+        """The newest block in an `eth_getBlockByNumber` answer; ProviderConfused for one that is stale or no block."""
         if not isinstance(value, dict):
             raise ProviderConfused(self.name, "its head is no block")
         block = cast("dict[str, object]", value)
@@ -130,16 +142,16 @@ class Node:
         time = datetime.fromtimestamp(moment, UTC)
         age = (datetime.now(UTC) - time).total_seconds()
         if age > self._stale_after:
-            raise ProviderConfused(self.name, f"its head is {age:.0f} s old")
+            raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
         return Head(number, time)
 
     async def post(self, body: bytes) -> object:
         """Send one JSON-RPC body; the decoded answer."""
         try:
-            async with asyncio.timeout(self._request_seconds):
+            async with asyncio.timeout(self.request_seconds):
                 status, headers, content = await self._exchange(body)
         except (TimeoutError, httpx.TimeoutException):
-            raise TookTooLong(self.name, f"no answer within {self._request_seconds:g} s") from None
+            raise TookTooLong(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
             raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
         if status == 429:
@@ -182,7 +194,7 @@ class Node:
         if isinstance(error, dict):
             fields = cast("dict[str, object]", error)
             code, message = fields.get("code"), fields.get("message")
-            raise rpc_error(self.name, code if isinstance(code, int) else 0, str(message))
+            raise rpc_error(self.name, code if isinstance(code, int) else 0, str(message), fields.get("data"))
         if "result" not in answer or (number is not None and answer.get("id") != number):
             raise ProviderConfused(self.name, "the answer is no JSON-RPC")
         return answer["result"]

@@ -17,7 +17,7 @@ from gateways.evm_errors import Reverted, rpc_error
 # overflows the C stack and ends the process, where Python's own limit raises RecursionError.
 sys.setrecursionlimit(1_000)
 
-Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "none"]
+Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "Solana", "none"]
 """`none`: there is no contract at that address."""
 
 # Interface ids and selectors: external-apis §4.5.

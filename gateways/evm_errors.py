@@ -14,7 +14,9 @@ class Unsupported(RpcRefused):
 
 
 class Reverted(RpcRefused):
-    """The EVM ran and the call reverted (code 3, or the word in the message)."""
+    """The EVM ran and the call reverted (code 3, or the word in the message); `data` is what it reverted with."""
+
+    data: bytes = b""
 
 
 class TooMuch(RpcRefused):
@@ -38,7 +40,7 @@ _TOO_MUCH = re.compile(
 )
 
 
-def rpc_error(provider: str, code: int, message: str) -> ProviderError:
+def rpc_error(provider: str, code: int, message: str, data: object = None) -> ProviderError:
     """The error for a JSON-RPC error object; nodes agree on few codes, so the message decides where it must."""
     said = f"JSON-RPC error {code} ({message})"
     if code in {429, -32005} or _BUSY.search(message):
@@ -46,9 +48,17 @@ def rpc_error(provider: str, code: int, message: str) -> ProviderError:
     if _MISSING.search(message):
         return StateMissing(provider, said)
     if code == 3 or "revert" in message.lower():
-        return Reverted(provider, said, status=200, code=code)
+        reverted = Reverted(provider, said, status=200, code=code)
+        reverted.data = _revert_data(data)
+        return reverted
     if code in {-32600, -32601, -32602}:
         return Unsupported(provider, said, status=200, code=code)
     if _TOO_MUCH.search(message):
         return TooMuch(provider, said, status=200, code=code)
     return RpcRefused(provider, said, status=200, code=code)
+
+
+def _revert_data(data: object) -> bytes:
+    """The `data` of an error, where it is hexadecimal; some nodes put words before it."""
+    found = re.search(r"0x((?:[0-9a-fA-F]{2})*)\s*$", data) if isinstance(data, str) else None
+    return bytes.fromhex(found[1]) if found else b""

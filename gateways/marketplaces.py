@@ -1,38 +1,13 @@
-"""Marketplaces: what an account says about itself and what collections are called; it is proof of nothing here."""
+"""Marketplaces: what an account says about itself, what collections are called, which traits they list.
 
-import asyncio
-import unicodedata
-from collections.abc import Mapping
+It is a hint, never proof of who holds what: what a marketplace hides or has not noticed is still held.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Protocol, cast
-from urllib.parse import quote
+from typing import Protocol
 
-import httpx
-import orjson
-
-from gateways.chain_table import CHAINS
-from gateways.connections import tls
-from gateways.errors import (
-    NotThere,
-    ProviderBusy,
-    ProviderConfused,
-    ProviderDown,
-    ProviderError,
-    ProviderRefused,
-    Unauthorized,
-    seconds_to_wait,
-)
-from gateways.shapes import Shape
-
-OPENSEA = "OpenSea"
-DEADLINE = 10.0
-"""Seconds for one look at a profile."""
-LONGEST_PAUSE = 300.0
-"""OpenSea's own SDK waits no longer than this either (external-apis §2.1)."""
-LARGEST_ANSWER = 1_000_000
-LONGEST_NAME = 200
-_OUR_CHAINS = {chain.opensea: key for key, chain in CHAINS.items()}
+from gateways.attributes import TraitList
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +42,30 @@ class ContractFacts:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class AccountItem:
+    """A token that the marketplace lists for an account; the account has at least `amount` of it."""
+
+    contract: str
+    token_id: str
+    amount: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AccountItems:
+    """Everything that the marketplace lists for an address on one chain, to the last page.
+
+    Never proof of nothing: hidden tokens are not listed (external-apis §2.6), and listing lags behind the chain.
+    """
+
+    chain: str
+    address: str
+    source: str
+    items: tuple[AccountItem, ...]
+
+
 class Marketplace(Protocol):
-    """A marketplace whose profiles and collections we read."""
+    """A marketplace whose profiles, collections and tokens we read. What cannot be read is a ProviderError."""
 
     async def profile(self, address: str) -> Profile:
         """The profile now; NotThere when the marketplace knows none, another ProviderError when it cannot tell."""
@@ -90,139 +87,14 @@ class Marketplace(Protocol):
         """Each trait of a collection with its values; NotThere when there is no such collection."""
         ...
 
+    async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
+        """One token's traits; NotThere when the marketplace does not know the token."""
+        ...
 
-class OpenSea:
-    """OpenSea's API v2 (external-apis §2.1, §2.2)."""
+    async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], TraitList]:
+        """The traits of many tokens `(contract, token id)` of one chain; what is not known there is left out."""
+        ...
 
-    def __init__(self, api_url: str, site_url: str, api_key: str | None, *, deadline: float = DEADLINE) -> None:
-        self._api, self._site = api_url.rstrip("/"), site_url.rstrip("/")
-        self._deadline = deadline
-        self._quiet_until = 0.0
-        headers = {"Accept": "application/json"} | ({"x-api-key": api_key} if api_key else {})
-        self._http = httpx.AsyncClient(headers=headers, follow_redirects=False, verify=tls())
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    def profile_url(self, address: str) -> str:
-        """`https://opensea.io/<address>` (external-apis §2.4)."""
-        return f"{self._site}/{quote(address, safe='')}"
-
-    async def profile(self, address: str) -> Profile:
-        """GET /api/v2/accounts/{address}: `address` and `bio` are required fields of the answer (§2.2).
-
-        While OpenSea's limit is used up nothing is sent: ProviderBusy says for how long.
-        """
-        account = await self._read(f"accounts/{quote(address, safe='')}", "account")
-        found = account.text("address")
-        if not found:
-            raise ProviderConfused(OPENSEA, "the account has no address")
-        return Profile(
-            address=_lowered(found),
-            username=account.text_or_none("username") or None,
-            bio=account.text("bio"),
-        )
-
-    async def collection(self, slug: str) -> CollectionFacts:
-        """GET /api/v2/collections/{slug}; a collection may have several contracts, even on several chains (§2.2)."""
-        found = await self._read(f"collections/{quote(slug, safe='')}", "collection")
-        contracts = [Shape(item, "a contract", OPENSEA) for item in found.items("contracts")]
-        return CollectionFacts(
-            slug=found.text("collection"),
-            name=_line(found.text("name")),
-            contracts=tuple((_our_chain(one.text("chain")), _lowered(one.text("address"))) for one in contracts),
-        )
-
-    async def contract(self, chain: str, address: str) -> ContractFacts:
-        """GET /api/v2/chain/{chain}/contract/{address}: all fields are required (§2.2)."""
-        found = await self._read(f"chain/{CHAINS[chain].opensea}/contract/{quote(address, safe='')}", "contract")
-        if _lowered(found.text("address")) != _lowered(address):
-            raise ProviderConfused(OPENSEA, "the answer is about another contract")
-        return ContractFacts(slug=found.text("collection"), name=_line(found.text("name")))
-
-    async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
-        """GET /api/v2/traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values."""
-        found = await self._read(f"traits/{quote(slug, safe='')}", "collection")
-        kinds, counts = found.inner("categories"), found.inner("counts")
-        return {
-            name: tuple(counts.inner(name).names()) if kinds.text(name) == "string" else () for name in kinds.names()
-        }
-
-    async def _read(self, path: str, what: str) -> Shape:
-        """The object at a path; while the limit is used up nothing is sent, and ProviderBusy says for how long."""
-        now = asyncio.get_running_loop().time()
-        if now < self._quiet_until:
-            raise ProviderBusy(OPENSEA, "its rate limit is used up", retry_after=self._quiet_until - now)
-        answer = await self._ask(f"{self._api}/api/v2/{path}")
-        self._heed(answer)
-        if fault := self._fault(answer, what):
-            raise fault
-        try:
-            body = cast("object", orjson.loads(answer.content))
-        except orjson.JSONDecodeError:
-            raise ProviderConfused(OPENSEA, "the answer is not JSON") from None
-        return Shape(body, f"the {what}", OPENSEA)
-
-    async def _ask(self, url: str) -> httpx.Response:
-        try:
-            async with asyncio.timeout(self._deadline), self._http.stream("GET", url, timeout=self._deadline) as answer:
-                content = b""
-                async for piece in answer.aiter_bytes():
-                    content += piece
-                    if len(content) > LARGEST_ANSWER:
-                        raise ProviderConfused(OPENSEA, "the answer is too large")
-                return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=content)
-        except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
-            raise ProviderDown(OPENSEA, f"no answer ({type(fault).__name__})") from None
-
-    def _heed(self, answer: httpx.Response) -> None:
-        """Remember until when nothing should be sent: Remaining and Reset (Unix seconds), Retry-After (§2.1)."""
-        pause = 0.0
-        if answer.headers.get("x-ratelimit-remaining") == "0":
-            try:
-                pause = float(answer.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp()
-            except ValueError:
-                pause = 0.0
-        if answer.status_code in {429, 599}:
-            pause = max(pause, seconds_to_wait(answer.headers.get("retry-after")) or 1.0)
-        if pause > 0:
-            until = asyncio.get_running_loop().time() + min(pause, LONGEST_PAUSE)
-            self._quiet_until = max(self._quiet_until, until)
-
-    def _fault(self, answer: httpx.Response, what: str) -> ProviderError | None:
-        """429 and 599 both mean "too many" (OpenSea's SDK, §2.1)."""
-        status = answer.status_code
-        if status in {429, 599}:
-            wait = self._quiet_until - asyncio.get_running_loop().time()
-            return ProviderBusy(OPENSEA, "too many requests", retry_after=max(wait, 1.0))
-        if status >= 500:
-            return ProviderDown(OPENSEA, f"HTTP {status}")
-        if status == 404:
-            return NotThere(OPENSEA, f"no such {what}")
-        if status in {401, 403}:
-            return Unauthorized(OPENSEA, f"the API key is not accepted (HTTP {status})", status=status)
-        if status >= 400:
-            return ProviderRefused(OPENSEA, f"HTTP {status}", status=status)
-        return None if status == 200 else ProviderConfused(OPENSEA, f"HTTP {status}")
-
-
-def _plain(headers: httpx.Headers) -> dict[str, str]:
-    """The headers without those about an encoding that has been undone already."""
-    return {name: value for name, value in headers.items() if name not in {"content-encoding", "content-length"}}
-
-
-def _lowered(address: str) -> str:
-    """Hexadecimal addresses in lower case, others (case matters on Solana) as they are."""
-    return address.lower() if address[:2].lower() == "0x" else address
-
-
-def _our_chain(name: str) -> str:
-    return _OUR_CHAINS.get(name, name)
-
-
-def _line(text: str) -> str:
-    """Anybody can name a collection: one line, without what is invisible or turns the text around."""
-    return " ".join("".join(one for one in text if one.isspace() or unicodedata.category(one)[0] != "C").split())[
-        :LONGEST_NAME
-    ].strip()
+    async def account_nfts(self, chain: str, address: str) -> AccountItems:
+        """Everything that is listed for an address on a chain: all pages, or a ProviderError."""
+        ...

@@ -1,0 +1,116 @@
+"""The traits in a token's metadata: what authors write in many forms, as one list of kinds and values."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from gateways.plain_text import plain
+
+LONGEST_KIND, LONGEST_VALUE, LONGEST_NUMBER = 200, 500, 80
+MOST_TRAITS = 500
+"""More than this in one token is nobody's list of traits; the rest stays unread."""
+# What marketplaces read as numbers even where the author wrote a text.
+_NUMBERS = frozenset({"number", "date", "boost_number", "boost_percentage"})
+# By one of these a JSON object is known to describe a token, and not an error or a page's state.
+_TELLING = frozenset({
+    "name", "description", "image", "image_url", "image_data", "animation_url", "attributes", "traits", "properties",
+})  # fmt: skip
+
+_UNREADABLE = object()
+
+
+class NoMetadata(Exception):
+    """What was found does not describe a token; the text says what it is instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """One trait: `kind` is its type's name (empty where the author gave none), a number stays a number."""
+
+    kind: str
+    value: str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class TraitList:
+    """A token's traits. Unless `whole`, there may be others: what is not in the list is not known to be missing."""
+
+    found: tuple[Trait, ...]
+    whole: bool = True
+
+
+def of_metadata(document: object) -> TraitList:
+    """The traits in a token's metadata document (`attributes`, else `traits`, else ERC-1155's `properties`).
+
+    A document that describes a token and has none of these is not whole: it may be a placeholder. Raises NoMetadata.
+    """
+    if not isinstance(document, Mapping):
+        raise NoMetadata("it is not an object")
+    fields = cast("Mapping[str, object]", document)
+    if not _TELLING & fields.keys():
+        raise NoMetadata("it describes no token")
+    for name in ("attributes", "traits"):
+        if fields.get(name) is not None:
+            return read(fields[name])
+    if isinstance(fields.get("properties"), Mapping):
+        # Files and creators live there too: what is no trait cannot be told from one that cannot be read.
+        try:
+            return TraitList(read(fields["properties"]).found, whole=False)
+        except NoMetadata:
+            return TraitList((), whole=False)
+    return TraitList((), whole=False)
+
+
+def read(given: object) -> TraitList:
+    """The traits in `[{trait_type, value, display_type?}]` or `{kind: value}`. Raises NoMetadata for anything else."""
+    if isinstance(given, Mapping):
+        pairs = [(kind, value, None) for kind, value in cast("Mapping[str, object]", given).items()]
+        whole = True
+    elif isinstance(given, list):
+        items = cast("list[object]", given)
+        objects = [cast("Mapping[str, object]", item) for item in items if isinstance(item, Mapping)]
+        pairs = [(item.get("trait_type"), item.get("value"), item.get("display_type")) for item in objects]
+        whole = len(objects) == len(items)
+    else:
+        raise NoMetadata("its attributes are no list")
+    found: list[Trait] = []
+    for kind, value, form in pairs:
+        if kind is not None and not isinstance(kind, str):
+            whole = False
+            continue
+        for one in _scalars(value):
+            usable = _value(one, form in _NUMBERS)
+            if usable is None:
+                whole = False
+            else:
+                found.append(Trait(plain(kind or "", LONGEST_KIND), usable))
+    if not found and not whole:
+        raise NoMetadata("none of its attributes can be read")
+    return TraitList(tuple(dict.fromkeys(found[:MOST_TRAITS])), whole and len(found) <= MOST_TRAITS)
+
+
+def _scalars(value: object) -> Iterator[object]:
+    """A value, each of several values, or the value in ERC-1155's `{name, value, display_value}`; none for null."""
+    inner: object = value
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, object]", value).get("value", _UNREADABLE)
+    several: list[object] = cast("list[object]", inner) if isinstance(inner, list) else [inner]
+    yield from (one for one in several if one is not None)
+
+
+def _value(given: object, number: bool) -> str | int | float | None:
+    """A text on one line, or a number; None for what is neither."""
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if isinstance(given, int | float):
+        return given if math.isfinite(given) else None
+    if not isinstance(given, str):
+        return None
+    if number and len(given) <= LONGEST_NUMBER:
+        try:
+            read_as = int(given) if given.strip().lstrip("+-").isdecimal() else float(given)
+        except ValueError:
+            return plain(given, LONGEST_VALUE)
+        return read_as if math.isfinite(read_as) else None
+    return plain(given, LONGEST_VALUE)

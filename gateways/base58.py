@@ -1,0 +1,47 @@
+"""Base58 with Bitcoin's alphabet, in which Solana writes addresses and signatures (external-apis §5)."""
+
+from collections.abc import Sequence
+
+ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+ADDRESS_BYTES, SIGNATURE_BYTES = 32, 64
+ADDRESS_LONGEST, SIGNATURE_LONGEST = 44, 88
+_PLACES = {letter: place for place, letter in enumerate(ALPHABET)}
+
+
+def decode(text: str) -> bytes | None:
+    """The bytes that a text stands for; None when it is not written in this alphabet."""
+    number = 0
+    for letter in text:
+        place = _PLACES.get(letter)
+        if place is None:
+            return None
+        number = number * 58 + place
+    zeros = len(text) - len(text.lstrip(ALPHABET[0]))
+    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def encode(content: bytes) -> str:
+    """The bytes in this alphabet."""
+    number, digits = int.from_bytes(content, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = ALPHABET[digit] + digits
+    return ALPHABET[0] * (len(content) - len(content.lstrip(b"\0"))) + digits
+
+
+def is_address(text: str) -> bool:
+    """Whether the text stands for exactly 32 bytes."""
+    return len(text) <= ADDRESS_LONGEST and len(decode(text) or b"") == ADDRESS_BYTES
+
+
+def is_signature(text: str) -> bool:
+    """Whether the text stands for exactly 64 bytes."""
+    return len(text) <= SIGNATURE_LONGEST and len(decode(text) or b"") == SIGNATURE_BYTES
+
+
+def addresses(texts: Sequence[str]) -> list[str]:
+    """The same addresses without repetition; ValueError for what is none."""
+    for text in texts:
+        if not is_address(text):
+            raise ValueError(f"{text[:50]!r} is not a Solana address")
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,94 @@
+"""All chains as one: each question goes to the client of the chain's family."""
+
+from collections.abc import Mapping, Sequence
+
+from gateways.balance_sheet import BalanceSheet
+from gateways.chain_table import CHAINS
+from gateways.chains import Chains, EvmChains
+from gateways.evm import Head
+from gateways.evm_contract import Standard
+from gateways.solana import SolanaChains
+from gateways.token_sheet import TokenSheet, Trail
+
+
+class AllChains:
+    """`Chains` for every chain of the table. ValueError for a chain that is not in it."""
+
+    def __init__(self, evm: EvmChains, solana: SolanaChains) -> None:
+        self._evm, self._solana = evm, solana
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._evm.close()
+        await self._solana.close()
+
+    def _of(self, chain: str) -> Chains:
+        if chain not in CHAINS:
+            raise ValueError(f"{chain!r} is not a chain we know")
+        return self._solana if CHAINS[chain].family == "solana" else self._evm
+
+    def endpoints(self, chain: str) -> int:
+        """How many nodes are set for the chain; 0 for one that is off, or not ours."""
+        return self._of(chain).endpoints(chain) if chain in CHAINS else 0
+
+    async def balances(
+        self,
+        chain: str,
+        contracts: Sequence[str],
+        owners: Sequence[str],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> BalanceSheet:
+        """As the family's client does."""
+        return await self._of(chain).balances(
+            chain, contracts, owners, endpoint=endpoint, not_before_block=not_before_block
+        )
+
+    async def tokens(
+        self,
+        chain: str,
+        contract: str,
+        owners: Sequence[str],
+        *,
+        token_ids: Sequence[str] = (),
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """As the family's client does."""
+        return await self._of(chain).tokens(
+            chain,
+            contract,
+            owners,
+            token_ids=token_ids,
+            trails=trails,
+            endpoint=endpoint,
+            not_before_block=not_before_block,
+        )
+
+    async def anything(
+        self,
+        chain: str,
+        owners: Sequence[str],
+        *,
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """As the family's client does."""
+        return await self._of(chain).anything(
+            chain, owners, trails=trails, endpoint=endpoint, not_before_block=not_before_block
+        )
+
+    async def head(self, chain: str, endpoint: int | None = None) -> Head:
+        """As the family's client does."""
+        return await self._of(chain).head(chain, endpoint)
+
+    async def contract_standard(self, chain: str, contract: str) -> Standard | None:
+        """As the family's client does."""
+        return await self._of(chain).contract_standard(chain, contract)
+
+    async def contract_name(self, chain: str, contract: str) -> str | None:
+        """As the family's client does."""
+        return await self._of(chain).contract_name(chain, contract)

@@ -1,0 +1,180 @@
+"""delegate.xyz v2: which vaults let which wallets speak for them, and for how much of what they hold."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from gateways.balance_sheet import packed
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderConfused, ProviderError
+from gateways.evm import Head, Node, binary
+from gateways.evm_errors import Reverted, TookTooLong, TooMuch
+from gateways.evm_pool import NodePool
+
+# Selector, order of the fields and numbers of the kinds: external-apis §4.9.
+GET_INCOMING = bytes.fromhex("42f87c25") + bytes(12)
+WORD, FIELDS = 32, 7
+BATCH = 50
+Kind = Literal["all", "contract", "token"]
+_KINDS: dict[int, Kind] = {1: "all", 2: "contract", 3: "token", 5: "token"}
+_ERC20, _ERC1155 = 4, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """The vault lets the delegate speak for it: for all it holds, for one contract, or for one token of that.
+
+    Addresses are in lower case, `contract` is empty for `all`, and `token_id` (decimal) for all but `token`. `amount`
+    is how many of an ERC-1155 token count at most, and None where there is no such limit.
+    """
+
+    kind: Kind
+    delegate: str
+    vault: str
+    contract: str
+    token_id: str
+    amount: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationSheet:
+    """Who lets each asked wallet speak for them on one chain, all at one block of one node.
+
+    Every delegate is in exactly one of both: `found` has all of their delegations, `unsure` why they are unknown.
+    """
+
+    chain: str
+    block: int
+    block_time: datetime
+    endpoint: int
+    source: str
+    found: Mapping[str, tuple[Delegation, ...]]
+    unsure: Mapping[str, str]
+
+
+class Delegations(Protocol):
+    """The registry of delegations of each chain. A failure is a ProviderError, never "nobody"."""
+
+    async def incoming(
+        self, chain: str, delegates: Sequence[str], *, endpoint: int | None = None, not_before_block: int = 0
+    ) -> DelegationSheet:
+        """Whose vaults the delegates may speak for."""
+        ...
+
+
+def own_rights(product_name: str) -> bytes:
+    """The 32 bytes of rights that delegate to us alone: the product's name in small letters, then zeros."""
+    return re.sub(r"[^a-z0-9]", "", product_name.lower()).encode()[:WORD].ljust(WORD, b"\0")
+
+
+class DelegateRegistry:
+    """The registries of the chains in the table (external-apis §4.9); `rights` are those that a delegation may be
+    limited to and still count. Delegations with other rights, and of ERC-20 amounts, are nothing to us.
+    """
+
+    def __init__(self, pool: NodePool, rights: bytes) -> None:
+        self._pool = pool
+        self._rights = (bytes(WORD), rights)
+
+    async def incoming(
+        self, chain: str, delegates: Sequence[str], *, endpoint: int | None = None, not_before_block: int = 0
+    ) -> DelegationSheet:
+        """At the answering node's head, which is at or after `not_before_block`.
+
+        On a chain without a registry nobody delegates. ValueError for an address that is none.
+        """
+        packed(delegates)
+        asked = [delegate.lower() for delegate in dict.fromkeys(delegates)]
+
+        async def ask(node: Node) -> DelegationSheet:
+            return await self._read(node, await node.head(not_before_block), asked)
+
+        return await self._pool.first(chain, ask, endpoint=endpoint)
+
+    async def _read(self, node: Node, head: Head, delegates: list[str]) -> DelegationSheet:
+        found, unsure = dict[str, tuple[Delegation, ...]](), dict[str, str]()
+        registry = CHAINS[node.chain.key].delegates
+        if registry is None:
+            found = dict.fromkeys(delegates, ())
+        for start in range(0, 0 if registry is None else len(delegates), BATCH):
+            await self._batch(node, head, registry or "", delegates[start : start + BATCH], found, unsure)
+        return DelegationSheet(
+            node.chain.key, head.block, head.time, node.index, node.source, found, unsure
+        )  # fmt: skip
+
+    async def _batch(
+        self,
+        node: Node,
+        head: Head,
+        registry: str,
+        delegates: list[str],
+        found: dict[str, tuple[Delegation, ...]],
+        unsure: dict[str, str],
+    ) -> None:
+        """One request; halved while it is too much. Who alone is too much is unsure, and spoils nobody else."""
+        calls = [
+            ("eth_call", ({"to": registry, "data": "0x" + (GET_INCOMING + bytes.fromhex(one[2:])).hex()}, block))
+            for block in (hex(head.block),)
+            for one in delegates
+        ]
+        try:
+            results = await node.batch(calls)
+        except (TooMuch, TookTooLong) as fault:
+            if len(delegates) == 1:
+                unsure[delegates[0]] = str(fault)
+                return
+            middle = len(delegates) // 2
+            for half in (delegates[:middle], delegates[middle:]):
+                await self._batch(node, head, registry, half, found, unsure)
+            return
+        for delegate, result in zip(delegates, results, strict=True):
+            if isinstance(result, Reverted | TooMuch):
+                # Anybody may give a wallet more delegations than a node can list in one call.
+                unsure[delegate] = str(result)
+            elif isinstance(result, ProviderError):
+                raise result
+            elif result == "0x" and await self._without_registry(node, head, registry):
+                found[delegate] = ()
+            else:
+                found[delegate] = self._delegations(node.name, delegate, binary(node.name, result))
+
+    async def _without_registry(self, node: Node, head: Head, registry: str) -> bool:
+        """Whether this chain has no registry, by a node that does find other contracts."""
+        known = node.chain.multicall3
+        if known is None:
+            return False
+        here, there = await node.batch([("eth_getCode", (address, hex(head.block))) for address in (registry, known)])
+        if isinstance(here, ProviderError) or isinstance(there, ProviderError):
+            return False
+        return not binary(node.name, here) and bool(binary(node.name, there))
+
+    def _delegations(self, provider: str, delegate: str, said: bytes) -> tuple[Delegation, ...]:
+        """The ABI's Delegation[]: `(type_, to, from, rights, contract_, tokenId, amount)`, a word each."""
+        words = [said[at : at + WORD] for at in range(0, len(said) - len(said) % WORD, WORD)]
+        numbers = [int.from_bytes(word, "big") for word in words[:2]]
+        if len(numbers) < 2 or numbers[0] != WORD or len(words) != 2 + FIELDS * numbers[1] or len(said) % WORD:
+            raise ProviderConfused(provider, "the registry's answer is no list of delegations")
+        listed = list[Delegation]()
+        for at in range(2, len(words), FIELDS):
+            kind, to, vault, rights, contract, token, amount = words[at : at + FIELDS]
+            number = int.from_bytes(kind, "big")
+            if _address(to) != delegate or not (number in _KINDS or number == _ERC20):
+                raise ProviderConfused(provider, "the registry answers about somebody else")
+            # Only these two kinds have an amount; the registry says 0 for the others.
+            many = int.from_bytes(amount, "big") if number == _ERC1155 else None
+            if number == _ERC20 or rights not in self._rights or many == 0:
+                continue
+            which = _KINDS[number]
+            listed.append(
+                Delegation(
+                    which, delegate, _address(vault), "" if which == "all" else _address(contract),
+                    str(int.from_bytes(token, "big")) if which == "token" else "", many,
+                )
+            )  # fmt: skip
+        return tuple(listed)
+
+
+def _address(word: bytes) -> str:
+    return "0x" + word[-20:].hex()

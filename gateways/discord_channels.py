@@ -1,0 +1,196 @@
+"""Discord's channels and messages as the bot makes, reads and mends them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateways.discord_types import DISCORD
+from gateways.errors import ProviderConfused
+from gateways.shapes import Shape, listed
+
+TEXT_CHANNEL = 0
+OF_ROLE, OF_MEMBER = 0, 1
+RECENT = 50
+NO_MENTIONS: Mapping[str, object] = {"parse": []}
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """What a channel allows and denies a role (`kind` 0) or a member (1), as permission bits."""
+
+    id: str
+    kind: int
+    allow: int
+    deny: int
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A guild's channel; `kind` 0 is a text channel."""
+
+    id: str
+    guild_id: str
+    name: str
+    kind: int
+    topic: str | None
+    overwrites: tuple[Overwrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message with its embeds and components as Discord gave them back."""
+
+    id: str
+    author_id: str
+    content: str
+    embeds: tuple[object, ...]
+    components: tuple[object, ...]
+
+
+class ChannelGateway(Protocol):
+    """What the product does with channels. Every call raises a ProviderError when there is no plain answer."""
+
+    async def channels(self, guild_id: str) -> list[Channel]:
+        """All channels of a guild, threads excepted."""
+        ...
+
+    async def channel(self, channel_id: str) -> Channel:
+        """One channel; ChannelGone when there is none, MissingAccess when the bot may not see it."""
+        ...
+
+    async def create_channel(
+        self, guild_id: str, name: str, topic: str, overwrites: Sequence[Overwrite], reason: str
+    ) -> Channel:
+        """A new text channel. After ProviderDown it may exist all the same: look at `channels`."""
+        ...
+
+    async def edit_channel(self, channel_id: str, changes: Mapping[str, object], reason: str) -> Channel:
+        """Change fields of a channel."""
+        ...
+
+    async def set_overwrite(self, channel_id: str, overwrite: Overwrite, reason: str) -> None:
+        """Set what the channel allows and denies one role or member; all others stay as they are."""
+        ...
+
+    async def message(self, channel_id: str, message_id: str) -> Message:
+        """One message; MessageGone when there is none."""
+        ...
+
+    async def recent_messages(self, channel_id: str) -> list[Message]:
+        """The newest messages of a channel, newest first."""
+        ...
+
+    async def post_message(self, channel_id: str, body: Mapping[str, object], nonce: str) -> Message:
+        """Post a message; the same `nonce` within some minutes posts nothing twice. Nobody is ever mentioned."""
+        ...
+
+    async def edit_message(self, channel_id: str, message_id: str, body: Mapping[str, object]) -> Message:
+        """Change a message of the bot's own."""
+        ...
+
+
+class ChannelCalls(ABC):
+    """The same over REST (external-apis §1.4, §1.10); `_request` is the client's."""
+
+    @abstractmethod
+    async def _request(
+        self,
+        method: str,
+        template: str,
+        ids: tuple[str, ...],
+        *,
+        query: str = "",
+        reason: str | None = None,
+        major: str | None = None,
+        body: Mapping[str, object] | None = None,
+        once: bool = False,
+    ) -> object: ...
+
+    async def channels(self, guild_id: str) -> list[Channel]:
+        """GET /guilds/{guild}/channels."""
+        answer = await self._request("GET", "/guilds/{}/channels", (guild_id,))
+        return [read_channel(item) for item in listed(answer, "the list of channels", DISCORD)]
+
+    async def channel(self, channel_id: str) -> Channel:
+        """GET /channels/{channel}."""
+        found = read_channel(await self._request("GET", "/channels/{}", (channel_id,)))
+        if found.id != channel_id:
+            raise ProviderConfused(DISCORD, "another channel than the one asked for")
+        return found
+
+    async def create_channel(
+        self, guild_id: str, name: str, topic: str, overwrites: Sequence[Overwrite], reason: str
+    ) -> Channel:
+        """POST /guilds/{guild}/channels; 201. Not repeated when it may have happened."""
+        body = {
+            "name": name, "type": TEXT_CHANNEL, "topic": topic,
+            "permission_overwrites": [{"id": one.id, **_bits(one)} for one in overwrites],
+        }  # fmt: skip
+        answer = await self._request("POST", "/guilds/{}/channels", (guild_id,), body=body, reason=reason, once=True)
+        return read_channel(answer)
+
+    async def edit_channel(self, channel_id: str, changes: Mapping[str, object], reason: str) -> Channel:
+        """PATCH /channels/{channel}."""
+        return read_channel(await self._request("PATCH", "/channels/{}", (channel_id,), body=changes, reason=reason))
+
+    async def set_overwrite(self, channel_id: str, overwrite: Overwrite, reason: str) -> None:
+        """PUT /channels/{channel}/permissions/{id}; 204."""
+        ids = (channel_id, overwrite.id)
+        await self._request("PUT", "/channels/{}/permissions/{}", ids, body=_bits(overwrite), reason=reason)
+
+    async def message(self, channel_id: str, message_id: str) -> Message:
+        """GET /channels/{channel}/messages/{message}."""
+        return read_message(await self._request("GET", "/channels/{}/messages/{}", (channel_id, message_id)))
+
+    async def recent_messages(self, channel_id: str) -> list[Message]:
+        """GET /channels/{channel}/messages."""
+        answer = await self._request("GET", "/channels/{}/messages", (channel_id,), query=f"?limit={RECENT}")
+        return [read_message(item) for item in listed(answer, "the list of messages", DISCORD)]
+
+    async def post_message(self, channel_id: str, body: Mapping[str, object], nonce: str) -> Message:
+        """POST /channels/{channel}/messages; with `enforce_nonce` a repeated nonce gives back the first message."""
+        whole = {**body, "allowed_mentions": NO_MENTIONS, "nonce": nonce, "enforce_nonce": True}
+        return read_message(await self._request("POST", "/channels/{}/messages", (channel_id,), body=whole))
+
+    async def edit_message(self, channel_id: str, message_id: str, body: Mapping[str, object]) -> Message:
+        """PATCH /channels/{channel}/messages/{message}."""
+        whole = {**body, "allowed_mentions": NO_MENTIONS}
+        ids = (channel_id, message_id)
+        return read_message(await self._request("PATCH", "/channels/{}/messages/{}", ids, body=whole))
+
+
+def _bits(overwrite: Overwrite) -> dict[str, object]:
+    """Permission bits travel as decimal texts (external-apis §1.5)."""
+    return {"type": overwrite.kind, "allow": str(overwrite.allow), "deny": str(overwrite.deny)}
+
+
+def read_channel(value: object) -> Channel:
+    """A channel object of a guild."""
+    channel = Shape(value, "a channel", DISCORD)
+    overwrites = channel.items("permission_overwrites") if channel.has("permission_overwrites") else []
+    return Channel(
+        id=channel.id(),
+        guild_id=channel.id("guild_id"),
+        name=channel.text("name"),
+        kind=channel.number("type"),
+        topic=channel.text_or_none("topic"),
+        overwrites=tuple(_read_overwrite(item) for item in overwrites),
+    )
+
+
+def _read_overwrite(value: object) -> Overwrite:
+    overwrite = Shape(value, "an overwrite", DISCORD)
+    return Overwrite(overwrite.id(), overwrite.number("type"), overwrite.number("allow"), overwrite.number("deny"))
+
+
+def read_message(value: object) -> Message:
+    """A message object."""
+    message = Shape(value, "a message", DISCORD)
+    return Message(
+        id=message.id(),
+        author_id=message.inner("author").id(),
+        content=message.text("content"),
+        embeds=tuple(message.items("embeds")),
+        components=tuple(message.items("components")) if message.has("components") else (),
+    )

@@ -1,0 +1,175 @@
+"""Asks contracts through one node many one-word questions at one block: by the program, or in batches."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
+
+from gateways.errors import ProviderConfused, ProviderError
+from gateways.evm import Head, Node, binary, patiently
+from gateways.evm_bulk import CLOCK_SLACK, NothingCame
+from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm_loop import SCRATCH
+from gateways.evm_questions import CODE, Answer, Said, Silence, call_data, read_answer
+
+Question = tuple[bytes, bytes]
+"""A contract's address (20 bytes) and the call data."""
+Way = Callable[[Head, list[Question], int], Awaitable[list[Said]]]
+"""How to ask, with how much gas for each question."""
+
+CALL_GAS = 200_000
+MORE_GAS = 3_000_000
+"""For the few questions that CALL_GAS was too little for: some collections search backwards for an owner."""
+MOST_AGAIN = 60
+STRIKES = 60
+"""So many questions of one contract may run out of gas before it is let be."""
+STRIKES_ALONE = 3
+"""The same for questions that were too much for the node although each was asked alone."""
+FIRST_QUESTIONS = 1_000
+MOST_QUESTIONS = 4_000
+FEWEST_QUESTIONS = 8
+BATCH, DEAR_BATCH = 100, 4
+CALL_ITSELF = 800_000
+"""What a transaction costs before its call, which a node counts for `eth_call` too; zkSync's count far more for it."""
+REMEMBERED = 600.0
+"""Seconds after which a node that did not know the program's way is asked again whether it does."""
+IS_ERC165 = bytes.fromhex("01ffc9a7") + bytes.fromhex("01ffc9a7") + bytes(28)
+
+
+class Asker:
+    """One node, and what has been learned of how much it takes in a call."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._size = FIRST_QUESTIONS
+        self._batches_until = 0.0
+
+    async def ask(self, head: Head, questions: Sequence[Question]) -> list[Said]:
+        """What the contracts said at the head's block, in the order of the questions.
+
+        What a contract does spoils only its own answers. Raises ProviderError when the node fails.
+        """
+        found: list[Said] = [Silence.NONSENSE] * len(questions)
+        lengths = {len(data) for _, data in questions}
+        for length in sorted(lengths):
+            places = [place for place, (_, data) in enumerate(questions) if len(data) == length]
+            said = await self._alike(head, [questions[place] for place in places])
+            for place, one in zip(places, said, strict=True):
+                found[place] = one
+        return found
+
+    async def _alike(self, head: Head, questions: list[Question]) -> list[Said]:
+        """Questions of one length."""
+        if monotonic() >= self._batches_until:
+            try:
+                return await self._patiently(self._by_program, head, questions)
+            except (TooMuch, TookTooLong):
+                raise
+            except (NothingCame, RpcRefused):
+                self._batches_until = monotonic() + REMEMBERED
+        return await self._patiently(self._by_batches, head, questions)
+
+    @staticmethod
+    async def _patiently(way: Way, head: Head, questions: list[Question]) -> list[Said]:
+        """Ask with little gas each, and once more with a lot where that was too little for a few."""
+        said = await way(head, questions, CALL_GAS)
+        short = [place for place, one in enumerate(said) if one is Silence.RAN_OUT]
+        if 0 < len(short) <= MOST_AGAIN:
+            again = await way(head, [questions[place] for place in short], MORE_GAS)
+            for place, one in zip(short, again, strict=True):
+                said[place] = one
+        return said
+
+    async def _by_program(self, head: Head, questions: list[Question], gas: int) -> list[Said]:
+        said, strikes = list[Said](), dict[bytes, int]()
+        while len(said) < len(questions):
+            contract = questions[len(said)][0]
+            if strikes.get(contract, 0) >= STRIKES:
+                said.append(Silence.RAN_OUT)
+                continue
+            piece = questions[len(said) : len(said) + self._size]
+            try:
+                answer = await self._run(head, piece, gas)
+            except (TooMuch, TookTooLong):
+                if len(piece) <= FEWEST_QUESTIONS:
+                    raise
+                self._size = max(FEWEST_QUESTIONS, self._size // 2)
+                continue
+            if not answer.said:
+                raise ProviderConfused(self.node.name, "it gives no gas for a single question")
+            for (asked, _), one in zip(piece, answer.said, strict=False):
+                if one is Silence.RAN_OUT:
+                    strikes[asked] = strikes.get(asked, 0) + 1
+            said += answer.said
+            if gas == CALL_GAS and not strikes and len(answer.said) == len(piece) == self._size:
+                self._size = min(MOST_QUESTIONS, self._room(answer), self._size * 5 // 4 + 1)
+        return said
+
+    @staticmethod
+    def _room(answer: Answer) -> int:
+        """How many such questions fit into four fifths of the node's gas."""
+        return max(FEWEST_QUESTIONS, (answer.gas - 2 * CALL_GAS) * 4 * len(answer.said) // (5 * answer.gas_used))
+
+    async def _run(self, head: Head, questions: list[Question], gas: int) -> Answer:
+        data = call_data(secrets.token_bytes(26), gas, questions)
+        params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(head.block), {SCRATCH: {"code": CODE}})
+        said = binary(self.node.name, await patiently(self.node, "eth_call", params))
+        if not said:
+            raise NothingCame(self.node.name, "nothing where answers should be")
+        answer = read_answer(self.node.name, said, data, self.node.chain.chain_id)
+        if abs(answer.timestamp - head.time.timestamp()) > CLOCK_SLACK:
+            raise ProviderConfused(self.node.name, "the answers are of another block")
+        return answer
+
+    async def _by_batches(self, head: Head, questions: list[Question], gas: int) -> list[Said]:
+        size = BATCH if gas == CALL_GAS else DEAR_BATCH
+        said, strikes = list[Said](), dict[bytes, int]()
+        while len(said) < len(questions):
+            contract = questions[len(said)][0]
+            if strikes.get(contract, 0) >= STRIKES_ALONE:
+                said.append(Silence.RAN_OUT)
+                continue
+            try:
+                said += await self._batch(head, questions[len(said) : len(said) + size], gas)
+            except (TooMuch, TookTooLong):
+                if size > 1:
+                    size = max(1, size // 4)
+                    continue
+                # Alone too much for the node: a contract that returns megabytes, for one.
+                strikes[contract] = strikes.get(contract, 0) + 1
+                said.append(Silence.RAN_OUT)
+        return said
+
+    async def _batch(self, head: Head, questions: list[Question], gas: int) -> list[Said]:
+        """A batch, led by a question to each contract whose answer is known: it supports ERC-165.
+
+        A contract that does not say so is not heard; when none does, the node itself is not believed.
+        """
+        contracts = sorted({contract for contract, _ in questions})
+        asked = [*((contract, IS_ERC165) for contract in contracts), *questions]
+        block, most = hex(head.block), hex(gas + CALL_ITSELF)
+        results = await self.node.batch(
+            [
+                ("eth_call", ({"to": "0x" + to.hex(), "data": "0x" + data.hex(), "gas": most}, block))
+                for to, data in asked
+            ]
+        )
+        answers = [self._heard(result) for result in results]
+        believed = {contract for contract, one in zip(contracts, answers, strict=False) if one == 1}
+        if not believed:
+            raise ProviderConfused(self.node.name, "no contract answers what is known about it")
+        return [
+            one if contract in believed else Silence.NONSENSE
+            for (contract, _), one in zip(questions, answers[len(contracts) :], strict=True)
+        ]
+
+    def _heard(self, result: object) -> Said:
+        if isinstance(result, Reverted):
+            return Silence.REVERTED
+        if isinstance(result, TooMuch):
+            return Silence.RAN_OUT
+        if isinstance(result, ProviderError):
+            if isinstance(result, RpcRefused):
+                return Silence.NONSENSE
+            raise result
+        said = binary(self.node.name, result)
+        return int.from_bytes(said, "big") if len(said) == 32 else Silence.NONSENSE

@@ -1,0 +1,202 @@
+"""Finds in one node's logs which tokens came to owners: in pieces that the node takes, for as long as there is time."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
+from gateways.evm import Head, Node, binary, quantity
+from gateways.evm_errors import TookTooLong
+from gateways.token_sheet import MOST_IDS_KEPT, Trail
+
+# Topics: external-apis §4.5. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has four.
+TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
+TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
+
+OWNERS_A_QUERY = 500
+"""geth takes at most 1,000 values for one topic."""
+SETTLED = 64
+"""Blocks before the head that are searched again the next time, since they may yet be replaced."""
+MOST_PIECES = 20_000
+"""A node that would need more requests than this for a chain's history is not asked for it at all."""
+PIECES_A_LOOK = 400
+"""Requests in one search; the next one goes on."""
+TRIED_AGAIN_AFTER = 20
+"""So many pieces of the greatest size in a row, and a greater one is tried."""
+_ABOUT_SIZE = re.compile(r"range|results|blocks|logs|size", re.IGNORECASE)
+
+
+class TooNarrow(ProviderRefused):
+    """The node gives logs of so few blocks at a time that history cannot be searched."""
+
+
+@dataclass(slots=True)
+class Search:
+    """One search under way; `low` and `high` are the ends of what was searched for each owner, empty if low > high."""
+
+    contract: str
+    topics: Sequence[str]
+    """The events' first topics; an owner is the last topic of each."""
+    head: Head
+    until: float
+    """Loop time at which no further piece is begun."""
+    pieces: int
+    """How many more pieces may be asked for."""
+    low: dict[str, int] = field(default_factory=dict[str, int])
+    high: dict[str, int] = field(default_factory=dict[str, int])
+    found: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def complete(self, owner: str) -> bool:
+        """Whether the whole history up to the head was searched and nothing had to be left out."""
+        whole = self.low[owner] == 0 and self.high[owner] >= self.head.block
+        return whole and len(self.found[owner]) < MOST_IDS_KEPT
+
+
+class LogReader:
+    """One node's logs, and how many blocks of them it gives at a time."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._most = 1 << 40
+        self._ceiling = 1 << 40
+        self._in_a_row = 0
+
+    async def search(
+        self,
+        contract: str,
+        many: bool,
+        owners: Sequence[str],
+        trails: dict[str, Trail],
+        head: Head,
+        until: float,
+        pieces: int | None = None,
+    ) -> tuple[set[str], str]:
+        """Follow the tokens of one contract to these owners, newest blocks first, and bring their trails up to date.
+
+        `many` says ERC-1155. Returns whose history is complete, and why others' is not.
+        """
+        topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER,)
+        search, here = Search(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.index
+        for owner in owners:
+            trail = trails.get(owner, Trail())
+            search.low[owner], search.high[owner] = trail.searched.get(here, (head.block + 1, head.block))
+            search.found[owner] = set(trail.ids)
+        reason = "its history has not been searched in full yet"
+        try:
+            await self._forward(search)
+            await self._backward(search)
+        except ProviderError as fault:
+            reason = f"its history could not be searched ({fault})"
+        for owner in owners:
+            trail = trails.get(owner, Trail()).with_ids(sorted(search.found[owner]))
+            searched = dict(trail.searched)
+            low, high = search.low[owner], min(search.high[owner], head.block - SETTLED)
+            if low <= high:
+                searched[here] = (low, high)
+            trails[owner] = Trail(trail.ids, searched)
+        return {owner for owner in owners if search.complete(owner)}, reason
+
+    async def _forward(self, search: Search) -> None:
+        """From where earlier searches ended to the head."""
+        behind = sorted((high, owner) for owner, high in search.high.items() if high < search.head.block)
+        for group in _groups([owner for _, owner in behind]):
+            start = min(search.high[owner] for owner in group) + 1
+            while start <= search.head.block and self._time_left(search):
+                end = min(search.head.block, start + self._most - 1)
+                if await self._piece(search, group, start, end):
+                    for owner in group:
+                        search.high[owner] = max(search.high[owner], end)
+                    start = end + 1
+
+    async def _backward(self, search: Search) -> None:
+        """From where earlier searches began to the chain's first block."""
+        missing = sorted(
+            (-low, owner) for owner, low in search.low.items() if low > 0 and search.high[owner] >= search.head.block
+        )
+        for group in _groups([owner for _, owner in missing]):
+            end = max(search.low[owner] for owner in group) - 1
+            while end >= 0 and self._time_left(search):
+                if end // self._most > MOST_PIECES:
+                    raise TooNarrow(self.node.name, f"it gives logs of {self._most} blocks at a time", status=200)
+                start = max(0, end - self._most + 1)
+                if await self._piece(search, group, start, end):
+                    for owner in group:
+                        search.low[owner] = min(search.low[owner], start)
+                    end = start - 1
+
+    @staticmethod
+    def _time_left(search: Search) -> bool:
+        return search.pieces > 0 and asyncio.get_running_loop().time() < search.until
+
+    async def _piece(self, search: Search, owners: Sequence[str], start: int, end: int) -> bool:
+        """Read one piece; False when it was too much for the node and a smaller one is to be tried."""
+        padded = ["0x" + "0" * 24 + owner[2:] for owner in owners]
+        first: list[object] = [list(search.topics)]
+        wanted = first + ([None, padded] if search.topics == (TRANSFER,) else [None, None, padded])
+        asked = {"address": search.contract, "topics": wanted, "fromBlock": hex(start), "toBlock": hex(end)}
+        size = end - start + 1
+        search.pieces -= 1
+        try:
+            logs = await self.node.call("eth_getLogs", (asked,))
+        except ProviderError as fault:
+            if size == 1 or not too_much(fault):
+                raise
+            self._most = self._ceiling = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
+            self._in_a_row = 0
+            return False
+        self._read(search, logs, set(owners), start, end)
+        self._grow(size)
+        return True
+
+    def _grow(self, size: int) -> None:
+        """After a piece that went well: larger ones, up to what was refused, and now and then beyond."""
+        if size < self._most:
+            return
+        self._in_a_row += 1
+        if self._in_a_row >= TRIED_AGAIN_AFTER:
+            self._ceiling, self._in_a_row = self._ceiling * 2, 0
+        self._most = min(self._most * 2, self._ceiling)
+
+    def _read(self, search: Search, logs: object, owners: set[str], start: int, end: int) -> None:
+        if not isinstance(logs, list):
+            raise ProviderConfused(self.node.name, "the logs are no list")
+        for item in cast("list[object]", logs):
+            log = cast("dict[str, object]", item) if isinstance(item, dict) else {}
+            if log.get("address") is None or str(log["address"]).lower() != search.contract:
+                raise ProviderConfused(self.node.name, "a log of another contract")
+            if not start <= quantity(self.node.name, log.get("blockNumber")) <= end:
+                raise ProviderConfused(self.node.name, "a log of another block")
+            topics = log.get("topics")
+            names = [str(one).lower() for one in cast("list[object]", topics)] if isinstance(topics, list) else []
+            if len(names) != 4 or names[0] not in search.topics:
+                continue  # an ERC-20's transfer, for one
+            owner = "0x" + names[2 if names[0] == TRANSFER else 3][-40:]
+            if owner in owners:
+                search.found[owner].update(self._ids(names, log.get("data")))
+
+    def _ids(self, topics: Sequence[str], data: object) -> Iterable[str]:
+        if topics[0] == TRANSFER:
+            return (str(quantity(self.node.name, topics[3])),)
+        said = binary(self.node.name, data)
+        words = [int.from_bytes(said[at : at + 32], "big") for at in range(0, len(said) - 31, 32)]
+        if topics[0] == TRANSFER_SINGLE:
+            return map(str, words[:1])
+        # Two lists: where the first begins, its length, its items.
+        begin = words[0] // 32 if words else len(words)
+        return map(str, words[begin + 1 : begin + 1 + words[begin]] if begin < len(words) else ())
+
+
+def _groups(owners: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (owners[at : at + OWNERS_A_QUERY] for at in range(0, len(owners), OWNERS_A_QUERY))
+
+
+def too_much(fault: ProviderError) -> bool:
+    """Whether fewer blocks may pass; nodes agree on no code for it (external-apis §4.8)."""
+    if isinstance(fault, Unauthorized):
+        return False
+    if isinstance(fault, ProviderBusy):
+        return bool(_ABOUT_SIZE.search(str(fault)))
+    return isinstance(fault, ProviderRefused | TookTooLong)

@@ -1,0 +1,117 @@
+"""The EVM chains' nodes, and whom of a chain's nodes to ask: in their order, who lately did not answer last."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderBusy, ProviderDown, ProviderError
+from gateways.evm import STALE_AFTER, Node
+
+DEADLINE = 15.0
+REQUEST_SECONDS = 6.0
+REST = 30.0
+"""Seconds for which a node that did not answer is asked last."""
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Node)
+
+
+class NodePool:
+    """The nodes of all EVM chains. `rpc` maps a chain's key to its nodes' URLs, first choice first.
+
+    Each request takes at most `request_seconds`, a whole question at most `deadline`.
+    """
+
+    def __init__(
+        self,
+        rpc: Mapping[str, Sequence[str]],
+        *,
+        deadline: float = DEADLINE,
+        request_seconds: float = REQUEST_SECONDS,
+        stale_after: float = STALE_AFTER,
+    ) -> None:
+        self.deadline = deadline
+        self.request_seconds = request_seconds
+        self._nodes = {
+            key: [
+                Node(chain, index, url, request_seconds=request_seconds, stale_after=stale_after)
+                for index, url in enumerate(rpc.get(key, ()))
+            ]
+            for key, chain in CHAINS.items()
+            if chain.family == "evm"
+        }
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for node in self.all():
+            await node.close()
+
+    def all(self) -> list[Node]:
+        """Every node of every chain."""
+        return [node for nodes in self._nodes.values() for node in nodes]
+
+    def endpoints(self, chain: str) -> int:
+        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        return len(self._nodes.get(chain, ()))
+
+    def chains(self) -> list[str]:
+        """The EVM chains that have a node."""
+        return [chain for chain, nodes in self._nodes.items() if nodes]
+
+    async def first(
+        self,
+        chain: str,
+        ask: Callable[[Node], Awaitable[T]],
+        *,
+        endpoint: int | None = None,
+        deadline: float | None = None,
+    ) -> T:
+        """The first good answer of the chain's nodes, else the last ProviderError.
+
+        With a number as `endpoint`, only that node is asked. `deadline` is loop time. ValueError for a chain that we
+        do not know.
+        """
+        nodes = self._order(chain, endpoint)
+        until = deadline or asyncio.get_running_loop().time() + self.deadline
+        return await first_answer(CHAINS[chain].title, nodes, ask, until)
+
+    def _order(self, chain: str, endpoint: int | None) -> list[Node]:
+        if chain not in CHAINS:
+            raise ValueError(f"{chain!r} is not a chain we know")
+        nodes = self._nodes.get(chain, [])
+        if not nodes:
+            raise ProviderDown(CHAINS[chain].title, "no node is set for it")
+        if endpoint is not None:
+            return [nodes[endpoint]]
+        return rested_first(nodes)
+
+
+def rested_first(nodes: Sequence[N]) -> list[N]:
+    """The nodes in their order, who lately did not answer last."""
+    now = asyncio.get_running_loop().time()
+    return sorted(nodes, key=lambda node: node.resting_until > now)
+
+
+async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaitable[T]], deadline: float) -> T:
+    """The first good answer of these nodes of the chain with this title, before `deadline` (loop time).
+
+    Raises the last ProviderError when none is good; who did not answer rests for a while.
+    """
+    clock = asyncio.get_running_loop()
+    last: ProviderError = ProviderDown(title, "no answer in time")
+    try:
+        async with asyncio.timeout_at(deadline):
+            for node in nodes:
+                try:
+                    answer = await ask(node)
+                except ProviderError as fault:
+                    last = fault
+                    if isinstance(fault, ProviderDown | ProviderBusy):
+                        node.resting_until = clock.time() + REST
+                    continue
+                node.resting_until = 0.0
+                return answer
+    except TimeoutError:
+        last = ProviderDown(last.provider, "no answer in time")
+    raise last

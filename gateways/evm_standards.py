@@ -1,0 +1,42 @@
+"""Which token standard contracts follow, by ERC-165, asked in one go and remembered for a while."""
+
+from collections.abc import Iterable
+from time import monotonic
+
+from gateways.evm import Head
+from gateways.evm_asker import Asker
+from gateways.evm_contract import ENUMERABLE, ERC165, ERC721, ERC1155, NEVER, SUPPORTS, Standard
+
+KEPT = 600.0
+"""Seconds; proxies may change what is behind them."""
+INTERFACES = (ERC165, NEVER, ERC1155, ERC721, ENUMERABLE)
+
+
+class Standards:
+    """The standards that one node's contracts name."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._known: dict[bytes, tuple[float, Standard]] = {}
+
+    async def of(self, head: Head, contracts: Iterable[bytes]) -> dict[bytes, Standard | None]:
+        """Each contract's standard (external-apis §4.5); None where it names none of ours, or does not answer.
+
+        Raises ProviderError.
+        """
+        wanted, now = list(dict.fromkeys(contracts)), monotonic()
+        fresh = [one for one in wanted if self._known.get(one, (0.0,))[0] < now]
+        said = await self._asker.ask(
+            head, [(one, SUPPORTS + interface.ljust(32, b"\0")) for one in fresh for interface in INTERFACES]
+        )
+        found: dict[bytes, Standard | None] = {one: self._known[one][1] for one in wanted if one not in fresh}
+        for place, one in enumerate(fresh):
+            erc165, never, erc1155, erc721, enumerable = (
+                answer == 1 for answer in said[place * len(INTERFACES) : (place + 1) * len(INTERFACES)]
+            )
+            standard: Standard | None = None
+            if erc165 and not never and (erc1155 or erc721):
+                standard = "ERC1155" if erc1155 else "ERC721Enumerable" if enumerable else "ERC721"
+                self._known[one] = (now + KEPT, standard)
+            found[one] = standard
+        return found

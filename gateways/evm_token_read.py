@@ -1,0 +1,92 @@
+"""One read of owners' tokens under way at one node: what is asked for, what is found, and what cannot be learned."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gateways.evm import Head
+from gateways.evm_asker import Asker
+from gateways.evm_logs import LogReader
+from gateways.evm_questions import Said
+from gateways.indexer import Listing, listed_of
+from gateways.token_sheet import TokenIds, Trail
+
+# Selectors: external-apis §4.5.
+BALANCE_OF = bytes.fromhex("70a08231")
+OWNER_OF = bytes.fromhex("6352211e")
+TOKEN_OF_OWNER = bytes.fromhex("2f745c59")
+TOTAL_SUPPLY = bytes.fromhex("18160ddd")
+BALANCE_OF_ID = bytes.fromhex("00fdd58e")
+
+MOST_EXACT = 5_000
+"""Checks of wanted ids one by one; of more ids, only those are asked about that an owner is known to have had."""
+MOST_QUESTIONS = 60_000
+MOST_LISTINGS = 20
+"""Owners for whom an indexer is asked in one read."""
+KEPT_FOR_THE_REST = 3.0
+"""Seconds that are left for what comes after looking for hints."""
+
+
+@dataclass(slots=True)
+class TokenRead:
+    """The read's state; owners are lower-case addresses, amounts are by owner and token id."""
+
+    asker: Asker
+    logs: LogReader
+    listing: Listing
+    head: Head
+    contract: bytes
+    owners: tuple[str, ...]
+    wanted: TokenIds | None
+    trails: dict[str, Trail]
+    deadline: float
+    amounts: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    unsure: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        self.amounts = {owner: {} for owner in self.owners}
+
+    async def ask(self, questions: Sequence[bytes]) -> list[Said]:
+        """What the contract says to each; ProviderError when the node fails."""
+        return await self.asker.ask(self.head, [(self.contract, data) for data in questions])
+
+    def doubt(self, owners: Iterable[str], reason: str) -> None:
+        """Not everything can be learned of these; the first reason stays."""
+        for owner in owners:
+            self.unsure.setdefault(owner, reason)
+
+    def matters(self, token: int) -> bool:
+        """Whether the token is one of those that are asked for."""
+        return self.wanted is None or token in self.wanted
+
+    def known(self, owners: Iterable[str]) -> list[int]:
+        """The ids that trails name for these owners."""
+        return sorted({int(one) for owner in owners if (trail := self.trails.get(owner)) for one in trail.ids})
+
+    async def follow(self, owners: Sequence[str], *, many: bool, pieces: int | None = None) -> tuple[set[str], str]:
+        """Follow transfers to these owners in the node's logs, in at most so many pieces; see `LogReader.search`."""
+        until = self.deadline - self.logs.node.request_seconds - KEPT_FOR_THE_REST
+        contract = "0x" + self.contract.hex()
+        return await self.logs.search(contract, many, owners, self.trails, self.head, until, pieces)
+
+    async def listed(self, owners: Sequence[str]) -> dict[str, list[int]]:
+        """What an indexer lists of this contract for a few of these owners; nothing where there is none."""
+        asked = owners[:MOST_LISTINGS]
+        until = min(self.deadline - KEPT_FOR_THE_REST, asyncio.get_running_loop().time() + KEPT_FOR_THE_REST)
+        lists = await listed_of(asked, self.listing, until)
+        return {
+            owner: ids
+            for owner, given in lists.items()
+            if not isinstance(given, str)
+            and (ids := [token for contract, token in given.items if contract == self.contract])
+        }
+
+
+def raw(address: str) -> bytes:
+    """An address as its 20 bytes."""
+    return bytes.fromhex(address[2:])
+
+
+def word(value: int | str) -> bytes:
+    """A number, or an address, as one word of call data."""
+    return value.to_bytes(32, "big") if isinstance(value, int) else bytes(12) + raw(value)

@@ -1,0 +1,63 @@
+"""Which tokens owners hold of one contract, as one node tells: read by the contract's standard, at the node's head."""
+
+from collections.abc import Mapping, Sequence
+
+from gateways.evm import Node
+from gateways.evm_asker import Asker
+from gateways.evm_erc721 import Erc721
+from gateways.evm_erc1155 import Erc1155
+from gateways.evm_logs import LogReader
+from gateways.evm_standards import Standards
+from gateways.evm_token_read import TokenRead, raw
+from gateways.indexer import Listing
+from gateways.token_sheet import TokenIds, TokenSheet, Trail
+
+
+class TokenReader:
+    """Reads through one node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._asker = Asker(node)
+        self._standards = Standards(self._asker)
+        self._logs = LogReader(node)
+
+    async def read(
+        self,
+        contract: str,
+        owners: Sequence[str],
+        wanted: TokenIds | None,
+        trails: Mapping[str, Trail],
+        listing: Listing,
+        not_before_block: int,
+        deadline: float,
+    ) -> TokenSheet:
+        """The owners' tokens at the node's head, with `wanted` only the wanted ones. Raises ProviderError."""
+        head = await self.node.head(not_before_block)
+        read = TokenRead(
+            self._asker, self._logs, listing, head, raw(contract), tuple(owners), wanted, dict(trails), deadline
+        )
+        standard = (await self._standards.of(head, [read.contract]))[read.contract]
+        if standard is None:
+            read.doubt(owners, "the contract names no standard that can be read")
+        elif standard == "ERC1155":
+            await Erc1155(read).run()
+        else:
+            await Erc721(read, standard == "ERC721Enumerable").run()
+        return self._sheet(read, contract)
+
+    def _sheet(self, read: TokenRead, contract: str) -> TokenSheet:
+        held = {
+            owner: {str(one): amount for one, amount in found}
+            for owner, amounts in read.amounts.items()
+            if (found := sorted((one, amount) for one, amount in amounts.items() if read.matters(one)))
+        }
+        trails = {
+            owner: trail.with_ids(map(str, sorted(found)))
+            for owner, found in read.amounts.items()
+            if (trail := read.trails.get(owner, Trail())) != Trail() or found
+        }
+        return TokenSheet(
+            chain=self.node.chain.key, contract=contract, block=read.head.block, block_time=read.head.time,
+            endpoint=self.node.index, source=self.node.source, held=held, unsure=read.unsure, trails=trails,
+        )  # fmt: skip

@@ -1,0 +1,181 @@
+"""Transfers as they happen: the logs of token contracts in a range of blocks, read from one node of a chain."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from gateways.errors import ProviderConfused, ProviderError
+from gateways.evm import Head, Node, patiently
+from gateways.evm_errors import TookTooLong
+from gateways.evm_logs import TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, too_much
+from gateways.evm_pool import NodePool
+
+NOBODY = "0x" + 40 * "0"
+
+FIRST_SPAN, WIDEST_SPAN = 500, 10_000
+"""Blocks in one request: where we start, and the most that the widest paid plans allow (external-apis §4.8)."""
+CONTRACTS_AT_ONCE = 500
+WALLETS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A token of a contract that left one address for another, in a block with this hash."""
+
+    block: int
+    block_hash: str
+    contract: str
+    sender: str
+    receiver: str
+
+
+class Transfers(Protocol):
+    """What moved on the chains. Every failure is a ProviderError, never an empty list."""
+
+    def endpoints(self, chain: str) -> int:
+        """How many nodes are set for the chain; 0 when it is off."""
+        ...
+
+    async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
+        """The newest block of one node, once it has shown that it may be trusted and is not behind."""
+        ...
+
+    async def block_hash(self, chain: str, block: int, endpoint: int) -> str | None:
+        """The hash of a block as one node has it; None when it has no such block (any more)."""
+        ...
+
+    async def of_contracts(
+        self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
+    ) -> list[Transfer]:
+        """Every transfer of these contracts' tokens in the blocks from `first` to `last`, both included."""
+        ...
+
+    async def of_wallets(
+        self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int
+    ) -> list[Transfer]:
+        """Every transfer of any contract's tokens from or to these wallets in the blocks from `first` to `last`."""
+        ...
+
+
+class TransferLogs:
+    """The real thing, for the EVM chains. It learns how many blocks each node allows in one request."""
+
+    def __init__(self, nodes: NodePool) -> None:
+        self._nodes = nodes
+        self._spans: dict[str, int] = {}
+
+    def endpoints(self, chain: str) -> int:
+        """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
+        return self._nodes.endpoints(chain)
+
+    async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
+        """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`."""
+        return await self._nodes.first(chain, lambda node: node.head(not_before_block), endpoint=endpoint)
+
+    async def block_hash(self, chain: str, block: int, endpoint: int) -> str | None:
+        """The hash of a block; None when the node does not have it."""
+
+        async def ask(node: Node) -> str | None:
+            found = await node.call("eth_getBlockByNumber", (hex(block), False))
+            if found is None:
+                return None
+            said = cast("dict[str, object]", found).get("hash") if isinstance(found, dict) else None
+            if not isinstance(said, str):
+                raise ProviderConfused(node.name, f"its block {block} has no hash")
+            return said
+
+        return await self._nodes.first(chain, ask, endpoint=endpoint)
+
+    async def of_contracts(
+        self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
+    ) -> list[Transfer]:
+        """By the contracts' addresses and the three transfer events; one request for all of them where that fits."""
+        filters: list[Mapping[str, object]] = [
+            {
+                "address": list(contracts[start : start + CONTRACTS_AT_ONCE]),
+                "topics": [[TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH]],
+            }
+            for start in range(0, len(contracts), CONTRACTS_AT_ONCE)
+        ]
+        return await self._all(chain, filters, first, last, endpoint)
+
+    async def of_wallets(
+        self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int
+    ) -> list[Transfer]:
+        """By the wallets as indexed topics: sender and receiver, of both families of events."""
+        filters: list[Mapping[str, object]] = []
+        for start in range(0, len(wallets), WALLETS_AT_ONCE):
+            who = ["0x" + 24 * "0" + wallet[2:] for wallet in wallets[start : start + WALLETS_AT_ONCE]]
+            filters += [
+                {"topics": [TRANSFER, who]},
+                {"topics": [TRANSFER, None, who]},
+                {"topics": [[TRANSFER_SINGLE, TRANSFER_BATCH], None, who]},
+                {"topics": [[TRANSFER_SINGLE, TRANSFER_BATCH], None, None, who]},
+            ]
+        return await self._all(chain, filters, first, last, endpoint)
+
+    async def _all(
+        self, chain: str, filters: Sequence[Mapping[str, object]], first: int, last: int, endpoint: int
+    ) -> list[Transfer]:
+        async def ask(node: Node) -> list[Transfer]:
+            found: list[Transfer] = []
+            for one in filters:
+                found += await self._range(node, one, first, last)
+            return found
+
+        return await self._nodes.first(chain, ask, endpoint=endpoint)
+
+    async def _range(self, node: Node, wanted: Mapping[str, object], first: int, last: int) -> list[Transfer]:
+        """The range in pieces that the node takes; a refused piece is halved, an easy one followed by a wider."""
+        found: list[Transfer] = []
+        while first <= last:
+            span = self._spans.get(node.url, FIRST_SPAN)
+            until = min(last, first + span - 1)
+            where = {"fromBlock": hex(first), "toBlock": hex(until)}
+            try:
+                answer = await patiently(node, "eth_getLogs", ({**wanted, **where},))
+            except ProviderError as fault:
+                if until == first or not too_much(fault):
+                    raise
+                self._spans[node.url] = max(1, (until - first + 1) // 2)
+                if isinstance(fault, TookTooLong):
+                    raise
+                continue
+            found += read_logs(node.name, answer, first, until)
+            if until - first + 1 == span:
+                self._spans[node.url] = min(WIDEST_SPAN, span + max(1, span // 4))
+            first = until + 1
+        return found
+
+
+def read_logs(provider: str, answer: object, first: int, last: int) -> list[Transfer]:
+    """The transfers in an answer to eth_getLogs; ERC-20's, which look alike with a topic less, are left out.
+
+    Raises ProviderConfused for anything that is no list of logs of these blocks.
+    """
+    if not isinstance(answer, list):
+        raise ProviderConfused(provider, "the logs are no list")
+    found: list[Transfer] = []
+    try:
+        for entry in cast("list[dict[str, object]]", answer):
+            topics = cast("list[str]", entry["topics"])
+            block = int(cast("str", entry["blockNumber"]), 16)
+            if not first <= block <= last:
+                raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
+            if len(topics) != 4:
+                continue
+            at = 1 if topics[0] == TRANSFER else 2
+            sender, receiver = _address(topics[at]), _address(topics[at + 1])
+            contract = cast("str", entry["address"]).lower()
+            found.append(Transfer(block, cast("str", entry["blockHash"]), contract, sender, receiver))
+    except ProviderError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
+        raise ProviderConfused(provider, "a log has a wrong shape") from fault
+    return found
+
+
+def _address(topic: str) -> str:
+    if len(topic) != 66:
+        raise ValueError(topic)
+    return "0x" + topic[26:].lower()

@@ -1,0 +1,272 @@
+"""Fetches links that strangers chose (token metadata and the like), without ever reaching what is not public."""
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import Protocol, cast
+
+import httpcore
+import httpx
+
+from gateways.connections import tls
+from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, seconds_to_wait
+from gateways.public_addresses import is_public, resolve
+
+DEADLINE = 10.0
+"""Seconds for one link, redirects and all."""
+LARGEST = 1_000_000
+"""Bytes, before and after unpacking."""
+MOST_REDIRECTS = 3
+LONGEST_LINK = 4_000
+CONNECTIONS = 32
+HTTPS_PORT = 443
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+class LinkForbidden(ProviderRefused):
+    """The link leads where we do not go; nothing was sent there."""
+
+    def __init__(self, provider: str, reason: str) -> None:
+        super().__init__(provider, reason, status=0)
+
+
+class Fetching(Protocol):
+    """One client for every link that a stranger chose."""
+
+    async def get(self, link: str, *, largest: int = LARGEST) -> bytes:
+        """What the link leads to; a ProviderError when that cannot be had or must not be asked for."""
+        ...
+
+    async def post(self, link: str, body: bytes, *, largest: int = LARGEST) -> bytes:
+        """The answer to a JSON body, on the same conditions; a redirect is no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One request of the way to a document."""
+
+    method: str
+    url: httpx.URL
+    body: bytes | None = None
+
+
+class Fetcher:
+    """The real client (design, section 7; external-apis §6.6).
+
+    Only https on port 443; each address that a name stands for must be public, and the connection goes to the very
+    address that was looked at. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`
+    bytes and `deadline` seconds. `trusted` are links that an operator chose: what begins with one of them may be of
+    this machine. Errors are named for the link's host, never with the link.
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: str,
+        trusted: Iterable[str] = (),
+        deadline: float = DEADLINE,
+        lookup: Resolve = resolve,
+        certificates: SSLContext | None = None,
+        network: httpcore.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._deadline = deadline
+        self._trusted = [httpx.URL(link) for link in trusted]
+        self._headers = {
+            "User-Agent": agent.encode("ascii", "ignore").decode(),
+            "Accept": "application/json, */*;q=0.5",
+            "Accept-Encoding": "gzip",
+        }
+        dial = network or cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
+        certificates = certificates or tls()
+        self._guarded = _pool(certificates, _Guard(dial, lookup, only_public=True))
+        self._own = _pool(certificates, _Guard(dial, lookup, only_public=False))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._guarded.aclose()
+        await self._own.aclose()
+
+    async def get(self, link: str, *, largest: int = LARGEST) -> bytes:
+        """What the link leads to, over at most three redirects.
+
+        Raises LinkForbidden (nothing was sent), NotThere, ProviderBusy, ProviderDown, ProviderRefused, and
+        ProviderConfused for what is too large or packed in a way that we did not ask for.
+        """
+        return await self._fetch("GET", link, None, largest)
+
+    async def post(self, link: str, body: bytes, *, largest: int = LARGEST) -> bytes:
+        """The answer to a JSON body; raises as `get` does, and ProviderConfused for a redirect."""
+        return await self._fetch("POST", link, body, largest)
+
+    async def _fetch(self, method: str, link: str, body: bytes | None, largest: int) -> bytes:
+        step = _Step(method, _url(link), body)
+        try:
+            async with asyncio.timeout(self._deadline):
+                for _ in range(MOST_REDIRECTS + 1):
+                    outcome = await self._take(step, largest)
+                    if isinstance(outcome, bytes):
+                        return outcome
+                    step = outcome
+        except TimeoutError:
+            raise ProviderDown(_name(step.url), f"no answer within {self._deadline:g} s") from None
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:
+            raise ProviderDown(_name(step.url), f"no answer ({type(fault).__name__})") from None
+        raise ProviderConfused(_name(step.url), f"it redirects more than {MOST_REDIRECTS} times")
+
+    async def _take(self, step: _Step, largest: int) -> "bytes | _Step":
+        """One request: the document, or where to go on."""
+        pool = self._pool_for(step.url)
+        url = httpcore.URL(
+            scheme=step.url.raw_scheme, host=step.url.raw_host, port=step.url.port, target=step.url.raw_path
+        )
+        headers = dict(self._headers) | ({"Content-Type": "application/json"} if step.body is not None else {})
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), self._deadline)
+        async with pool.stream(
+            step.method, url, headers={"Host": step.url.netloc.decode(), **headers}, content=step.body,
+            extensions={"timeout": timeout},
+        ) as answer:  # fmt: skip
+            told = httpx.Headers(answer.headers)
+            if answer.status in {301, 302, 303, 307, 308} and step.body is None:
+                return self._onward(step.url, told)
+            _check(step.url, answer.status, told)
+            return await _content(step.url, answer, told, largest)
+
+    def _pool_for(self, url: httpx.URL) -> httpcore.AsyncConnectionPool:
+        """Through whom to ask. Raises LinkForbidden for what is neither plain https nor an operator's own choice."""
+        if url.userinfo:
+            raise LinkForbidden(_name(url), "the link carries a name or a password")
+        if any(_begins_with(url, trusted) for trusted in self._trusted):
+            return self._own
+        if url.scheme != "https":
+            raise LinkForbidden(_name(url), "only https links are followed")
+        if url.port not in {None, HTTPS_PORT}:
+            raise LinkForbidden(_name(url), f"only port {HTTPS_PORT} is asked")
+        return self._guarded
+
+    def _onward(self, url: httpx.URL, told: Mapping[str, str]) -> _Step:
+        target = told.get("location", "")
+        if not target or len(target) > LONGEST_LINK:
+            raise ProviderConfused(_name(url), "it redirects to nowhere")
+        try:
+            return _Step("GET", url.join(target).copy_with(fragment=None))
+        except (httpx.InvalidURL, ValueError):
+            raise ProviderConfused(_name(url), "it redirects to nowhere") from None
+
+
+def _pool(certificates: SSLContext, guard: "_Guard") -> httpcore.AsyncConnectionPool:
+    return httpcore.AsyncConnectionPool(
+        ssl_context=certificates, max_connections=CONNECTIONS, keepalive_expiry=5, network_backend=guard
+    )
+
+
+class _Guard(httpcore.AsyncNetworkBackend):
+    """Connects to a host only when all that its name stands for is public, and to the address that was looked at.
+
+    A name that answers differently the next time gains nothing: there is no next time between look and connection.
+    """
+
+    def __init__(self, inner: httpcore.AsyncNetworkBackend, lookup: Resolve, *, only_public: bool) -> None:
+        self._inner, self._lookup, self._only_public = inner, lookup, only_public
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to the first of the host's addresses that takes one."""
+        addresses = await self._lookup(host, port)
+        if not addresses:
+            raise httpcore.ConnectError("there is no such host")
+        if self._only_public and not all(is_public(address) for address in addresses):
+            raise LinkForbidden(host[:100], "its address is not a public one")
+        fault: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
+        for address in addresses:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as refused:
+                fault = refused
+        raise fault or httpcore.ConnectError("no address took the connection")
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        """Never: no link names one."""
+        raise httpcore.ConnectError("sockets of this machine are not asked")
+
+    async def sleep(self, seconds: float) -> None:
+        """As the inner one does."""
+        await self._inner.sleep(seconds)
+
+
+def _url(link: str) -> httpx.URL:
+    if len(link) > LONGEST_LINK:
+        raise LinkForbidden("The link", "it is too long")
+    try:
+        url = httpx.URL(link.strip())
+        if not url.host:
+            raise LinkForbidden("The link", "it names no host")
+        return url.copy_with(fragment=None)
+    except (httpx.InvalidURL, ValueError):
+        raise LinkForbidden("The link", "it cannot be read") from None
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int]:
+    usual = {"https": HTTPS_PORT, "http": 80}.get(url.scheme, 0)
+    return url.scheme, url.raw_host.decode("ascii", "replace"), url.port or usual
+
+
+def _begins_with(url: httpx.URL, trusted: httpx.URL) -> bool:
+    """Whether a link lies below another; one with dots that a server may take for a way up lies nowhere."""
+    if _origin(url) != _origin(trusted):
+        return False
+    below = url.path == trusted.path or url.path.startswith(f"{trusted.path.rstrip('/')}/")
+    return below and not any(part.strip(".") == "" and part for part in url.path.replace("\\", "/").split("/"))
+
+
+def _name(url: httpx.URL) -> str:
+    """The host, for people; it never has a path or a password in it."""
+    return url.raw_host.decode("ascii", "replace")[:100] or "The link"
+
+
+def _check(url: httpx.URL, status: int, told: Mapping[str, str]) -> None:
+    name = _name(url)
+    if status == 429:
+        raise ProviderBusy(name, "too many requests", retry_after=seconds_to_wait(told.get("retry-after")))
+    if status in {404, 410}:
+        raise NotThere(name, f"nothing is there (HTTP {status})", status=status)
+    if status >= 500:
+        raise ProviderDown(name, f"HTTP {status}")
+    if status >= 400:
+        raise ProviderRefused(name, f"HTTP {status}", status=status)
+    if status != 200:
+        raise ProviderConfused(name, f"HTTP {status}")
+
+
+async def _content(url: httpx.URL, answer: httpcore.Response, told: Mapping[str, str], largest: int) -> bytes:
+    """The body, unpacked, of which no more than `largest` bytes are ever kept on either side of unpacking."""
+    declared = told.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > largest:
+        raise ProviderConfused(_name(url), "the answer is too large")
+    packing = told.get("content-encoding", "identity").strip().lower()
+    if packing not in {"identity", "", "gzip", "x-gzip"}:
+        raise ProviderConfused(_name(url), "the answer is packed in a way that was not asked for")
+    unpack = zlib.decompressobj(wbits=31) if packing.endswith("gzip") else None
+    content, came = bytearray(), 0
+    async for piece in answer.aiter_stream():
+        came += len(piece)
+        try:
+            content += piece if unpack is None else unpack.decompress(piece, largest + 1 - len(content))
+        except zlib.error:
+            raise ProviderConfused(_name(url), "the answer cannot be unpacked") from None
+        if max(came, len(content)) > largest or (unpack is not None and unpack.unconsumed_tail):
+            raise ProviderConfused(_name(url), "the answer is too large")
+    if unpack is not None and not unpack.eof:
+        raise ProviderConfused(_name(url), "the answer ends too early")
+    return bytes(content)

@@ -1,0 +1,52 @@
+"""Magic Eden's API v2 about Solana: which tokens a collection's symbol stands for (external-apis §3.3)."""
+
+from typing import Protocol
+from urllib.parse import quote
+
+from gateways.base58 import is_address
+from gateways.errors import NotThere, ProviderRefused, Unauthorized
+from gateways.market_wire import DEADLINE, MarketWire
+from gateways.shapes import Shape, listed
+
+MAGIC_EDEN = "Magic Eden"
+MOST_LISTED = 20
+
+
+class Symbols(Protocol):
+    """A marketplace that calls collections by symbols of its own, which are not on the chain."""
+
+    async def mints(self, symbol: str) -> tuple[str, ...]:
+        """Mint addresses of some tokens of the collection; none when it is not known or nothing of it was traded."""
+        ...
+
+
+class MagicEden:
+    """The real client; Magic Eden takes two questions a second without a key."""
+
+    def __init__(self, api_url: str, *, deadline: float = DEADLINE) -> None:
+        self._api = f"{api_url.rstrip('/')}/v2"
+        self._wire = MarketWire(MAGIC_EDEN, {}, deadline=deadline)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    async def mints(self, symbol: str) -> tuple[str, ...]:
+        """GET /collections/{symbol}/listings, else …/activities: a symbol is a label, only its tokens are on the chain.
+
+        Both answer 400 or 404 to a symbol that they do not know (§3.3 and the captured description of the API).
+        """
+        for path in (f"listings?offset=0&limit={MOST_LISTED}", f"activities?offset=0&limit={MOST_LISTED}"):
+            try:
+                said = await self._wire.read(f"{self._api}/collections/{quote(symbol, safe='')}/{path}", "collection")
+            except NotThere:
+                return ()
+            except ProviderRefused as refused:
+                if isinstance(refused, Unauthorized) or refused.status != 400:
+                    raise
+                return ()
+            items = [Shape(item, "an entry", MAGIC_EDEN) for item in listed(said, "the list", MAGIC_EDEN)]
+            named = dict.fromkeys(item.text_or_none("tokenMint") or "" for item in items)
+            if found := tuple(mint for mint in named if is_address(mint)):
+                return found
+        return ()

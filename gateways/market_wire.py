@@ -1,0 +1,118 @@
+"""How we speak with a marketplace: JSON over HTTP, within its limits, and every way in which it fails named."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+import httpx
+import orjson
+
+from gateways import pulse
+from gateways.connections import tls
+from gateways.errors import (
+    NotThere,
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+    seconds_to_wait,
+)
+
+DEADLINE = 10.0
+"""Seconds for one question."""
+LONGEST_PAUSE = 300.0
+"""OpenSea's own SDK waits no longer than this either (external-apis §2.1)."""
+LARGEST_ANSWER = 1_000_000
+
+
+class MarketWire:
+    """One marketplace's API. While its limit is used up nothing is sent, and ProviderBusy says for how long."""
+
+    def __init__(self, name: str, headers: Mapping[str, str], *, deadline: float = DEADLINE) -> None:
+        self._name = name
+        self._deadline = deadline
+        self._quiet_until = 0.0
+        self._http = httpx.AsyncClient(
+            headers={"Accept": "application/json"} | dict(headers), follow_redirects=False, verify=tls()
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def read(self, url: str, what: str, *, body: object = None, largest: int = LARGEST_ANSWER) -> object:
+        """The JSON at an address, or the answer to a JSON body. Raises ProviderError; `what` is what it is about."""
+        with pulse.watched(self._name.lower()):
+            return await self._read(url, what, body, largest)
+
+    async def _read(self, url: str, what: str, body: object, largest: int) -> object:
+        now = asyncio.get_running_loop().time()
+        if now < self._quiet_until:
+            raise ProviderBusy(self._name, "its rate limit is used up", retry_after=self._quiet_until - now)
+        answer = await self._ask(url, body, largest)
+        self._heed(answer)
+        if fault := self._fault(answer, what):
+            raise fault
+        try:
+            return cast("object", orjson.loads(answer.content))
+        except orjson.JSONDecodeError:
+            raise ProviderConfused(self._name, "the answer is not JSON") from None
+
+    async def _ask(self, url: str, body: object, largest: int) -> httpx.Response:
+        request = self._http.build_request(
+            "GET" if body is None else "POST", url, timeout=self._deadline,
+            content=None if body is None else orjson.dumps(body),
+            headers={} if body is None else {"Content-Type": "application/json"},
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(self._deadline):
+                answer = await self._http.send(request, stream=True)
+                try:
+                    content = bytearray()
+                    async for piece in answer.aiter_bytes():
+                        content += piece
+                        if len(content) > largest:
+                            raise ProviderConfused(self._name, "the answer is too large")
+                finally:
+                    await answer.aclose()
+            return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
+        except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
+            raise ProviderDown(self._name, f"no answer ({type(fault).__name__})") from None
+
+    def _heed(self, answer: httpx.Response) -> None:
+        """Remember until when nothing should be sent: Remaining and Reset (Unix seconds), Retry-After (§2.1)."""
+        pause = 0.0
+        if answer.headers.get("x-ratelimit-remaining") == "0":
+            try:
+                pause = float(answer.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp()
+            except ValueError:
+                pause = 0.0
+        if answer.status_code in {429, 599}:
+            pause = max(pause, seconds_to_wait(answer.headers.get("retry-after")) or 1.0)
+        if pause > 0:
+            until = asyncio.get_running_loop().time() + min(pause, LONGEST_PAUSE)
+            self._quiet_until = max(self._quiet_until, until)
+
+    def _fault(self, answer: httpx.Response, what: str) -> ProviderError | None:
+        """429 and 599 both mean "too many" (OpenSea's SDK, §2.1)."""
+        status, name = answer.status_code, self._name
+        if status in {429, 599}:
+            wait = self._quiet_until - asyncio.get_running_loop().time()
+            return ProviderBusy(name, "too many requests", retry_after=max(wait, 1.0))
+        if status >= 500:
+            return ProviderDown(name, f"HTTP {status}")
+        if status == 404:
+            return NotThere(name, f"no such {what}")
+        if status in {401, 403}:
+            return Unauthorized(name, f"the API key is not accepted (HTTP {status})", status=status)
+        if status >= 400:
+            return ProviderRefused(name, f"HTTP {status}", status=status)
+        return None if status == 200 else ProviderConfused(name, f"HTTP {status}")
+
+
+def _plain(headers: httpx.Headers) -> dict[str, str]:
+    """The headers without those about an encoding that has been undone already."""
+    return {name: value for name, value in headers.items() if name not in {"content-encoding", "content-length"}}

@@ -1,0 +1,90 @@
+"""Token metadata: what the document that a contract points at says about a token's traits."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol, cast
+
+import orjson
+
+from gateways.attributes import NoMetadata, TraitList, of_metadata
+from gateways.chain_table import CHAINS
+from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
+from gateways.fetching import Fetching
+from gateways.token_links import ContentGateways, LinkUnusable, located
+from gateways.token_records import TokenRecord, TokenRecords
+
+METADATA = "Token metadata"
+AT_ONCE = 8
+Told = TraitList | ProviderError
+
+
+class Metadata(Protocol):
+    """The metadata of tokens, wherever their contracts keep them."""
+
+    async def traits(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, Told]:
+        """For each token its traits, or why they cannot be known now."""
+        ...
+
+    async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
+        """Ids of some tokens of a collection, at most that many; a ProviderError when the chain does not answer."""
+        ...
+
+
+class TokenMetadata:
+    """The real thing: asks the chain where the metadata are and fetches them, eight at once.
+
+    `records` has an entry for each family of chains (`evm`, `solana`) that can be asked.
+    """
+
+    def __init__(
+        self, records: Mapping[str, TokenRecords], fetching: Fetching, *, ipfs_url: str, arweave_url: str
+    ) -> None:
+        self._records, self._fetching = records, fetching
+        self._gateways = ContentGateways(ipfs_url, arweave_url)
+
+    async def traits(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, Told]:
+        """Each asked token is in the answer. Where the chain itself does not answer, each has that as its reason."""
+        wanted = list(dict.fromkeys(token_ids))
+        try:
+            records = await self._of(chain).records(chain, contract, wanted)
+        except ProviderError as fault:
+            return dict.fromkeys(wanted, fault)
+        turn = asyncio.Semaphore(AT_ONCE)
+
+        async def one(token_id: str) -> Told:
+            record = records.get(token_id)
+            if record is None:
+                return NotThere(METADATA, "the contract does not say where they are")
+            async with turn:
+                try:
+                    return await self._read(record)
+                except ProviderError as fault:
+                    return fault
+
+        return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
+
+    async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
+        """Ids of some tokens of a collection, as its chain can tell them."""
+        return await self._of(chain).sample(chain, contract, most)
+
+    def _of(self, chain: str) -> TokenRecords:
+        family = CHAINS[chain].family
+        if family not in self._records:
+            raise ProviderDown(CHAINS[chain].title, "no node is set for it")
+        return self._records[family]
+
+    async def _read(self, record: TokenRecord) -> TraitList:
+        """The traits behind a record; raises ProviderError."""
+        if record.traits is not None:
+            return record.traits
+        try:
+            place = located(record.link, self._gateways)
+        except LinkUnusable as fault:
+            raise ProviderConfused(METADATA, str(fault)) from None
+        document = place if isinstance(place, bytes) else await self._fetching.get(place)
+        try:
+            return of_metadata(cast("object", orjson.loads(document.removeprefix(b"\xef\xbb\xbf"))))
+        except orjson.JSONDecodeError:
+            raise ProviderConfused(METADATA, "the document is not JSON") from None
+        except NoMetadata as fault:
+            raise ProviderConfused(METADATA, str(fault)) from None

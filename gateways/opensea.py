@@ -1,0 +1,164 @@
+"""OpenSea's API v2: profiles, collections, tokens and what accounts are listed with (external-apis §2.1, §2.2)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from gateways.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderConfused, ProviderDown
+from gateways.market_wire import DEADLINE, LARGEST_ANSWER, MarketWire
+from gateways.marketplaces import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
+from gateways.plain_text import plain
+from gateways.shapes import Shape
+
+OPENSEA = "OpenSea"
+LONGEST_NAME = 200
+LARGEST_LIST = 16_000_000
+"""Bytes of one page of tokens or of one collection's traits: descriptions and values are as long as authors like."""
+TOKENS_A_BATCH = 30
+"""Tokens in one batch; OpenSea names no limit (§2.2)."""
+ITEMS_A_PAGE = 200
+MOST_PAGES = 50
+PAGES_DEADLINE = 60.0
+"""Seconds for all pages of one account."""
+_OUR_CHAINS = {chain.opensea: key for key, chain in CHAINS.items()}
+
+
+class OpenSea:
+    """The real client. Without a key OpenSea answers nothing: every question is then Unauthorized."""
+
+    def __init__(self, api_url: str, site_url: str, api_key: str | None, *, deadline: float = DEADLINE) -> None:
+        self._api, self._site = f"{api_url.rstrip('/')}/api/v2", site_url.rstrip("/")
+        self._wire = MarketWire(OPENSEA, {"x-api-key": api_key} if api_key else {}, deadline=deadline)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    def profile_url(self, address: str) -> str:
+        """`https://opensea.io/<address>` (external-apis §2.4)."""
+        return f"{self._site}/{quote(address, safe='')}"
+
+    async def profile(self, address: str) -> Profile:
+        """GET /accounts/{address}: `address` and `bio` are required fields of the answer (§2.2)."""
+        account = await self._read(f"accounts/{quote(address, safe='')}", "account")
+        found = account.text("address")
+        if not found:
+            raise ProviderConfused(OPENSEA, "the account has no address")
+        return Profile(
+            address=_lowered(found),
+            username=account.text_or_none("username") or None,
+            bio=account.text("bio"),
+        )
+
+    async def collection(self, slug: str) -> CollectionFacts:
+        """GET /collections/{slug}; a collection may have several contracts, even on several chains (§2.2)."""
+        found = await self._read(f"collections/{quote(slug, safe='')}", "collection")
+        contracts = [Shape(item, "a contract", OPENSEA) for item in found.items("contracts")]
+        return CollectionFacts(
+            slug=found.text("collection"),
+            name=plain(found.text("name"), LONGEST_NAME),
+            contracts=tuple((_our_chain(one.text("chain")), _lowered(one.text("address"))) for one in contracts),
+        )
+
+    async def contract(self, chain: str, address: str) -> ContractFacts:
+        """GET /chain/{chain}/contract/{address}: all fields are required (§2.2)."""
+        found = await self._read(_contract(chain, address), "contract")
+        if _lowered(found.text("address")) != _lowered(address):
+            raise ProviderConfused(OPENSEA, "the answer is about another contract")
+        return ContractFacts(slug=found.text("collection"), name=plain(found.text("name"), LONGEST_NAME))
+
+    async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
+        """GET /traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values."""
+        found = await self._read(f"traits/{quote(slug, safe='')}", "collection", LARGEST_LIST)
+        kinds, counts = found.inner("categories"), found.inner("counts")
+        listed: dict[str, tuple[str, ...]] = {}
+        for name in kinds.names():
+            values = counts.inner(name).names() if kinds.text(name) == "string" else ()
+            shown = dict.fromkeys(plain(value, LONGEST_VALUE) for value in values)
+            listed[plain(name, LONGEST_KIND)] = tuple(value for value in shown if value)
+        return {kind: values for kind, values in listed.items() if kind}
+
+    async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
+        """GET /chain/{chain}/contract/{address}/nfts/{identifier}: its traits, which are empty too while unread."""
+        path = f"{_contract(chain, contract)}/nfts/{quote(token_id, safe='')}"
+        found = (await self._read(path, "token", LARGEST_LIST)).inner("nft")
+        if (_lowered(found.text("contract")), found.text("identifier")) != (_lowered(contract), token_id):
+            raise ProviderConfused(OPENSEA, "the answer is about another token")
+        return _traits(found)
+
+    async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], TraitList]:
+        """POST /nfts/batch, 30 tokens at a time; what OpenSea does not know it leaves out of its answer (§2.2)."""
+        asked = list(dict.fromkeys(tokens))
+        found: dict[tuple[str, str], TraitList] = {}
+        for at in range(0, len(asked), TOKENS_A_BATCH):
+            part = {
+                (_lowered(contract), token_id): (contract, token_id)
+                for contract, token_id in asked[at : at + TOKENS_A_BATCH]
+            }
+            body = {
+                "identifiers": [
+                    {"chain": CHAINS[chain].opensea, "contract_address": contract, "token_id": token_id}
+                    for contract, token_id in part
+                ]
+            }
+            said = await self._wire.read(f"{self._api}/nfts/batch", "batch", body=body, largest=LARGEST_LIST)
+            for item in Shape(said, "the batch", OPENSEA).items("nfts"):
+                one = Shape(item, "a token", OPENSEA)
+                place = part.get((_lowered(one.text("contract")), one.text("identifier")))
+                if place is not None:
+                    found[place] = _traits(one)
+        return found
+
+    async def account_nfts(self, chain: str, address: str) -> AccountItems:
+        """GET /chain/{chain}/account/{address}/nfts, page after page of 200 until there is no `next` (§2.2).
+
+        Raises ProviderConfused for an account with more than 10,000 tokens and for pages that run in a circle.
+        """
+        path = f"chain/{CHAINS[chain].opensea}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
+        items: dict[AccountItem, None] = {}
+        seen: set[str] = set()
+        cursor = ""
+        try:
+            async with asyncio.timeout(PAGES_DEADLINE):
+                for _ in range(MOST_PAGES):
+                    page = await self._read(f"{path}{cursor}", "account", LARGEST_LIST)
+                    for item in page.items("nfts"):
+                        one = Shape(item, "a token", OPENSEA)
+                        items[AccountItem(_lowered(one.text("contract")), one.text("identifier"))] = None
+                    following = page.text_or_none("next")
+                    if not following:
+                        return AccountItems(chain, address, OPENSEA, tuple(items))
+                    if following in seen:
+                        raise ProviderConfused(OPENSEA, "its pages run in a circle")
+                    seen.add(following)
+                    cursor = f"&next={quote(following, safe='')}"
+        except TimeoutError:
+            raise ProviderDown(OPENSEA, f"not all pages came within {PAGES_DEADLINE:g} s") from None
+        raise ProviderConfused(OPENSEA, f"it lists more than {ITEMS_A_PAGE * MOST_PAGES} tokens for this account")
+
+    async def _read(self, path: str, what: str, largest: int = LARGEST_ANSWER) -> Shape:
+        """The object at a path."""
+        return Shape(await self._wire.read(f"{self._api}/{path}", what, largest=largest), f"the {what}", OPENSEA)
+
+
+def _traits(token: Shape) -> TraitList:
+    """A token's traits; OpenSea's list is there even when it has not read the metadata (yet)."""
+    try:
+        return read(token.items("traits"))
+    except NoMetadata as fault:
+        raise ProviderConfused(OPENSEA, str(fault)) from None
+
+
+def _contract(chain: str, address: str) -> str:
+    return f"chain/{CHAINS[chain].opensea}/contract/{quote(address, safe='')}"
+
+
+def _lowered(address: str) -> str:
+    """Hexadecimal addresses in lower case, others (case matters on Solana) as they are."""
+    return address.lower() if address[:2].lower() == "0x" else address
+
+
+def _our_chain(name: str) -> str:
+    return _OUR_CHAINS.get(name, name)

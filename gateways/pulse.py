@@ -1,0 +1,85 @@
+"""How each provider last answered, as this process saw it: noted by the clients, read off by whoever keeps it."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, Unauthorized
+
+OK, STALE, DOWN, BUSY, CONFUSED, REFUSED = "ok", "stale", "down", "busy", "confused", "refused"
+DISCORD, OPENSEA = "discord", "opensea"
+
+
+class Stale(ProviderConfused):
+    """It answers, but with a past: its newest block is old, or before one that was seen already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """One outcome. `provider` is `discord`, `opensea`, or a node as `<chain>:<its place in the settings, from 0>`.
+
+    `block` and `block_time` are a node's newest block, where the outcome tells it.
+    """
+
+    provider: str
+    state: str
+    at: datetime
+    reason: str | None = None
+    block: int | None = None
+    block_time: datetime | None = None
+
+
+_newest: dict[str, Pulse] = {}
+
+
+def node(chain: str, place: int) -> str:
+    """A node's name here."""
+    return f"{chain}:{place}"
+
+
+def answered(provider: str, block: int | None = None, block_time: datetime | None = None) -> None:
+    """It answered as it should."""
+    _newest[provider] = Pulse(provider, OK, datetime.now(UTC), None, block, block_time)
+
+
+def failed(provider: str, fault: ProviderError) -> None:
+    """It did not; a plain "there is no such thing" is an answer."""
+    state = state_of(fault)
+    if state == OK:
+        answered(provider)
+    else:
+        _newest[provider] = Pulse(provider, state, datetime.now(UTC), str(fault))
+
+
+@contextmanager
+def watched(provider: str) -> Generator[None]:
+    """Notes how what is asked inside ends."""
+    try:
+        yield
+    except ProviderError as fault:
+        failed(provider, fault)
+        raise
+    answered(provider)
+
+
+def state_of(fault: ProviderError) -> str:
+    """What a fault says about its provider; a refusal of one thing says nothing against the rest."""
+    if isinstance(fault, Stale):
+        return STALE
+    if isinstance(fault, ProviderBusy):
+        return BUSY
+    if isinstance(fault, ProviderDown):
+        return DOWN
+    if isinstance(fault, Unauthorized):
+        return REFUSED
+    if isinstance(fault, NotThere) or not isinstance(fault, ProviderConfused):
+        return OK
+    return CONFUSED
+
+
+def read_off() -> list[Pulse]:
+    """The newest outcome of each provider since the last reading."""
+    found = list(_newest.values())
+    _newest.clear()
+    return found

@@ -1,0 +1,272 @@
+"""Solana in the terms of `Chains`: a collection is a contract, a mint address a token's id, a slot a block.
+
+Owners are those that DAS names: a frozen, listed or delegated asset is still its owner's, a compressed one too; what an
+escrow holds is the escrow's. Burnt assets, coins and unverified members of a collection do not count.
+"""
+
+import asyncio
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+from gateways import pulse
+from gateways.balance_sheet import BalanceSheet
+from gateways.base58 import addresses, is_address
+from gateways.errors import ProviderError
+from gateways.evm import Head
+from gateways.evm_contract import Standard
+from gateways.solana_assets import Kind, asset
+from gateways.solana_balances import balances_of
+from gateways.solana_doubts import ANY, NotIndexed, doubt_silence
+from gateways.solana_lists import by_collection, first_page
+from gateways.solana_look import Look
+from gateways.solana_node import SOLANA, SolanaNode, SolanaNodes, together
+from gateways.token_sheet import TokenIdsRefused, TokenSheet, Trail
+
+FEWEST_FOR_A_SCAN = 6
+"""From so many owners on the whole collection is read instead of their wallets, if it takes fewer pages."""
+STALE_SLOTS = 225
+"""An index this far behind its node's head (about 90 s) is stale."""
+MOST_OWNERS_CONFIRMED = 50
+SLOTS_BETWEEN = 2
+"""Slots that pass before a confirmation: where there is one endpoint only, its index must have read on meanwhile."""
+
+
+class SolanaChains:
+    """The real thing: nodes that also offer DAS (external-apis §4.4, §5).
+
+    With `endpoint=None` the nodes are tried in their order; with a number only that one is, and the read is taken for a
+    confirmation: it begins some slots later, and where the index shows nothing, the node's own token accounts are asked
+    as well.
+    """
+
+    def __init__(self, nodes: SolanaNodes) -> None:
+        self._nodes = nodes
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._nodes.close()
+
+    def endpoints(self, chain: str) -> int:
+        """How many nodes are set; 0 for another chain."""
+        return len(self._nodes.nodes) if chain == SOLANA.key else 0
+
+    async def balances(
+        self,
+        chain: str,
+        contracts: Sequence[str],
+        owners: Sequence[str],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> BalanceSheet:
+        """How many assets of each collection each owner has, as `tokens` counts them; all through one endpoint."""
+        self._own(chain)
+        wanted, holders = addresses(contracts), addresses(owners)
+        deadline = self._deadline()
+
+        async def ask(node: SolanaNode) -> BalanceSheet:
+            reads = (self._read(node, one, holders, {}, endpoint, not_before_block, deadline) for one in wanted)
+            sheets = await together(reads)
+            if not sheets:
+                head = await node.head(not_before_block)
+                return balances_of(node, head.block, head, {}, holders)
+            oldest = min(sheets, key=lambda sheet: sheet.block)
+            by_contract = {sheet.contract: sheet for sheet in sheets}
+            return balances_of(node, oldest.block, Head(oldest.block, oldest.block_time), by_contract, holders)
+
+        return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
+
+    async def tokens(
+        self,
+        chain: str,
+        contract: str,
+        owners: Sequence[str],
+        *,
+        token_ids: Sequence[str] = (),
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """The owners' assets of a collection. With `token_ids` (mint addresses, never ranges) only those are asked for.
+
+        ValueError for an address that is none.
+        """
+        self._own(chain)
+        addresses([contract])
+        holders, deadline = addresses(owners), self._deadline()
+        for one in token_ids:
+            if not is_address(one.strip()):
+                raise TokenIdsRefused(f"{one[:50] or 'Nothing'} is no token on Solana: use its mint address.")
+        ids = list(dict.fromkeys(one.strip() for one in token_ids))
+
+        async def ask(node: SolanaNode) -> TokenSheet:
+            if ids:
+                return await self._single(node, contract, holders, ids, endpoint, not_before_block)
+            return await self._read(node, contract, holders, trails or {}, endpoint, not_before_block, deadline)
+
+        return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
+
+    async def anything(
+        self,
+        chain: str,
+        owners: Sequence[str],
+        *,
+        trails: Mapping[str, Trail] | None = None,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> TokenSheet:
+        """Of each owner one NFT, if there is one; one in no collection is its own "contract"."""
+        self._own(chain)
+        holders, deadline = addresses(owners), self._deadline()
+
+        async def ask(node: SolanaNode) -> TokenSheet:
+            return await self._read(node, ANY, holders, trails or {}, endpoint, not_before_block, deadline)
+
+        return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
+
+    async def head(self, chain: str, endpoint: int | None = None) -> Head:
+        """The newest confirmed slot of a node that serves mainnet and is not stale."""
+        self._own(chain)
+        return await self._nodes.first(SolanaNode.head, endpoint=endpoint)
+
+    async def contract_standard(self, chain: str, contract: str) -> Standard | None:
+        """ "Solana" for a collection; "none" where the index knows no asset; None for one that is no collection.
+
+        An NFT that belongs to no collection counts as one: a new collection is just that until it has members.
+        """
+        self._own(chain)
+        addresses([contract])
+
+        async def ask(node: SolanaNode) -> Standard | None:
+            await node.head()
+            if (await first_page(node, by_collection(contract), 1)).assets:
+                return "Solana"
+            found = await asset(node, contract)
+            if found is None:
+                await _knows_something(node)
+                return "none"
+            alone = found.kind is Kind.NFT and not found.collection
+            return "Solana" if alone or found.interface == "MplCoreCollection" else None
+
+        return await self._nodes.first(ask)
+
+    async def contract_name(self, chain: str, contract: str) -> str | None:
+        """What the collection's own asset is called."""
+        self._own(chain)
+        addresses([contract])
+
+        async def ask(node: SolanaNode) -> str | None:
+            await node.head()
+            found = await asset(node, contract)
+            return found.name or None if found else None
+
+        return await self._nodes.first(ask)
+
+    async def collection_of(self, mint: str) -> str | None:
+        """The collection of a single asset, for somebody who pasted the asset; None when it is in none, or unknown."""
+        addresses([mint])
+
+        async def ask(node: SolanaNode) -> str | None:
+            await node.head()
+            found = await asset(node, mint)
+            return found.collection or None if found else None
+
+        return await self._nodes.first(ask)
+
+    async def _read(
+        self,
+        node: SolanaNode,
+        collection: str,
+        owners: Sequence[str],
+        trails: Mapping[str, Trail],
+        endpoint: int | None,
+        not_before: int,
+        deadline: float,
+    ) -> TokenSheet:
+        if endpoint is not None:
+            await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
+        head = await node.head(not_before)
+        look = Look(node, collection, owners)
+        scan = collection != ANY and len(owners) >= FEWEST_FOR_A_SCAN
+        with _noted(node):
+            if not (scan and await look.at_collection(len(owners))):
+                await look.at_wallets(deadline)
+            await look.doubt_by_trails({owner: _mints(trail) for owner, trail in trails.items()})
+            if endpoint is not None and len(owners) <= MOST_OWNERS_CONFIRMED:
+                await look.doubt_by_accounts()
+            return _sheet(look, head, not_before, trails)
+
+    async def _single(
+        self,
+        node: SolanaNode,
+        collection: str,
+        owners: Sequence[str],
+        ids: Sequence[str],
+        endpoint: int | None,
+        not_before: int,
+    ) -> TokenSheet:
+        if endpoint is not None:
+            await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
+        head = await node.head(not_before)
+        look = Look(node, collection, owners)
+        with _noted(node):
+            await look.at_assets(ids)
+            return _sheet(look, head, not_before, {})
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._nodes.deadline
+
+    @staticmethod
+    def _own(chain: str) -> None:
+        if chain != SOLANA.key:
+            raise ValueError(f"{chain!r} is not Solana")
+
+
+@contextmanager
+def _noted(node: SolanaNode) -> Generator[None]:
+    """An index that fails behind a node whose head is well is noted as the node's failure; a new collection is none."""
+    try:
+        yield
+    except NotIndexed:
+        raise
+    except ProviderError as fault:
+        pulse.failed(pulse.node(SOLANA.key, node.index), fault)
+        raise
+
+
+async def _knows_something(node: SolanaNode) -> None:
+    """An index that has fallen silent must not make a collection vanish. Raises ProviderConfused."""
+    await doubt_silence(node, ANY, owners_lists=True)
+
+
+def _sheet(look: Look, head: Head, not_before: int, trails: Mapping[str, Trail]) -> TokenSheet:
+    """The look as a sheet, as of the slot up to which the index had read the chain (the node's head where it does not
+    say). Raises ProviderConfused when that is too long ago."""
+    slot = head.block if look.slot is None else min(look.slot, head.block)
+    if head.block - slot > STALE_SLOTS:
+        raise pulse.Stale(look.node.name, f"its index is {head.block - slot} slots behind")
+    if slot < not_before:
+        raise pulse.Stale(look.node.name, f"its index is at slot {slot}, before {not_before}")
+    return TokenSheet(
+        chain=SOLANA.key,
+        contract=look.collection,
+        block=slot,
+        block_time=head.time - timedelta(seconds=(head.block - slot) * SOLANA.block_seconds),
+        endpoint=look.node.index,
+        source=look.node.source,
+        held=look.held,
+        unsure=look.unsure,
+        trails={owner: _trail(look, owner, trails.get(owner, Trail())) for owner in look.owners},
+    )
+
+
+def _trail(look: Look, owner: str, before: Trail) -> Trail:
+    """What was found; where not everything could be learned, what was known before stays with it."""
+    found = look.held.get(owner, {})
+    return before.with_ids(found) if owner in look.unsure else Trail().with_ids(found)
+
+
+def _mints(trail: Trail) -> list[str]:
+    """A trail's mints; of ANY's ids the part after the collection."""
+    return [one.rpartition(":")[2] for one in trail.ids]

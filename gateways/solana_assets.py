@@ -1,0 +1,126 @@
+"""DAS, the index of Solana's assets: what an asset is, and single ones by their addresses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import cast
+
+from gateways.errors import ProviderConfused
+from gateways.evm_errors import RpcRefused, Unsupported
+from gateways.plain_text import plain
+from gateways.shapes import Shape, listed
+from gateways.solana_node import SolanaNode
+
+A_PAGE = 1_000
+"""Assets in a page or a batch: the most that is allowed (external-apis §4.4)."""
+LONGEST_NAME = 200
+UNKNOWN_METHOD = -32601
+
+
+class Kind(Enum):
+    """What an asset is, by its `interface` (external-apis §4.4)."""
+
+    NFT = "nft"
+    OTHER = "other"
+    """Coins, collections and accounts."""
+    UNCLEAR = "unclear"
+
+
+_NFTS = frozenset({
+    "V1_NFT", "V1_PRINT", "V2_NFT", "LEGACY_NFT", "ProgrammableNFT", "MplCoreAsset", "MplBubblegumV2",
+})  # fmt: skip
+_OTHERS = frozenset({"FungibleAsset", "FungibleToken", "MplCoreCollection", "MplCoreGroup", "Identity", "Executable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One asset as the index has it. A frozen, delegated or listed one is its `owner`'s all the same.
+
+    `owner` is empty where the index names none, `collection` where no collection has confirmed the asset as its own.
+    `attributes` are as they came; None means that the index has not read the metadata at `link`.
+    """
+
+    id: str
+    interface: str
+    kind: Kind
+    owner: str
+    collection: str
+    burnt: bool
+    name: str
+    link: str
+    attributes: object
+
+    @property
+    def counts(self) -> bool:
+        """Whether somebody may hold it: burnt assets and coins are listed too."""
+        return not self.burnt and self.kind is not Kind.OTHER
+
+
+async def asset(node: SolanaNode, id_: str) -> Asset | None:
+    """One asset; None when the index knows none by this address."""
+    try:
+        found = await node.ask("getAsset", {"id": id_})
+    except RpcRefused as refused:
+        if "not found" in str(refused).lower():
+            return None
+        raise
+    if found is None:
+        return None
+    read = read_asset(node.name, found)
+    if read.id != id_:
+        raise ProviderConfused(node.name, "the answer is another asset")
+    return read
+
+
+async def assets(node: SolanaNode, ids: Sequence[str]) -> dict[str, Asset | None]:
+    """Many assets, each of the asked ones is in the answer; None for what the index does not know."""
+    found: dict[str, Asset | None] = dict.fromkeys(ids)
+    for start in range(0, len(ids), A_PAGE):
+        part = list(ids[start : start + A_PAGE])
+        try:
+            said = await node.ask("getAssetBatch", {"ids": part})
+        except Unsupported as refused:
+            if refused.code != UNKNOWN_METHOD:
+                raise
+            # Metaplex's name for it.
+            said = await node.ask("getAssets", {"ids": part})
+        for item in listed(said, "the assets", node.name):
+            if item is not None:
+                read = read_asset(node.name, item)
+                if read.id in found:
+                    found[read.id] = read
+    return found
+
+
+def read_asset(provider: str, item: object) -> Asset:
+    """An asset in DAS's form. Raises ProviderConfused when what decides who holds it is missing."""
+    shape = Shape(item, "an asset", provider)
+    interface = shape.text("interface")
+    kind = Kind.NFT if interface in _NFTS else Kind.OTHER if interface in _OTHERS else Kind.UNCLEAR
+    content = _fields(cast("Mapping[str, object]", item).get("content"))
+    metadata = _fields(content.get("metadata"))
+    name, link = metadata.get("name"), content.get("json_uri")
+    return Asset(
+        id=shape.text("id"),
+        interface=interface,
+        kind=kind,
+        owner=shape.inner("ownership").text_or_none("owner") or "",
+        collection=_collection(provider, shape),
+        burnt=shape.flag("burnt"),
+        name=plain(name, LONGEST_NAME) if isinstance(name, str) else "",
+        link=link if isinstance(link, str) else "",
+        attributes=metadata.get("attributes"),
+    )
+
+
+def _collection(provider: str, shape: Shape) -> str:
+    """The collection that has confirmed the asset; DAS leaves others out unless asked (external-apis §4.4)."""
+    for item in shape.items("grouping"):
+        group = Shape(item, "a group", provider)
+        if group.text("group_key") == "collection" and _fields(item).get("verified") is not False:
+            return group.text("group_value")
+    return ""
+
+
+def _fields(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}

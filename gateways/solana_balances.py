@@ -1,0 +1,53 @@
+"""Counts of assets in the form of an EVM chain's balances, made of the sheets of single collections."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateways.balance_sheet import BalanceSheet, Cells
+from gateways.evm import Head
+from gateways.solana_node import SOLANA, SolanaNode
+from gateways.token_sheet import TokenSheet
+
+
+@dataclass(frozen=True, slots=True)
+class SolanaBalances(BalanceSheet):
+    """A BalanceSheet whose addresses are Solana's; an amount is a count of assets."""
+
+    sheets: Mapping[str, TokenSheet] = field(default_factory=dict[str, TokenSheet])
+    asked: frozenset[str] = frozenset()
+
+    def amount(self, contract: str, owner: str) -> int | None:
+        """How many the owner held; None is *unknown* (also for a collection or owner that was not asked about)."""
+        sheet = self.sheets.get(contract)
+        if sheet is None or owner not in self.asked or owner in sheet.unsure:
+            return None
+        return len(sheet.of(owner))
+
+    def holders(self, contract: str) -> Iterator[tuple[str, int]]:
+        """The owners known to hold some, with how many."""
+        sheet = self.sheets.get(contract)
+        for owner, tokens in sheet.held.items() if sheet else ():
+            yield owner, len(tokens)
+
+    def unknown(self, contract: str) -> int:
+        """How many of the owners' amounts are unknown."""
+        sheet = self.sheets.get(contract)
+        return len(self.asked) if sheet is None else len(sheet.unsure)
+
+
+def balances_of(
+    node: SolanaNode, slot: int, head: Head, sheets: Mapping[str, TokenSheet], owners: Sequence[str]
+) -> SolanaBalances:
+    """The sheets of one endpoint as one, as of a slot."""
+    return SolanaBalances(
+        chain=SOLANA.key,
+        block=slot,
+        block_time=head.time,
+        endpoint=node.index,
+        source=node.source,
+        contracts=b"",
+        owners=b"",
+        cells=Cells(0, 0),
+        sheets=sheets,
+        asked=frozenset(owners),
+    )

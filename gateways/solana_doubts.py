@@ -1,0 +1,68 @@
+"""What speaks against an index's "nothing": that it answers nothing to anybody, and what the node itself knows."""
+
+from gateways.errors import ProviderConfused
+from gateways.evm_errors import Unsupported
+from gateways.shapes import Shape
+from gateways.solana_lists import by_collection, by_owner, first_page
+from gateways.solana_node import SolanaNode
+
+ANY = "any"
+KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
+"""Mad Lads: mainnet has had it for years, so an index that works lists some of it (external-apis §4.4's fixture)."""
+TOKEN_PROGRAMS = ("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
+"""SPL Token and Token-2022."""
+WITNESSES = 10
+SILENT = "the index lists nothing for anybody"
+NOT_INDEXED = "the index lists nothing of this collection"
+LOST = "the index no longer knows a token that was seen here"
+CONTRADICTS = "the index names an owner whose list lacks the token"
+NODE_KNOWS_MORE = "the node knows a token that the index does not list"
+
+
+class NotIndexed(ProviderConfused):
+    """The index lists nothing of a collection: it is new, none, or unknown to this index."""
+
+
+async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool) -> None:
+    """Raises ProviderConfused where an empty list cannot be believed: the index must show that it lists something.
+
+    It must list some of the collection (of KNOWN_COLLECTION for ANY) and, unless `owners_lists` were seen to have
+    something, also something for an owner of these.
+    """
+    group = KNOWN_COLLECTION if collection == ANY else collection
+    page = await first_page(node, by_collection(group), WITNESSES)
+    if not page.assets:
+        raise ProviderConfused(node.name, SILENT) if collection == ANY else NotIndexed(node.name, NOT_INDEXED)
+    if owners_lists:
+        return
+    witnesses = [asset.owner for asset in page.assets if asset.owner]
+    if witnesses:
+        if not (await first_page(node, by_owner(witnesses[0]), 1)).assets:
+            raise ProviderConfused(node.name, SILENT)
+    elif collection == ANY:
+        raise ProviderConfused(node.name, SILENT)
+    else:
+        await doubt_silence(node, ANY, owners_lists=False)
+
+
+async def mints_of(node: SolanaNode, owner: str) -> frozenset[str]:
+    """The mints of which the owner's token accounts have exactly one that cannot be divided, as of an NFT.
+
+    Compressed and Core assets have no token account. An endpoint that does not offer the question shows nothing.
+    """
+    found = set[str]()
+    for program in TOKEN_PROGRAMS:
+        options = {"encoding": "jsonParsed", "commitment": "confirmed"}
+        try:
+            said = await node.ask("getTokenAccountsByOwner", [owner, {"programId": program}, options])
+        except Unsupported:
+            return frozenset()
+        for item in Shape(said, "the token accounts", node.name).items("value"):
+            account = Shape(item, "a token account", node.name).inner("account")
+            info = account.inner("data").inner("parsed").inner("info")
+            amount = info.inner("tokenAmount")
+            if info.text("owner") != owner:
+                raise ProviderConfused(node.name, "a token account is somebody else's")
+            if amount.text("amount") == "1" and amount.number("decimals") == 0:
+                found.add(info.text("mint"))
+    return frozenset(found)

@@ -1,0 +1,127 @@
+"""DAS's lists, by owner and by collection, read to their last page or not at all (external-apis §4.4)."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gateways.base58 import ADDRESS_BYTES, decode, encode
+from gateways.errors import ProviderConfused
+from gateways.shapes import Shape
+from gateways.solana_assets import A_PAGE, Asset, read_asset
+from gateways.solana_node import SolanaNode, together
+
+RANGES = 4
+"""Parts of a long list that are read at once."""
+BROKEN_OFF = "its list broke off"
+
+Call = tuple[str, Mapping[str, object]]
+
+
+class _RangesIgnored(Exception):
+    """The index gave assets from outside the range of ids that was asked for."""
+
+
+class _TooManyPages(Exception):
+    """There are more pages than the caller wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list. `slot` is up to where the index had read the chain, None where it does not say."""
+
+    assets: tuple[Asset, ...]
+    slot: int | None
+
+
+def by_owner(owner: str) -> Call:
+    """The call for everything an address owns, without coins."""
+    return "getAssetsByOwner", {"ownerAddress": owner}
+
+
+def by_collection(collection: str) -> Call:
+    """The call for everything in a collection."""
+    return "getAssetsByGroup", {"groupKey": "collection", "groupValue": collection}
+
+
+async def first_page(node: SolanaNode, call: Call, limit: int) -> Page:
+    """The beginning of a list, in the order of ids."""
+    return await _page(node, call, limit, {})
+
+
+async def pages(
+    node: SolanaNode, call: Call, limit: int = A_PAGE, *, bounds: Mapping[str, object] | None = None
+) -> AsyncIterator[Page]:
+    """Every page of a list (of the part within `bounds`: after and before); only who reads to the end has all of it.
+
+    A list ends with a page without items; a short one may be followed by more. Each page begins after the last id of
+    the one before, so that what comes and goes meanwhile moves nothing else. An end right after a full page is checked,
+    since an index that has fallen silent ends its lists like that. Raises ProviderError.
+    """
+    place, seen, full = dict(bounds or {}), set[str](), False
+    while True:
+        page = await _page(node, call, limit, place)
+        if not page.assets:
+            if full and not (await _page(node, call, 1, {})).assets:
+                raise ProviderConfused(node.name, BROKEN_OFF)
+            return
+        ids = {asset.id for asset in page.assets}
+        if ids & seen or len(ids) < len(page.assets):
+            raise ProviderConfused(node.name, "its list repeats itself")
+        seen |= ids
+        place["after"], full = page.assets[-1].id, len(page.assets) >= limit
+        yield page
+
+
+async def everything(node: SolanaNode, call: Call, most_pages: int) -> list[Page] | None:
+    """A whole list; None where it has more pages than that. Raises ProviderError.
+
+    Of a long list RANGES parts are read at once, if the index keeps to the bounds; else one page after the other.
+    """
+    first = await first_page(node, call, A_PAGE)
+    if not first.assets:
+        return []
+    last = first.assets[-1].id
+    parts = _parts(last) if len(first.assets) >= A_PAGE else [{"after": last}]
+    try:
+        try:
+            read = await together(_part(node, call, bounds, most_pages) for bounds in parts)
+        except _RangesIgnored:
+            read = [await _part(node, call, {"after": last}, most_pages)]
+    except _TooManyPages:
+        return None
+    if len(parts) > 1 and not (await first_page(node, call, 1)).assets:
+        raise ProviderConfused(node.name, BROKEN_OFF)
+    found = [first, *(page for part in read for page in part)]
+    return found if len(found) <= most_pages else None
+
+
+async def _part(node: SolanaNode, call: Call, bounds: Mapping[str, str], most_pages: int) -> list[Page]:
+    lowest, highest = decode(bounds["after"]) or b"", decode(bounds.get("before", "")) or None
+    found: list[Page] = []
+    async for page in pages(node, call, A_PAGE, bounds=bounds):
+        if highest is not None and any(not lowest < (decode(one.id) or b"") < highest for one in page.assets):
+            raise _RangesIgnored
+        found.append(page)
+        if len(found) >= most_pages:
+            raise _TooManyPages
+    return found
+
+
+def _parts(after: str) -> list[Mapping[str, str]]:
+    """The ids after one, in even parts: they are hashes, spread over all addresses."""
+    start, end = int.from_bytes(decode(after) or b"", "big"), 2 ** (8 * ADDRESS_BYTES) - 1
+    cuts = [start + (end - start) * part // RANGES for part in range(1, RANGES)]
+    edges = [after, *(encode(cut.to_bytes(ADDRESS_BYTES, "big")) for cut in cuts), encode(b"\xff" * ADDRESS_BYTES)]
+    return [{"after": low, "before": high} for low, high in pairwise(edges)]
+
+
+async def _page(node: SolanaNode, call: Call, limit: int, place: Mapping[str, object]) -> Page:
+    method, criteria = call
+    order = {"sortBy": "id", "sortDirection": "asc"}
+    said = Shape(await node.ask(method, {**criteria, "limit": limit, "sortBy": order, **place}), "a list", node.name)
+    if said.has("assets"):
+        said = said.inner("assets")
+    if said.has("errors") and said.items("errors"):
+        raise ProviderConfused(node.name, "it could not read some assets of a list")
+    slot = said.number("last_indexed_slot") if said.has("last_indexed_slot") else None
+    return Page(tuple(read_asset(node.name, item) for item in said.items("items")), slot)

@@ -1,0 +1,193 @@
+"""One look at who holds assets of a Solana collection, or any at all: by wallets, by the whole collection, by asset."""
+
+import asyncio
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateways.errors import ProviderDown, ProviderError
+from gateways.solana_assets import A_PAGE, Asset, Kind, assets
+from gateways.solana_doubts import (
+    ANY,
+    CONTRADICTS,
+    LOST,
+    NODE_KNOWS_MORE,
+    NOT_INDEXED,
+    NotIndexed,
+    doubt_silence,
+    mints_of,
+)
+from gateways.solana_lists import by_collection, by_owner, everything, pages
+from gateways.solana_node import SolanaNode
+
+MOST_PAGES = 20
+"""Of one wallet's list: 20,000 assets."""
+FEW = 100
+"""Assets in a page while one that is an NFT proves enough."""
+SHARE_FOR_LISTS = 0.6
+"""Of the whole time; the rest is for what speaks against a "nothing"."""
+NOT_IN_TIME = "its list did not come in time"
+TOO_MANY = "owns too many assets to read them all"
+UNCLEAR = "owns something of a kind that is not known here"
+NOT_ITS_OWN = "its list has somebody else's assets"
+UNKNOWN_ID = "the index does not know one of the tokens"
+
+
+@dataclass(slots=True)
+class Look:
+    """What becomes known through one endpoint of `owners`, for one collection or for ANY.
+
+    `held` and `unsure` are as in a TokenSheet. `slot` is the earliest up to which an answer was indexed, None where
+    the index does not say.
+    """
+
+    node: SolanaNode
+    collection: str
+    owners: Sequence[str]
+    held: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    unsure: dict[str, str] = field(default_factory=dict[str, str])
+    slot: int | None = None
+    _known: dict[str, Asset | None] = field(default_factory=dict[str, Asset | None])
+    _lists_work: bool = False
+
+    async def at_collection(self, most_pages: int) -> bool:
+        """Read the whole collection; False, and nothing learned, where it has more pages than that.
+
+        Raises ProviderError, also for an index that lists nothing of the collection.
+        """
+        read = await everything(self.node, by_collection(self.collection), most_pages)
+        if read is None:
+            return False
+        if not read:
+            raise NotIndexed(self.node.name, NOT_INDEXED)
+        wanted = set(self.owners)
+        for page in read:
+            self._note(page.slot)
+            for asset in page.assets:
+                self._known[asset.id] = asset
+                if asset.owner in wanted:
+                    self._take(asset)
+        return True
+
+    async def at_wallets(self, deadline: float) -> None:
+        """Read each owner's list. Raises ProviderError when no list came, or when nothing on a list means nothing.
+
+        For ANY a list is read until it shows an NFT.
+        """
+        faults: dict[str, ProviderError] = {}
+
+        async def one(owner: str) -> None:
+            try:
+                reason = await self._wallet(owner)
+            except ProviderError as fault:
+                faults[owner], reason = fault, str(fault)
+            waiting.discard(owner)
+            if reason is not None:
+                self.unsure[owner] = reason
+
+        waiting = set(self.owners)
+        # So that what is slow does not keep the same others waiting each time.
+        order = random.sample(list(self.owners), len(self.owners))
+        begun = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout_at(begun + (deadline - begun) * SHARE_FOR_LISTS):
+                await asyncio.gather(*(one(owner) for owner in order))
+        except TimeoutError:
+            self.unsure |= dict.fromkeys(waiting, NOT_IN_TIME)
+        if self.owners and len(faults) + len(waiting) == len(self.owners):
+            raise next(iter(faults.values()), ProviderDown(self.node.name, NOT_IN_TIME))
+        await self._believe_nothing()
+
+    async def _wallet(self, owner: str) -> str | None:
+        """Read one owner's list; why that is not all there is to know, if it is not."""
+        count = 0
+        async for page in pages(self.node, by_owner(owner), FEW if self.collection == ANY else A_PAGE):
+            self._note(page.slot)
+            self._lists_work = True
+            for asset in page.assets:
+                if asset.owner == owner:
+                    self._take(asset)
+                elif asset.counts:
+                    return NOT_ITS_OWN
+            count += 1
+            if self.collection == ANY and owner in self.held:
+                return None
+            if count >= MOST_PAGES:
+                return TOO_MANY
+        return self.unsure.get(owner)
+
+    async def _believe_nothing(self) -> None:
+        """An empty list counts only from an index that would list something (raises ProviderConfused otherwise)."""
+        proved = bool(self.held) or (self.collection == ANY and self._lists_work)
+        if not proved and self.nothing():
+            await doubt_silence(self.node, self.collection, owners_lists=self._lists_work)
+
+    async def at_assets(self, ids: Sequence[str]) -> None:
+        """Ask for single assets: each names its owner, so nothing has to be believed of a list."""
+        wanted = set(self.owners)
+        for asset in (await assets(self.node, ids)).values():
+            if asset is None:
+                self.unsure |= dict.fromkeys(self.owners, UNKNOWN_ID)
+            elif asset.owner in wanted:
+                self._take(asset)
+
+    def nothing(self) -> list[str]:
+        """The owners of whom nothing was seen, and nothing stood in the way of it."""
+        return [owner for owner in self.owners if owner not in self.held and owner not in self.unsure]
+
+    async def doubt_by_trails(self, trails: Mapping[str, Iterable[str]]) -> None:
+        """Mints that were seen at an owner and are not now: the index must know where each one is."""
+        missing = {
+            owner: [mint for mint in trails[owner] if mint not in self._mints(owner)]
+            for owner in self.owners
+            if owner in trails and owner not in self.unsure and not (self.collection == ANY and owner in self.held)
+        }
+        await self._look_up(mint for mints in missing.values() for mint in mints)
+        for owner, mints in missing.items():
+            for known in (self._known[mint] for mint in mints):
+                if known is None:
+                    self.unsure[owner] = LOST
+                elif known.owner == owner and self._counts(known):
+                    self.unsure[owner] = CONTRADICTS
+
+    async def doubt_by_accounts(self) -> None:
+        """Where nothing was seen, the node's own token accounts must not show anything either."""
+
+        async def one(owner: str) -> tuple[str, frozenset[str] | str]:
+            try:
+                return owner, await mints_of(self.node, owner)
+            except ProviderError as fault:
+                return owner, str(fault)
+
+        shown = dict(await asyncio.gather(*(one(owner) for owner in self.nothing())))
+        await self._look_up(mint for mints in shown.values() if not isinstance(mints, str) for mint in mints)
+        for owner, mints in shown.items():
+            if isinstance(mints, str):
+                self.unsure[owner] = mints
+            elif any(known is None or self._counts(known) for known in (self._known[mint] for mint in mints)):
+                self.unsure[owner] = NODE_KNOWS_MORE
+
+    async def _look_up(self, mints: Iterable[str]) -> None:
+        fresh = [mint for mint in dict.fromkeys(mints) if self._known.get(mint) is None]
+        if fresh:
+            self._known |= await assets(self.node, fresh)
+
+    def _mints(self, owner: str) -> set[str]:
+        return {name.rpartition(":")[2] for name in self.held.get(owner, ())}
+
+    def _counts(self, asset: Asset) -> bool:
+        return asset.counts and self.collection in {ANY, asset.collection}
+
+    def _take(self, asset: Asset) -> None:
+        """Note an asset for its owner, if it counts here."""
+        if not self._counts(asset):
+            return
+        if asset.kind is Kind.UNCLEAR:
+            self.unsure[asset.owner] = UNCLEAR
+        else:
+            name = asset.id if self.collection != ANY else f"{asset.collection or asset.id}:{asset.id}"
+            self.held.setdefault(asset.owner, {})[name] = 1
+
+    def _note(self, slot: int | None) -> None:
+        if slot is not None:
+            self.slot = slot if self.slot is None else min(slot, self.slot)

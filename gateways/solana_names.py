@@ -1,0 +1,62 @@
+"""Names of the Solana Name Service (carol.sol), by a resolver that the operator chose."""
+
+import re
+from typing import cast
+from urllib.parse import quote
+
+import orjson
+
+from gateways.base58 import is_address
+from gateways.errors import NotThere, ProviderConfused, ProviderDown
+from gateways.fetching import Fetching
+from gateways.names import NameInvalid
+from gateways.shapes import Shape
+
+PROVIDER = "Solana names"
+ENDING = ".sol"
+PLACE = "{name}"
+LARGEST = 10_000
+_LABELS = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})?")
+"""One label, or two: a name and what its owner put before it. Other scripts only look like these."""
+
+
+class SolanaNames:
+    """SNS's REST proxy (external-apis §5): `{"s": "ok", "result": "<owner>"}`.
+
+    `url` has {name} where the name goes without its ending; an empty one means that there is no resolver, and every
+    question is ProviderDown.
+    """
+
+    def __init__(self, url: str, fetching: Fetching) -> None:
+        self._url, self._fetching = url, fetching
+
+    @property
+    def on(self) -> bool:
+        """Whether there is a resolver to ask."""
+        return bool(self._url)
+
+    async def resolve(self, name: str) -> tuple[str, str]:
+        """The name in its normal form, and its owner's address as given.
+
+        NameInvalid for what cannot be such a name, NotThere for one that nobody has, another ProviderError otherwise.
+        """
+        normal = name.strip().lower()
+        label = normal.removesuffix(ENDING)
+        if not normal.endswith(ENDING) or not _LABELS.fullmatch(label):
+            raise NameInvalid("that is no name of Solana")
+        if not self._url:
+            raise ProviderDown(PROVIDER, "no resolver is set")
+        said = await self._fetching.get(self._url.replace(PLACE, quote(label, safe="")), largest=LARGEST)
+        try:
+            answer = Shape(cast("object", orjson.loads(said)), "the answer", PROVIDER)
+        except orjson.JSONDecodeError:
+            raise ProviderConfused(PROVIDER, "the answer is not JSON") from None
+        result = answer.text_or_none("result") or ""
+        if answer.text("s") != "ok":
+            # Older proxies answer 200 for this; newer ones 404, which the client has raised already.
+            if "not found" in result.lower():
+                raise NotThere(PROVIDER, "nobody has this name")
+            raise ProviderConfused(PROVIDER, "it could not look the name up")
+        if not is_address(result):
+            raise ProviderConfused(PROVIDER, "the owner is no address")
+        return normal, result

@@ -1,0 +1,171 @@
+"""One Solana endpoint: the node's JSON-RPC and, behind the same address, its index of assets (DAS)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import orjson
+
+from gateways import pulse
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from gateways.evm import STALE_AFTER, Head, Node
+from gateways.evm_pool import REQUEST_SECONDS, first_answer, rested_first
+
+SOLANA = CHAINS["solana"]
+GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
+"""Mainnet's genesis hash: what chain id is to an EVM node."""
+DEADLINE = 20.0
+AT_ONCE = 4
+TRIES = 3
+LONGEST_STEP = 1.0
+PATIENCE = 5.0
+"""Seconds that a request waits for its turn; a node that wants a longer pause is left alone until then."""
+SLOTS_BACK = 4
+"""A slot's block may not be there yet, or have been skipped: its time is then that of one of the slots before."""
+
+Params = Mapping[str, object] | Sequence[object]
+T = TypeVar("T")
+
+
+async def together(asks: Iterable[Coroutine[object, object, T]]) -> list[T]:
+    """All answers, in their order; the first fault ends the other questions too."""
+    tasks = [asyncio.ensure_future(ask) for ask in asks]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class SolanaNode(Node):
+    """A node's address and what we found out about it; DAS takes its parameters by name, the node by position.
+
+    At most AT_ONCE requests run at a time. One that is told to slow down waits as long as the node says and is tried
+    again, TRIES times in all; requests then keep a distance from each other that shrinks as they succeed. Who would
+    have to wait longer than PATIENCE gets ProviderBusy at once, and nothing is sent.
+    """
+
+    def __init__(
+        self, index: int, url: str, *, request_seconds: float = REQUEST_SECONDS, stale_after: float = STALE_AFTER
+    ) -> None:
+        super().__init__(SOLANA, index, url, request_seconds=request_seconds, stale_after=stale_after)
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._next_turn = 0.0
+        self._step = 0.0
+
+    async def ask(self, method: str, params: Params) -> object:
+        """One call; its result, or the error as an exception (as Node's)."""
+        body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        for attempt in range(TRIES):
+            async with self._turns:
+                await self._turn()
+                try:
+                    result = self._result(await self.post(body), 1)
+                except ProviderBusy as fault:
+                    self._slower(fault.retry_after)
+                    if attempt == TRIES - 1 or (fault.retry_after or 0) > PATIENCE:
+                        raise
+                else:
+                    self._step = self._step * 0.9 if self._step > 0.01 else 0.0
+                    return result
+        raise ProviderBusy(self.name, "too many requests")
+
+    async def _turn(self) -> None:
+        clock = asyncio.get_running_loop()
+        wait = max(0.0, self._next_turn - clock.time())
+        if wait > PATIENCE:
+            raise ProviderBusy(self.name, "its rate limit is used up", retry_after=wait)
+        self._next_turn = clock.time() + wait + self._step
+        await asyncio.sleep(wait)
+
+    def _slower(self, retry_after: float | None) -> None:
+        self._step = min(LONGEST_STEP, max(0.1, self._step * 2))
+        pause = LONGEST_STEP if retry_after is None else retry_after
+        self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + pause)
+
+    async def _head(self, not_before_block: int) -> Head:
+        """The newest confirmed slot; the node must serve mainnet."""
+        await self._check_chain()
+        slot = await self._slot()
+        for _ in range(3):
+            if slot >= not_before_block:
+                break
+            await asyncio.sleep(self.chain.block_seconds)
+            slot = await self._slot()
+        if slot < not_before_block:
+            raise pulse.Stale(self.name, f"its head {slot} is before slot {not_before_block}")
+        time = await self.time_of(slot)
+        age = (datetime.now(UTC) - time).total_seconds()
+        if age > self._stale_after:
+            raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
+        return Head(slot, time)
+
+    async def time_of(self, slot: int) -> datetime:
+        """When the block of a slot was made; of the nearest one before it that has a time."""
+        refused: ProviderError = ProviderConfused(self.name, f"it knows no time for slot {slot}")
+        for back in range(SLOTS_BACK):
+            try:
+                seconds = await self.ask("getBlockTime", [slot - back])
+            except ProviderRefused as fault:
+                refused = fault
+                continue
+            if isinstance(seconds, int) and 0 < seconds < 1 << 40:
+                return datetime.fromtimestamp(seconds, UTC)
+        raise refused
+
+    async def _slot(self) -> int:
+        slot = await self.ask("getSlot", [{"commitment": "confirmed"}])
+        if not isinstance(slot, int) or isinstance(slot, bool) or slot < 0:
+            raise ProviderConfused(self.name, "its slot is no number")
+        return slot
+
+    async def _check_chain(self) -> None:
+        if self._right_chain:
+            return
+        found = await self.ask("getGenesisHash", [])
+        if found != GENESIS:
+            raise ProviderConfused(self.name, "it serves another network than Solana's mainnet")
+        self._right_chain = True
+
+
+class SolanaNodes:
+    """The Solana endpoints that are set, first choice first; each question has `deadline` seconds."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        deadline: float = DEADLINE,
+        request_seconds: float = REQUEST_SECONDS,
+        stale_after: float = STALE_AFTER,
+    ) -> None:
+        self.deadline = deadline
+        self.nodes = tuple(
+            SolanaNode(index, url, request_seconds=request_seconds, stale_after=stale_after)
+            for index, url in enumerate(urls)
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for node in self.nodes:
+            await node.close()
+
+    async def first(
+        self,
+        ask: Callable[[SolanaNode], Awaitable[T]],
+        *,
+        endpoint: int | None = None,
+        deadline: float | None = None,
+    ) -> T:
+        """The first good answer, else the last ProviderError; with a number as `endpoint`, only that node is asked.
+
+        `deadline` is loop time.
+        """
+        if not self.nodes:
+            raise ProviderDown(SOLANA.title, "no node is set for it")
+        nodes = rested_first(self.nodes) if endpoint is None else [self.nodes[endpoint]]
+        until = deadline or asyncio.get_running_loop().time() + self.deadline
+        return await first_answer(SOLANA.title, nodes, ask, until)

@@ -1,0 +1,174 @@
+"""Solana transactions as proofs: who signed what memo, and which transactions a wallet made since a moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol, cast
+
+from gateways.base58 import decode
+from gateways.errors import NotThere, ProviderBusy, ProviderConfused
+from gateways.shapes import Shape, listed
+from gateways.solana_node import SolanaNode, SolanaNodes
+
+MEMO_PROGRAMS = frozenset(
+    {"MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"}
+)
+"""Versions 2 and 1 (external-apis §5)."""
+FINALIZED = "finalized"
+SIGNATURES_A_PAGE = 1_000
+MOST_PAGES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SolanaTransaction:
+    """A finalized transaction. `ok` says that it succeeded; a failed one proves nothing.
+
+    `signers` are the addresses that signed it: an address that is only mentioned is not among them. `memos` are the
+    texts of its top-level Memo instructions, as written. `slot` orders transactions; `time` is None where the node
+    keeps none.
+    """
+
+    signature: str
+    slot: int
+    time: datetime | None
+    ok: bool
+    signers: tuple[str, ...]
+    memos: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SolanaSignature:
+    """A finalized transaction that mentions a wallet, as a list shows it.
+
+    `memo` is the node's own summary ("[16] text; [4] more", external-apis §5): good for choosing which transaction to
+    fetch, not for judging it.
+    """
+
+    signature: str
+    slot: int
+    ok: bool
+    memo: str | None
+
+
+class SolanaTransactions(Protocol):
+    """Reads transactions on Solana. A failure is a ProviderError, never "there is none"."""
+
+    async def memo_transaction(self, signature: str) -> SolanaTransaction | None:
+        """The transaction with this signature; None while no node knows it as finalized (13 s after it was sent)."""
+        ...
+
+    async def newer_signatures(self, address: str, since_slot: int) -> list[SolanaSignature]:
+        """Every finalized transaction after `since_slot` that mentions the address, oldest first.
+
+        Ask `Chains.head("solana")` for the slot when a challenge begins. ProviderBusy when there are more than 5,000:
+        then only the signature itself helps.
+        """
+        ...
+
+
+class SolanaProof:
+    """The real thing, over the nodes of RPC_SOLANA (external-apis §5)."""
+
+    def __init__(self, nodes: SolanaNodes) -> None:
+        self._nodes = nodes
+
+    async def close(self) -> None:
+        """Close the nodes' connections."""
+        await self._nodes.close()
+
+    async def memo_transaction(self, signature: str) -> SolanaTransaction | None:
+        """By getTransaction. A node that does not know the transaction is not the last one asked."""
+
+        async def ask(node: SolanaNode) -> SolanaTransaction:
+            await node.head()
+            options = {"encoding": "jsonParsed", "commitment": FINALIZED, "maxSupportedTransactionVersion": 0}
+            found = await node.ask("getTransaction", [signature, options])
+            if found is None:
+                raise NotThere(node.name, "no such transaction")
+            return _transaction(node.name, signature, found)
+
+        try:
+            return await self._nodes.first(ask)
+        except NotThere:
+            return None
+
+    async def newer_signatures(self, address: str, since_slot: int) -> list[SolanaSignature]:
+        """By getSignaturesForAddress, newest first and backwards as far as `since_slot`."""
+
+        async def ask(node: SolanaNode) -> list[SolanaSignature]:
+            await node.head(since_slot)
+            return await _newer(node, address, since_slot)
+
+        return await self._nodes.first(ask)
+
+
+async def _newer(node: SolanaNode, address: str, since_slot: int) -> list[SolanaSignature]:
+    found: list[SolanaSignature] = []
+    before: Mapping[str, object] = {}
+    for _ in range(MOST_PAGES):
+        options = {"limit": SIGNATURES_A_PAGE, "commitment": FINALIZED, **before}
+        page = [
+            _signature(node.name, item)
+            for item in listed(await node.ask("getSignaturesForAddress", [address, options]), "the list", node.name)
+        ]
+        fresh = [one for one in page if one.slot > since_slot]
+        found += fresh
+        if not page or len(fresh) < len(page):
+            return found[::-1]
+        before = {"before": page[-1].signature}
+    raise ProviderBusy(node.name, f"the wallet has more than {MOST_PAGES * SIGNATURES_A_PAGE} new transactions")
+
+
+def _signature(provider: str, item: object) -> SolanaSignature:
+    shape = Shape(item, "a signature", provider)
+    return SolanaSignature(
+        shape.text("signature"), shape.number("slot"), _succeeded(provider, shape, item), shape.text_or_none("memo")
+    )
+
+
+def _succeeded(provider: str, shape: Shape, item: object) -> bool:
+    """`err` is null for success, and something else for each way to fail; without the key nothing is known."""
+    if not shape.has("err"):
+        raise ProviderConfused(provider, "it does not say whether the transaction succeeded")
+    return cast("Mapping[str, object]", item)["err"] is None
+
+
+def _transaction(provider: str, signature: str, found: object) -> SolanaTransaction:
+    shape = Shape(found, "the transaction", provider)
+    meta, inner = cast("Mapping[str, object]", found).get("meta"), shape.inner("transaction")
+    if signature not in inner.items("signatures"):
+        raise ProviderConfused(provider, "the answer is another transaction")
+    message = inner.inner("message")
+    keys = [Shape(key, "an account key", provider) for key in message.items("accountKeys")]
+    return SolanaTransaction(
+        signature=signature,
+        slot=shape.number("slot"),
+        time=_moment(cast("Mapping[str, object]", found).get("blockTime")),
+        ok=_succeeded(provider, Shape(meta, "the transaction's meta", provider), meta),
+        signers=tuple(key.text("pubkey") for key in keys if key.flag("signer")),
+        memos=tuple(memo for item in message.items("instructions") if (memo := _memo(item)) is not None),
+    )
+
+
+def _moment(seconds: object) -> datetime | None:
+    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) and 0 < seconds < 1 << 40 else None
+
+
+def _memo(item: object) -> str | None:
+    """The text of a Memo instruction: parsed by the node, or still as base58 where it could not."""
+    if not isinstance(item, dict):
+        return None
+    instruction = cast("dict[str, object]", item)
+    if instruction.get("programId") not in MEMO_PROGRAMS:
+        return None
+    parsed, data = instruction.get("parsed"), instruction.get("data")
+    if isinstance(parsed, str):
+        return parsed
+    return _decoded(data) if isinstance(data, str) else None
+
+
+def _decoded(text: str) -> str | None:
+    try:
+        return (decode(text) or b"").decode() or None
+    except UnicodeDecodeError:
+        return None

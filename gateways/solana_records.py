@@ -1,0 +1,50 @@
+"""Solana's assets as token records: the traits that the index read from their metadata, or where the metadata are."""
+
+from collections.abc import Mapping, Sequence
+
+from gateways.attributes import NoMetadata, TraitList, read
+from gateways.base58 import addresses, is_address
+from gateways.solana_assets import Asset, assets
+from gateways.solana_lists import by_collection, first_page
+from gateways.solana_node import SolanaNode, SolanaNodes
+from gateways.token_records import TokenRecord
+
+
+class SolanaRecords:
+    """The index of assets (DAS) as TokenRecords. A list without attributes says nothing: the metadata decide."""
+
+    def __init__(self, nodes: SolanaNodes) -> None:
+        self._nodes = nodes
+
+    async def records(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, TokenRecord]:
+        """By getAssetBatch; what the index does not know, and ids that are no mint addresses, are left out."""
+        mints = [one for one in token_ids if is_address(one)]
+
+        async def ask(node: SolanaNode) -> Mapping[str, TokenRecord]:
+            await node.head()
+            found = await assets(node, mints)
+            return {mint: _record(asset) for mint, asset in found.items() if asset is not None}
+
+        return await self._nodes.first(ask) if mints else {}
+
+    async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
+        """The first assets of the collection, in the order of their addresses."""
+        addresses([contract])
+
+        async def ask(node: SolanaNode) -> Sequence[str]:
+            await node.head()
+            return [asset.id for asset in (await first_page(node, by_collection(contract), most)).assets]
+
+        return await self._nodes.first(ask)
+
+
+def _record(asset: Asset) -> TokenRecord:
+    return TokenRecord(asset.link, _traits(asset.attributes))
+
+
+def _traits(attributes: object) -> TraitList | None:
+    try:
+        found = read(attributes) if attributes else None
+    except NoMetadata:
+        return None
+    return found if found is not None and found.found else None

@@ -1,0 +1,88 @@
+"""Where a token's metadata are: every form of link that contracts give, as something that can be fetched or read."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes
+
+LONGEST_DOCUMENT = 1_000_000
+_CID = re.compile(r"[A-Za-z0-9]{40,120}")
+_ARWEAVE_ID = re.compile(r"[A-Za-z0-9_-]{43}")
+_ID = "{id}"
+_PLAIN = "%:@!$&'()*+,;=~"
+"""What may stand in a path or a query as it is (RFC 3986 §3.3); what is escaped already stays so."""
+
+
+class LinkUnusable(Exception):
+    """Nothing can be read by this link; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentGateways:
+    """Where content-addressed links are read, as `https://host[/path]`."""
+
+    ipfs: str
+    arweave: str
+
+
+def with_id(link: str, token_id: int) -> str:
+    """The link with `{id}` filled in as ERC-1155 says: 64 lower-case hexadecimal digits without 0x."""
+    return link.replace(_ID, f"{token_id:064x}")
+
+
+def located(link: str, gateways: ContentGateways) -> str | bytes:
+    """The address to fetch a document from, or the document itself where the link carries it.
+
+    Understood are https://, http:// (which is then for the fetching to refuse), ipfs:// and ar:// by their gateways,
+    data: URLs (base64 or percent-encoded) and bare JSON. Raises LinkUnusable.
+    """
+    given = link.strip()
+    scheme = given.partition(":")[0].lower()
+    if not given:
+        raise LinkUnusable("the contract gives no link")
+    if given.startswith("{"):
+        return _small(given.encode())
+    if scheme == "data":
+        return _carried(given)
+    if scheme == "ipfs":
+        return f"{gateways.ipfs.rstrip('/')}/ipfs/{_content_path(given[len('ipfs:') :], _CID)}"
+    if scheme == "ar":
+        return f"{gateways.arweave.rstrip('/')}/{_content_path(given[len('ar:') :], _ARWEAVE_ID)}"
+    if scheme in {"https", "http"}:
+        return given
+    raise LinkUnusable("links of that kind are not read")
+
+
+def _content_path(rest: str, identifier: re.Pattern[str]) -> str:
+    """`//<id>/<path>` as the path below a gateway; ipfs://ipfs/<id>, an old mistake, is meant the same."""
+    path, _, query = rest.lstrip("/").partition("?")
+    segments = path.split("/")
+    if len(segments) > 1 and segments[0].lower() == "ipfs":
+        segments = segments[1:]
+    if not identifier.fullmatch(segments[0]) or any(part in {"..", "."} for part in segments):
+        raise LinkUnusable("the link names no content")
+    shown = "/".join(quote(part, safe=_PLAIN) for part in segments)
+    return f"{shown}?{quote(query, safe=_PLAIN)}" if query else shown
+
+
+def _carried(link: str) -> bytes:
+    """The content of a data: URL (RFC 2397)."""
+    head, comma, body = link.partition(",")
+    if not comma:
+        raise LinkUnusable("the data: link carries nothing")
+    if head.lower().endswith(";base64"):
+        if len(body) > 2 * LONGEST_DOCUMENT:
+            raise LinkUnusable("the document is too large")
+        packed = unquote_to_bytes(body).translate(bytes.maketrans(b"-_", b"+/"), b"\r\n\t =")
+        try:
+            return _small(base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True))
+        except (binascii.Error, ValueError):
+            raise LinkUnusable("the data: link is not base64") from None
+    return _small(unquote_to_bytes(body))
+
+
+def _small(document: bytes) -> bytes:
+    if len(document) > LONGEST_DOCUMENT:
+        raise LinkUnusable("the document is too large")
+    return document

@@ -1,0 +1,112 @@
+"""Which tokens of a contract each owner held at one block, what could not be learned, and hints for the next look."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+MOST_IDS_KEPT = 2_000
+"""Ids that a trail holds for one owner of one contract; somebody may send anybody any number of tokens."""
+LARGEST_ID = 2**256 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """Tokens that are known to have come to an owner: hints to verify on the chain, never proof.
+
+    `searched` says, by the node's place in the settings, which blocks (first and last, both included) that node
+    searched for more: one node's silence says nothing of another's.
+    """
+
+    ids: frozenset[str] = frozenset()
+    searched: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+
+    @property
+    def full(self) -> bool:
+        """Whether there may be more tokens than a trail keeps."""
+        return len(self.ids) >= MOST_IDS_KEPT
+
+    def with_ids(self, ids: Iterable[str]) -> "Trail":
+        """The trail with more ids, as many as it keeps."""
+        room = MOST_IDS_KEPT - len(self.ids)
+        fresh = [one for one in ids if one not in self.ids][:room]
+        return Trail(self.ids | frozenset(fresh), self.searched) if fresh else self
+
+
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSheet:
+    """What each asked owner held of one contract, all at one block of one node.
+
+    `held` maps an owner to its tokens' ids and amounts (above 0), `unsure` an owner to why not everything could be
+    learned: what `held` says is true all the same, what it lacks is unknown. For `Chains.anything` the contract is
+    "any" and an id reads "contract:id". `trails` are the trails as they are after this read, for the next one.
+    """
+
+    chain: str
+    contract: str
+    block: int
+    block_time: datetime
+    endpoint: int
+    source: str
+    held: Mapping[str, Mapping[str, int]]
+    unsure: Mapping[str, str]
+    trails: Mapping[str, Trail] = field(default_factory=dict[str, Trail])
+
+    def of(self, owner: str) -> Mapping[str, int]:
+        """The owner's tokens that are known: id → amount."""
+        return self.held.get(owner, _NONE)
+
+
+class TokenIdsRefused(ValueError):
+    """The text names no token ids; the message says what is wrong, for a person to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIds:
+    """Token ids as single ones and inclusive ranges, which are never expanded."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    def __contains__(self, token_id: object) -> bool:
+        return isinstance(token_id, int) and any(first <= token_id <= last for first, last in self.ranges)
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last in self.ranges:
+            yield from range(first, last + 1)
+
+    @property
+    def count(self) -> int:
+        """How many ids there are."""
+        return sum(last - first + 1 for first, last in self.ranges)
+
+
+def token_ids(entries: Iterable[str]) -> TokenIds:
+    """The ids and ranges ("7", "100-200") that the entries name, in order and without overlap.
+
+    Raises TokenIdsRefused for what is neither, and for a range whose end comes before its start.
+    """
+    ranges = sorted(token_range(entry) for entry in entries)
+    merged = list[tuple[int, int]]()
+    for first, last in ranges:
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return TokenIds(tuple(merged))
+
+
+def token_range(entry: str) -> tuple[int, int]:
+    """One entry's first and last id. Raises TokenIdsRefused."""
+    text = entry.strip()
+    parts = [part.strip() for part in text.split("-")]
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) <= 78 for part in parts):
+        raise TokenIdsRefused(f"{text[:40] or 'Nothing'} is no token ID: use a number like 7, or a range like 100-200.")
+    first, last = int(parts[0]), int(parts[-1])
+    if last > LARGEST_ID:
+        raise TokenIdsRefused(f"{text[:40]} is larger than any token ID can be.")
+    if last < first:
+        raise TokenIdsRefused(f"The range {text[:40]} runs backwards: write {last}-{first}.")
+    return first, last

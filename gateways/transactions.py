@@ -1,0 +1,259 @@
+"""Transactions on the EVM chains: one by its hash, how many an account has sent, and what it sent to itself lately."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
+from gateways.evm import Head, Node, binary, quantity
+from gateways.evm_errors import TookTooLong, TooMuch
+from gateways.evm_pool import NodePool
+from gateways.shapes import Shape
+
+ACCOUNTS_A_REQUEST = 500
+BLOCKS_A_REQUEST = 10
+MOST_STEPS = 60
+"""So many rounds of halving, each one request, may the search in an account's past take."""
+DELEGATED = bytes.fromhex("ef0100")
+"""What the code of an ordinary account begins with that lets a contract act for it (EIP-7702)."""
+
+Call = tuple[str, Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction as one node sees it; addresses in lower case, `value` in wei.
+
+    `block` is None while it waits to be mined; then the fields below it mean nothing. `confirmations` counts the block
+    that it is in.
+    """
+
+    chain: str
+    hash: str
+    sender: str
+    to: str | None
+    value: int
+    data: bytes
+    nonce: int
+    block: int | None = None
+    block_time: datetime | None = None
+    succeeded: bool = False
+    confirmations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nonces:
+    """How many transactions each account had sent, about `block` of one node; `contracts` are no ordinary accounts.
+
+    A node may answer parts of one request a block or two apart.
+    """
+
+    chain: str
+    block: int
+    sent: Mapping[str, int]
+    contracts: frozenset[str]
+
+
+class Transactions(Protocol):
+    """The transactions of the chains that have a node. A failure is a ProviderError, never "there is none"."""
+
+    def chains(self) -> list[str]:
+        """The EVM chains that can be asked."""
+        ...
+
+    async def transaction(self, chain: str, hash: str) -> Transaction:
+        """The transaction with this hash; NotThere while the chain does not know it."""
+        ...
+
+    async def nonces(self, chain: str, accounts: Sequence[str], *, look_at_code: bool = False) -> Nonces:
+        """How many transactions the accounts have sent."""
+        ...
+
+    async def to_themselves(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
+        """What the accounts sent to themselves in the blocks `first` to `last`."""
+        ...
+
+    async def busy_blocks(self, chain: str, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
+        """The blocks in which an account sent something, between two `(block, transactions sent)`."""
+        ...
+
+
+class EvmTransactions:
+    """The real thing, over the nodes of a pool. Accounts are given in lower case."""
+
+    def __init__(self, pool: NodePool) -> None:
+        self._pool = pool
+
+    def chains(self) -> list[str]:
+        """The EVM chains that have a node."""
+        return self._pool.chains()
+
+    async def transaction(self, chain: str, hash: str) -> Transaction:
+        """By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined.
+
+        NotThere only when no node of the chain knows it and none failed.
+        """
+
+        async def ask(node: Node) -> Transaction:
+            head, (found, receipt) = await _at_head(
+                node, [("eth_getTransactionByHash", (hash,)), ("eth_getTransactionReceipt", (hash,))]
+            )
+            if found is None:
+                raise NotThere(node.name, "it does not know this transaction")
+            waiting = _transaction(node, found)
+            if waiting.hash != hash.lower():
+                raise ProviderConfused(node.name, "it answered with another transaction")
+            if waiting.block is None or receipt is None:
+                return _unmined(waiting)
+            return await self._mined(node, head, waiting, Shape(receipt, "the receipt", node.name))
+
+        return await self._pool.first(chain, ask)
+
+    async def _mined(self, node: Node, head: Head, found: Transaction, receipt: Shape) -> Transaction:
+        block = quantity(node.name, receipt.text("blockNumber"))
+        header = Shape(await node.call("eth_getBlockByNumber", (hex(block), False)), "the block", node.name)
+        if header.text("hash") != receipt.text("blockHash") or block > head.block:
+            return _unmined(found)
+        return Transaction(
+            found.chain, found.hash, found.sender, found.to, found.value, found.data, found.nonce,
+            block=block,
+            block_time=datetime.fromtimestamp(quantity(node.name, header.text("timestamp")), UTC),
+            succeeded=quantity(node.name, receipt.text("status")) == 1,
+            confirmations=head.block - block + 1,
+        )  # fmt: skip
+
+    async def nonces(self, chain: str, accounts: Sequence[str], *, look_at_code: bool = False) -> Nonces:
+        """One request for up to 500 accounts; only with `look_at_code` is anything known of contracts."""
+
+        async def ask(node: Node) -> Nonces:
+            sent, contracts, first = dict[str, int](), set[str](), None
+            for start in range(0, len(accounts), ACCOUNTS_A_REQUEST):
+                some = accounts[start : start + ACCOUNTS_A_REQUEST]
+                calls: list[Call] = [("eth_getTransactionCount", (account, "latest")) for account in some]
+                if look_at_code:
+                    calls += [("eth_getCode", (account, "latest")) for account in some]
+                head, results = await _at_head(node, calls)
+                first = first if first is not None else head.block
+                for account, count in zip(some, results, strict=False):
+                    sent[account] = quantity(node.name, count)
+                for account, code in zip(some, results[len(some) :], strict=False):
+                    if (there := binary(node.name, code)) and not there.startswith(DELEGATED):
+                        contracts.add(account)
+            return Nonces(chain, first or 0, sent, frozenset(contracts))
+
+        return await self._pool.first(chain, ask)
+
+    async def to_themselves(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
+        """By the blocks themselves, which every node keeps, however old; oldest first."""
+        wanted = frozenset(accounts)
+
+        async def ask(node: Node) -> list[Transaction]:
+            found: list[Transaction] = []
+            for start in range(first, last + 1, BLOCKS_A_REQUEST):
+                found += await _search(node, wanted, start, min(last, start + BLOCKS_A_REQUEST - 1))
+            return found
+
+        # A long range takes many requests, each of them within its own time.
+        patience = self._pool.deadline * (1 + (last - first) / BLOCKS_A_REQUEST / 4)
+        deadline = asyncio.get_running_loop().time() + patience
+        return await self._pool.first(chain, ask, deadline=deadline)
+
+    async def busy_blocks(self, chain: str, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
+        """By halving, which needs a node that still has the states of then: StateMissing where it has not.
+
+        TooMuch for an account that sent so much that the search is not worth it.
+        """
+
+        async def ask(node: Node) -> list[int]:
+            return await _busy(node, account, after, upto)
+
+        return await self._pool.first(chain, ask)
+
+
+async def _at_head(node: Node, calls: Sequence[Call]) -> tuple[Head, list[object]]:
+    """One request: the results of the calls and the head, of a node that is not stale and serves the right chain."""
+    asked: list[Call] = [("eth_chainId", ()), ("eth_getBlockByNumber", ("latest", False)), *calls]
+    results: list[object] = []
+    for result in await node.batch(asked):
+        if isinstance(result, ProviderError):
+            raise result
+        results.append(result)
+    if quantity(node.name, results[0]) != node.chain.chain_id:
+        raise ProviderConfused(node.name, f"it does not serve chain {node.chain.chain_id}")
+    return node.read_head(results[1]), results[2:]
+
+
+async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> list[Transaction]:
+    """The transactions of a few blocks; in halves while they are too much at once."""
+    try:
+        results = await node.batch(
+            [("eth_getBlockByNumber", (hex(block), True)) for block in range(first, last + 1)]
+        )  # fmt: skip
+    except (TooMuch, TookTooLong):
+        if first == last:
+            raise
+        middle = (first + last) // 2
+        return await _search(node, wanted, first, middle) + await _search(node, wanted, middle + 1, last)
+    found: list[Transaction] = []
+    for block in results:
+        if isinstance(block, ProviderError):
+            raise block
+        if block is None:
+            raise ProviderDown(node.name, "it does not have that block yet")
+        for item in Shape(block, "the block", node.name).items("transactions"):
+            if _is_to_itself(item, wanted):
+                found.append(_transaction(node, item))
+    return found
+
+
+def _is_to_itself(item: object, wanted: frozenset[str]) -> bool:
+    """Whether a block's transaction goes from one of the accounts to itself; most do not, so this must be cheap."""
+    if not isinstance(item, dict):
+        return False
+    sender, to = item.get("from"), item.get("to")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return isinstance(sender, str) and isinstance(to, str) and sender.lower() == to.lower() and sender.lower() in wanted
+
+
+async def _busy(node: Node, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
+    """The blocks that raised the account's count, from a known count after one block to a known one after another."""
+    found: list[int] = []
+    open_ = [(after, upto)]
+    for _ in range(MOST_STEPS):
+        narrow = [(low, high) for low, high in open_ if low[1] < high[1]]
+        found += [high[0] for low, high in narrow if high[0] - low[0] == 1]
+        wide = [(low, high) for low, high in narrow if high[0] - low[0] > 1]
+        if not wide:
+            return sorted(found)
+        if len(wide) > ACCOUNTS_A_REQUEST:
+            break
+        middles = [(low[0] + high[0]) // 2 for low, high in wide]
+        results = await node.batch([("eth_getTransactionCount", (account, hex(block))) for block in middles])
+        open_ = list[tuple[tuple[int, int], tuple[int, int]]]()
+        for (low, high), middle, result in zip(wide, middles, results, strict=True):
+            if isinstance(result, ProviderError):
+                raise result
+            point = (middle, quantity(node.name, result))
+            open_ += [(low, point), (point, high)]
+    raise TooMuch(node.name, "the account sent too much in between", status=200)
+
+
+def _transaction(node: Node, item: object) -> Transaction:
+    """A transaction object of JSON-RPC; what it says of its block is only whether there is one."""
+    shape = Shape(item, "the transaction", node.name)
+    to, block = shape.text_or_none("to"), shape.text_or_none("blockNumber")
+    return Transaction(
+        chain=node.chain.key,
+        hash=shape.text("hash").lower(),
+        sender=shape.text("from").lower(),
+        to=to.lower() if to is not None else None,
+        value=quantity(node.name, shape.text("value")),
+        data=binary(node.name, shape.text("input")),
+        nonce=quantity(node.name, shape.text("nonce")),
+        block=quantity(node.name, block) if block is not None else None,
+    )
+
+
+def _unmined(found: Transaction) -> Transaction:
+    return Transaction(found.chain, found.hash, found.sender, found.to, found.value, found.data, found.nonce)
