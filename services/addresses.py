@@ -4,9 +4,11 @@ import re
 
 from eth_utils.address import is_checksum_address
 
+from gateways import base58
+
 EVM_LENGTH = 42
 SOLANA_SHORTEST, SOLANA_LONGEST = 32, 44
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+LONGEST_LINK = 500
 
 
 class AddressRefused(Exception):
@@ -41,13 +43,13 @@ def parse_evm(text: str) -> str:
 
 def is_solana(text: str) -> bool:
     """Whether the text is the base58 form of exactly 32 bytes."""
-    if not SOLANA_SHORTEST <= len(text) <= SOLANA_LONGEST or any(letter not in _BASE58 for letter in text):
-        return False
-    number = 0
-    for letter in text:
-        number = number * 58 + _BASE58.index(letter)
-    zeros = len(text) - len(text.lstrip("1"))
-    return zeros + (number.bit_length() + 7) // 8 == 32
+    return base58.is_address(text)
+
+
+def solana_signature(text: str) -> str | None:
+    """The transaction's signature (64 bytes in base58) that a pasted text is, or that is in an explorer's link."""
+    parts = re.findall(r"[1-9A-HJ-NP-Za-km-z]{64,}", text[:LONGEST_LINK])
+    return next((part for part in parts if base58.is_signature(part)), None)
 
 
 def shorten(address: str) -> str:

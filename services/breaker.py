@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sqlalchemy import text
+from sqlalchemy import ColumnElement, and_, func, text, update
 from sqlmodel import col, select
 
-from models import Breaker, now
+from models import Breaker, Grant, now
 from models.database import AsyncSession
-from services import events
+from services import due, events
 
 MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
@@ -42,14 +42,11 @@ async def stopped(db: AsyncSession, candidates: Iterable[tuple[int, str, str]]) 
 
 async def _refuses(db: AsyncSession, server_id: int, role_id: str, people: set[str]) -> bool:
     breaker = await db.get(Breaker, (server_id, role_id))
-    if breaker is not None:
-        if breaker.approved_at is None:
-            return True
-        if breaker.approved_at > now() - APPROVED_FOR:
-            return False
-        # An approval is for what was seen that day, not for whatever may come later.
-        await db.delete(breaker)
-        await db.flush()
+    if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
+        return True
+    # An approval is for what was seen that day, not for whatever may come later; a dismissal lets nothing go.
+    if breaker is not None and breaker.approved_at is not None and breaker.approved_at > now() - APPROVED_FOR:
+        return False
     result = await db.execute(
         text(
             """
@@ -73,7 +70,11 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, people: set[s
     losing, holders = (int(value) for value in result.one())
     if not too_many(losing, holders):
         return False
-    db.add(Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders))
+    tripped = Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders)
+    if breaker is not None:
+        await db.delete(breaker)
+        await db.flush()
+    db.add(tripped)
     await events.record(
         db,
         events.line(
@@ -86,17 +87,88 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, people: set[s
 
 async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
     """The roles of a server whose removals wait for an admin."""
-    rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, col(Breaker.approved_at).is_(None)))
+    rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, *_WAITING))
     return list(rows.all())
 
 
-async def approve(db: AsyncSession, server_id: int, admin: str) -> int:
-    """Let the stopped removals of a server go on for a day; tells how many roles were concerned."""
-    waiting = await tripped(db, server_id)
+_WAITING = (col(Breaker.approved_at).is_(None), col(Breaker.dismissed_at).is_(None))
+
+
+async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
+    """Per server how many roles' removals wait for an admin; servers without any are absent."""
+    rows = await db.exec(
+        select(Breaker.server_id, func.count())
+        .where(col(Breaker.server_id).in_(list(server_ids)), *_WAITING)
+        .group_by(col(Breaker.server_id))
+    )
+    return dict(rows.all())
+
+
+async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
+    """Let the stopped removals of a server, or of one role of it, go on for a day; tells of how many roles.
+
+    What was dismissed before can be approved all the same: those who were let keep the role are judged again.
+    """
+    rows = await db.exec(
+        select(Breaker).where(
+            Breaker.server_id == server_id, col(Breaker.approved_at).is_(None), *_only(Breaker.role_id, role_id)
+        )
+    )
+    waiting = rows.all()
     for breaker in waiting:
         breaker.approved_at, breaker.approved_by = now(), admin
+        breaker.dismissed_at = breaker.dismissed_by = None
         db.add(breaker)
+        await db.execute(
+            update(Grant).where(_held_back(server_id, breaker.role_id)).values(gift_since=None, held_back_at=None)
+        )
         await events.record(
             db, events.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
         )
     return len(waiting)
+
+
+async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
+    """Let everybody whose removal was stopped keep the role until a rule says yes to them again.
+
+    From then on removals of the role are counted anew. Tells of how many roles; approving later is still possible.
+    """
+    rows = await db.exec(
+        select(Breaker).where(Breaker.server_id == server_id, *_WAITING, *_only(Breaker.role_id, role_id))
+    )
+    waiting = rows.all()
+    for breaker in waiting:
+        breaker.dismissed_at, breaker.dismissed_by = now(), admin
+        db.add(breaker)
+        await _give_back(db, server_id, breaker.role_id)
+        kept = await db.execute(
+            update(Grant)
+            .where(_held_back(server_id, breaker.role_id))
+            .values(gift_since=now(), no_since=None)
+            .returning(col(Grant.discord_id))
+        )
+        people = [str(who) for (who,) in kept.all()]
+        # A look that is under way must not take what was just left to them.
+        await due.mark_members(db, server_id, people, due.CHANGED)
+        data = {"members": len(people)}
+        await events.record(
+            db, events.line("breaker.dismissed", server_id=server_id, actor=admin, role_id=breaker.role_id, data=data)
+        )
+    return len(waiting)
+
+
+async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
+    """Turn removals that were intended before the trip round; they may have been sent, so the writer looks first."""
+    await db.execute(
+        update(Grant)
+        .where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, col(Grant.state) == "taking")
+        .values(state="giving", attempts=1, intended_at=func.now(), next_at=func.now(), held_back_at=func.now())
+    )
+
+
+def _held_back(server_id: int, role_id: str) -> ColumnElement[bool]:
+    return and_(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, col(Grant.held_back_at).is_not(None))
+
+
+def _only(column: str, wanted: str | None) -> tuple[ColumnElement[bool], ...]:
+    return () if wanted is None else (col(column) == wanted,)

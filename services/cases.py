@@ -1,6 +1,6 @@
 """A case: everything that is known of a due member before a decision, loaded in sets for a whole batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +9,11 @@ from sqlmodel import col, select
 
 from models import Grant, Member, Rule, Server
 from models.database import AsyncSession
+from services import standards
 from services.due import Claim
 from services.expressions import parse, requirements
 from services.policy import GrantFacts, RuleTerms
+from services.wants import EVM, Wants, by_chain, family_of
 
 
 @dataclass(slots=True)
@@ -29,12 +31,17 @@ class Case:
     wallets: tuple[tuple[str, str], ...]
     """`(family, address)` of every wallet that counts in this server."""
     grants: tuple[GrantFacts, ...]
-    contracts: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Per chain the contracts that the server's deciding rules ask about."""
+    wants: dict[str, Wants] = field(default_factory=dict[str, Wants])
+    """Per chain what the server's deciding rules want to know."""
 
 
-async def load(db: AsyncSession, claims: Sequence[Claim]) -> list[Case]:
-    """The cases of a batch, in a handful of statements however many members it has."""
+async def load(
+    db: AsyncSession, claims: Sequence[Claim], *, supposing: Sequence[RuleTerms] | None = None
+) -> list[Case]:
+    """The cases of a batch, in a handful of statements however many members it has.
+
+    `supposing` are the rules to decide by instead of the stored ones, for a look at what a change would do.
+    """
     server_ids = sorted({claim.server_id for claim in claims})
     people = sorted({claim.discord_id for claim in claims})
     servers = {row.id: row for row in (await db.exec(select(Server).where(col(Server.id).in_(server_ids)))).all()}
@@ -49,12 +56,14 @@ async def load(db: AsyncSession, claims: Sequence[Claim]) -> list[Case]:
             )
         ).all()
     }
+    terms_by_server = rules if supposing is None else {server_id: tuple(supposing) for server_id in server_ids}
+    wants = await _wants(db, terms_by_server)
     cases: list[Case] = []
     for claim in claims:
         server = servers.get(claim.server_id)
         who = (claim.server_id, claim.discord_id)
         member = members.get(who)
-        terms = rules.get(claim.server_id, ())
+        terms = terms_by_server.get(claim.server_id, ())
         cases.append(
             Case(
                 claim=claim,
@@ -66,20 +75,23 @@ async def load(db: AsyncSession, claims: Sequence[Claim]) -> list[Case]:
                 rules=terms,
                 wallets=wallets.get(who, ()),
                 grants=grants.get(who, ()),
-                contracts=contracts_by_chain(terms),
+                wants=wants.get(claim.server_id, {}),
             )
         )
     return cases
 
 
-def contracts_by_chain(rules: Sequence[RuleTerms]) -> dict[str, tuple[str, ...]]:
-    """Per chain, in a fixed order, the contracts that the deciding rules ask about."""
-    found: dict[str, set[str]] = {}
-    for rule in rules:
-        if rule.decides:
-            for requirement in requirements(rule.expression):
-                found.setdefault(requirement.chain, set()).add(requirement.contract)
-    return {chain: tuple(sorted(contracts)) for chain, contracts in sorted(found.items())}
+async def _wants(db: AsyncSession, rules: Mapping[int, Sequence[RuleTerms]]) -> dict[int, dict[str, Wants]]:
+    """Per server and chain what the deciding rules want to know."""
+    leaves = {
+        server_id: [leaf for rule in terms if rule.decides for leaf in requirements(rule.expression)]
+        for server_id, terms in rules.items()
+    }
+    every = [leaf for listed in leaves.values() for leaf in listed]
+    known = await standards.known(db, [(leaf.chain, leaf.contract) for leaf in every])
+    open_ended = sorted({leaf.chain for leaf in every if leaf.type == "any_nft" and family_of(leaf.chain) == EVM})
+    countable = await standards.countable(db, open_ended)
+    return {server_id: by_chain(listed, known, countable) for server_id, listed in leaves.items()}
 
 
 def terms_of(rule: Rule) -> RuleTerms:
@@ -92,6 +104,7 @@ def terms_of(rule: Rule) -> RuleTerms:
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
         deleted=rule.deleted_at is not None,
         created_at=rule.created_at,
+        takes_over=rule.takes_over,
     )
 
 
@@ -131,7 +144,10 @@ async def _grants(
     rows = await db.exec(select(Grant).where(col(Grant.server_id).in_(server_ids), col(Grant.discord_id).in_(people)))
     for row in rows.all():
         lost_at = row.updated_at if row.state == "lost" else None
-        facts = GrantFacts(row.role_id, row.state, tuple(row.rule_ids), row.no_since, lost_at)
+        facts = GrantFacts(
+            row.role_id, row.state, tuple(row.rule_ids), row.no_since, lost_at,
+            gift=row.gift_since is not None, held_back=row.held_back_at is not None,
+        )  # fmt: skip
         found.setdefault((row.server_id, row.discord_id), []).append(facts)
     return {who: tuple(grants) for who, grants in found.items()}
 

@@ -1,4 +1,4 @@
-"""What a member is asked to show for an address: a code of their own, for a day, used up by success."""
+"""What a member is asked to show for an address: a code and an amount of their own, for a day, used up by success."""
 
 import secrets
 from dataclasses import dataclass
@@ -10,10 +10,13 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Challenge, now
 from models.database import AsyncSession
+from services import names
 from services.actors import Actor
 from services.addresses import AddressRefused, parse
 from services.errors import FieldRefused
 from services.proof import handle_marker, new_code
+from services.trails import chains_of
+from services.transactions import ChainAsk, ask
 
 LIFETIME = timedelta(hours=24)
 SMALLEST_GAP = timedelta(minutes=10)
@@ -25,50 +28,52 @@ _AMOUNTS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class ChallengeView:
-    """What to put into the profile of one address, until when, and where that profile is."""
+    """What to show for one address and until when: in its profile, or by a transaction.
+
+    `name` is what the address was looked up by, if anything. `chains` are the EVM chains on which it may send to
+    itself; a Solana wallet has a `memo` instead.
+    """
 
     code: str
     handle_marker: str
     family: str
     address: str
+    name: str | None
     expires_at: datetime
     profile_url: str
+    chains: tuple[ChainAsk, ...]
+    memo: str | None
 
 
-async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, address: str) -> ChallengeView:
-    """The member's challenge for an address: the one they have, else a new one. Raises FieldRefused."""
+async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: str) -> ChallengeView:
+    """The member's challenge for an address or a name: the one they have, else a new one. Raises FieldRefused."""
+    name: str | None = None
     try:
-        family, parsed = parse(address)
-    except AddressRefused as fault:
+        if names.is_name(claimed):
+            name, claimed = await names.resolve(outside, claimed)
+        family, address = parse(claimed)
+    except (AddressRefused, names.NameRefused) as fault:
         raise FieldRefused("address", str(fault)) from None
-    row = await current(db, actor, family, parsed)
+    row = await current(db, actor, family, address)
+    asks = tuple(ask(chain, address, int(row.amount_wei), row.code) for chain in chains_of(outside, "evm"))
     return ChallengeView(
         code=row.code,
         handle_marker=handle_marker(actor.username),
         family=family,
-        address=parsed,
+        address=address,
+        name=name,
         expires_at=row.expires_at,
-        profile_url=outside.opensea.profile_url(parsed),
+        profile_url=outside.opensea.profile_url(address),
+        chains=asks if family == "evm" else (),
+        memo=row.code if family == "solana" else None,
     )
 
 
 async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge:
     """The member's open challenge for an address, made if there is none."""
+    row = await newest(db, actor, family, address)
     moment = now()
-    found = await db.exec(
-        select(Challenge)
-        .where(
-            Challenge.user_id == actor.user_id,
-            Challenge.family == family,
-            Challenge.address == address,
-            col(Challenge.used_at).is_(None),
-            col(Challenge.expires_at) > moment + SMALLEST_GAP,
-        )
-        .order_by(col(Challenge.id).desc())
-        .limit(1)
-    )
-    row = found.first()
-    if row is None:
+    if row is None or row.used_at is not None or row.expires_at <= moment + SMALLEST_GAP:
         row = Challenge(
             user_id=actor.user_id,
             family=family,
@@ -80,3 +85,30 @@ async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> 
         db.add(row)
         await db.flush()
     return row
+
+
+async def newest(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge | None:
+    """The member's last challenge for an address, used up or not."""
+    found = await db.exec(
+        select(Challenge)
+        .where(Challenge.user_id == actor.user_id, Challenge.family == family, Challenge.address == address)
+        .order_by(col(Challenge.id).desc())
+        .limit(1)
+    )
+    return found.first()
+
+
+async def still_open(db: AsyncSession, actor: Actor, family: str, address: str) -> list[Challenge]:
+    """All challenges of the member's that an address may still answer, oldest first."""
+    found = await db.exec(
+        select(Challenge)
+        .where(
+            Challenge.user_id == actor.user_id,
+            Challenge.family == family,
+            Challenge.address == address,
+            col(Challenge.used_at).is_(None),
+            col(Challenge.expires_at) > now(),
+        )
+        .order_by(col(Challenge.id))
+    )
+    return list(found.all())

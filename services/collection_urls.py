@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from services.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
 
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
+SOLANA = "solana"
 LONGEST = 500
 # The marketplaces' own hosts and the forms of their pages: external-apis §2.4 and §3.2.
 _HOSTS = {
@@ -20,6 +21,7 @@ _HOSTS = {
 }
 # Names of chains in addresses that are not ours: OpenSea's for ApeChain, and what Polygon was called before (§2.3).
 _CHAINS = {"matic": "polygon", "ape_chain": "apechain"}
+_SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.!-]{0,199}")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,199}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HEX_ADDRESS = re.compile(r"0x[0-9a-f]{40}", re.IGNORECASE)
@@ -31,11 +33,17 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the text names: a `contract` (lower case), or a marketplace's `slug`; `chain` where the text says which."""
+    """What the text names, and on which `chain` where it says so. One of these is set, the others are None.
+
+    `contract` is a collection's address (hexadecimal in lower case), `slug` OpenSea's name for one and `symbol` Magic
+    Eden's for one on Solana; `mint` is a single token on Solana.
+    """
 
     chain: str | None = None
     contract: str | None = None
     slug: str | None = None
+    symbol: str | None = None
+    mint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,7 @@ def read(text: str, sites: Iterable[Site] = ()) -> Reference:
     if is_link(given, sites):
         return _page(given, sites)
     if is_solana(given):
-        raise LinkRefused("That is an address on Solana. Collections there cannot be looked up here.")
+        return Reference(SOLANA, given)
     return Reference(contract=_contract(given))
 
 
@@ -110,8 +118,11 @@ def _opensea(path: list[str]) -> Reference:
         case ["assets", contract, *_] if _HEX_ADDRESS.fullmatch(contract):
             # The oldest form, from when there was one chain.
             return Reference("ethereum", _contract(contract))
+        case ["item" | "assets", chain, *rest] if _chain(chain) == SOLANA and rest:
+            # A token has an address of its own there; before it may stand its collection's.
+            return Reference(SOLANA, mint=_solana(rest[-1]))
         case ["item" | "assets", chain, contract, *_]:
-            return _on_chain(chain, contract)
+            return Reference(_chain(chain), _contract(contract))
         case ["collection" | "item" | "assets", *_] | []:
             raise LinkRefused("That URL is not a collection's page. Copy the one that has /collection/ in it.")
         case _:
@@ -122,23 +133,34 @@ def _opensea(path: list[str]) -> Reference:
 
 def _magic_eden(path: list[str]) -> Reference:
     match path:
+        case ["marketplace", symbol, *_] | ["collections", "solana", symbol, *_]:
+            return Reference(SOLANA, symbol) if is_solana(symbol) else Reference(SOLANA, symbol=_symbol(symbol))
+        case ["item-details", mint] | ["item-details", "solana", mint, *_]:
+            return Reference(SOLANA, mint=_solana(mint))
         case ["collections", chain, slug, *_] if not slug.lower().startswith("0x"):
             return Reference(_chain(chain), slug=_slug(slug))
         case ["collections" | "item-details", chain, contract, *_]:
-            return _on_chain(chain, contract)
-        case ["marketplace" | "item-details", _, *_]:
-            raise LinkRefused("That page is about Solana. Collections there cannot be looked up here.")
-        case ["u", *_]:
-            raise LinkRefused("That is a profile on Magic Eden, not a collection. Copy the collection's own URL.")
+            return Reference(_chain(chain), _contract(contract))
+        case ["u", *_] | [_]:
+            raise LinkRefused(
+                "That looks like a profile on Magic Eden, not a collection. Copy the collection's own URL."
+            )
         case _:
-            raise LinkRefused("That URL is not a collection's page. Copy the one that has /collections/ in it.")
+            raise LinkRefused(
+                "That URL is not a collection's page. Copy the one that has /collections/ or /marketplace/ in it."
+            )
 
 
-def _on_chain(chain: str, contract: str) -> Reference:
-    ours = _chain(chain)
-    if ours == "solana":
-        raise LinkRefused("That page is about Solana. Collections there cannot be looked up here.")
-    return Reference(ours, _contract(contract))
+def _solana(text: str) -> str:
+    if not is_solana(text):
+        raise LinkRefused("That URL names no token on Solana. Copy it again from the token's page.")
+    return text
+
+
+def _symbol(text: str) -> str:
+    if not _SYMBOL.fullmatch(text):
+        raise LinkRefused("That URL names no collection. Copy it again from the collection's page.")
+    return text
 
 
 def _chain(name: str) -> str:

@@ -10,14 +10,23 @@ from gateways.discord_types import Member as LiveMember
 from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from models.database import AsyncSession
-from services import holdings
+from services import holdings, readings, token_trails, traits
 from services.cases import Case
 from services.expressions import Answer, evaluate, requirements
-from services.holdings import Answers, Question, Reading
+from services.holdings import Question
 from services.policy import Decision, GrantFacts, Move, decide
+from services.readings import Answers, Reading
+from services.rule_form import chain_title
+from services.traits import TokenTraits
+from services.wants import ANY, Wants, family_of
 
 Place = tuple[int, str]
 """A server's id and a chain."""
+
+MOST_KNOWN = 20_000
+"""Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
+MOST_FETCHED = 600
+"""Tokens whose traits are read outside for one batch; the others' are unknown, and come up again soon."""
 
 
 @dataclass(slots=True)
@@ -38,10 +47,23 @@ class Looked:
         """Whether somebody has to look again soon."""
         return self.fault is not None or any(decision.doubtful for decision in self.decisions)
 
+    @property
+    def doubt(self) -> str | None:
+        """Why somebody has to look again: what could not be read, and where."""
+        if self.fault is not None:
+            return self.fault
+        unknown = (one for readings in self.readings.values() for one in readings if one.answer is Answer.UNKNOWN)
+        first = next(unknown, None)
+        return None if first is None else f"{chain_title(first.requirement.chain)}: {first.reason or 'not read'}"
+
     def evidence(self, decision: Decision) -> list[Reading]:
         """The readings behind a decision: those of the rules for its role."""
         rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
         return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
+
+    def every_reading(self) -> list[Reading]:
+        """All that was read of the member."""
+        return [reading for found in self.readings.values() for reading in found]
 
 
 @dataclass(slots=True)
@@ -50,36 +72,48 @@ class Round:
 
     asked: list[tuple[Question, Answers]] = field(default_factory=list[tuple[Question, Answers]])
     looked: list[Looked] = field(default_factory=list[Looked])
+    traits: dict[readings.Place, TokenTraits | str] = field(default_factory=dict[readings.Place, TokenTraits | str])
+    """The traits that were read for it."""
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
     """What has to be asked of each chain for each server, no older than what was seen before."""
-    wanted: dict[Place, Question] = {}
-    for place, (contracts, owners) in _places(cases).items():
-        not_before = await holdings.newest_block(db, place[1], contracts, owners)
-        wanted[place] = Question(place[1], contracts, owners, not_before)
-    return wanted
+    asked: dict[Place, Question] = {}
+    for (server_id, chain), (wants, owners) in _places(cases).items():
+        not_before = await holdings.newest_block(db, chain, wants.contracts, owners)
+        followed = [*{contract for contract, _ in wants.tokens}, *([ANY] if wants.anything else [])]
+        hints = await token_trails.load(db, chain, followed, owners)
+        tokens = [
+            (chain, contract, token_id)
+            for contract in sorted(wants.with_traits)
+            for trail in hints.get(contract, {}).values()
+            for token_id in sorted(trail.ids)
+        ]
+        known = await traits.known(db, tokens[:MOST_KNOWN])
+        asked[server_id, chain] = Question(chain, wants, owners, not_before, hints, known)
+    return asked
 
 
-def _places(cases: Sequence[Case]) -> dict[Place, tuple[tuple[str, ...], tuple[str, ...]]]:
+def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]:
     owners: dict[Place, set[str]] = {}
-    contracts: dict[Place, tuple[str, ...]] = {}
+    wanted: dict[Place, Wants] = {}
     for case in cases:
         if not case.bot_invited or case.left:
             continue
-        for chain, wanted in case.contracts.items():
-            family = holdings.family_of(chain)
+        for chain, wants in case.wants.items():
+            family = family_of(chain)
             addresses = {address for kind, address in case.wallets if kind == family}
             if addresses:
                 owners.setdefault((case.claim.server_id, chain), set()).update(addresses)
-                contracts[case.claim.server_id, chain] = wanted
-    return {place: (contracts[place], tuple(sorted(owners[place]))) for place in sorted(owners)}
+                wanted[case.claim.server_id, chain] = wants
+    return {place: (wanted[place], tuple(sorted(owners[place]))) for place in sorted(owners)}
 
 
 async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, Question], now: datetime) -> Round:
     """Read the chains once, decide, and read again, elsewhere, whatever would cost somebody a role."""
     answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True))
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted])
+    await _read_traits(outside, done, cases, answers, again=False)
     for case in cases:
         done.looked.append(_decide(case, answers, now))
     await _meet(outside, [item for item in done.looked if _puzzling(item)], now)
@@ -87,22 +121,42 @@ async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, 
     return done
 
 
+async def _read_traits(
+    outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers], *, again: bool
+) -> None:
+    """Read the traits of the held tokens on which an answer still depends; a second look asks the tokens first."""
+    tokens = {
+        token
+        for case in cases
+        for rule in case.rules
+        if rule.decides
+        for leaf in requirements(rule.expression)
+        for token in readings.unread(leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)))
+    }
+    if not tokens:
+        return
+    found = await traits.fetch(outside, sorted(tokens)[:MOST_FETCHED], own_word_first=again)
+    done.traits.update(found)
+    for (_, chain), told in answers.items():
+        told.traits.update({token: said for token, said in found.items() if token[0] == chain})
+
+
 def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime) -> Looked:
-    readings: dict[int, list[Reading]] = {}
+    found: dict[int, list[Reading]] = {}
     for rule in case.rules:
         if rule.decides:
-            readings[rule.id] = [
-                holdings.read(leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)))
+            found[rule.id] = [
+                readings.read(leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)))
                 for leaf in requirements(rule.expression)
             ]
-    return Looked(case, _conclude(case, readings, now), readings)
+    return Looked(case, _conclude(case, found, now), found)
 
 
-def _conclude(case: Case, readings: Mapping[int, list[Reading]], now: datetime) -> list[Decision]:
+def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> list[Decision]:
     verdicts: dict[int, Answer] = {}
     for rule in case.rules:
         if rule.decides:
-            known = {reading.requirement: reading.answer for reading in readings[rule.id]}
+            known = {reading.requirement: reading.answer for reading in found[rule.id]}
             verdicts[rule.id] = evaluate(rule.expression, lambda leaf, known=known: known[leaf])
     return decide(case.rules, verdicts, case.grants, case.roles, now)
 
@@ -152,26 +206,18 @@ async def _confirm(
 ) -> None:
     losing = [item for item in done.looked if _confirmable(item)]
     places = _places([item.case for item in losing])
-    again: dict[Place, Question] = {}
-    for place, (contracts, owners) in places.items():
-        if place in wanted:
-            again[place] = replace(wanted[place], contracts=contracts, owners=owners)
-    seconds = await asyncio.gather(*(_second(outside, again[place], answers[place]) for place in again))
+    again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
+    seconds = await asyncio.gather(*(holdings.ask_again(outside, again[place], answers[place]) for place in again))
     confirmed = dict(zip(again, seconds, strict=True))
     done.asked.extend((again[place], confirmed[place]) for place in again)
+    await _read_traits(outside, done, [item.case for item in losing], confirmed, again=True)
     for item in losing:
         second = _decide(item.case, confirmed, now)
         item.readings = {
-            rule_id: [holdings.agree(a, b) for a, b in zip(first, second.readings[rule_id], strict=True)]
+            rule_id: [readings.agree(a, b) for a, b in zip(first, second.readings[rule_id], strict=True)]
             for rule_id, first in item.readings.items()
         }
         item.decisions = _conclude(item.case, item.readings, now)
-
-
-async def _second(outside: Gateways, question: Question, first: Answers) -> Answers:
-    if first.sheet is None:
-        return first
-    return await holdings.ask_again(outside, question, first.sheet)
 
 
 def facts_of(item: Looked, role_id: str) -> GrantFacts | None:

@@ -11,8 +11,8 @@ from models.database import AsyncSession
 CHANNEL = "holdfast_due"
 """What NOTIFY calls when somebody became due."""
 
-# Somebody waits at the screen; somebody has just joined; an admin changed something; the daily round.
-WAITING, JOINED, CHANGED, SWEPT = 100, 80, 50, 0
+# Somebody waits at the screen; somebody has just joined; a token moved; an admin changed something; the daily round.
+WAITING, JOINED, SEEN, CHANGED, SWEPT = 100, 80, 60, 50, 0
 
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 300
@@ -57,8 +57,21 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
+async def mark_holders(db: AsyncSession, addresses: Sequence[str], priority: int) -> int:
+    """Mark whose EVM wallets these are, in every server with the bot where they are a member."""
+    return await _mark(
+        db,
+        'SELECT DISTINCT m.server_id, m.discord_id FROM wallet w JOIN "user" u ON u.id = w.user_id '
+        "JOIN member m ON m.discord_id = u.discord_id JOIN server s ON s.id = m.server_id "
+        "WHERE w.family = 'evm' AND w.address = ANY(CAST(:addresses AS text[])) "
+        "AND m.left_at IS NULL AND s.bot_invited",
+        priority,
+        {"addresses": list(addresses)},
+    )
+
+
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
-    """Mark every member of a server whom a rule can concern: those with a wallet or with a role of ours."""
+    """Mark every member of a server whom a rule can concern: who has a wallet, a role of ours or one handed over."""
     return await _mark(db, _CONCERNED + " AND m.server_id = :server", priority, {"server": server_id})
 
 
@@ -74,7 +87,9 @@ _CONCERNED = """
     SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
     WHERE m.left_at IS NULL AND s.bot_invited AND (
         EXISTS (SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id)
-        OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id))
+        OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id)
+        OR EXISTS (SELECT 1 FROM rule r WHERE r.server_id = m.server_id AND r.takes_over AND r.state = 'active'
+                   AND r.deleted_at IS NULL AND r.role_id = ANY(m.roles)))
 """
 
 
@@ -175,19 +190,20 @@ async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     await _release(db, worker, claims)
 
 
-async def later(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
-    """These could not be answered in full: look again after a pause that grows with the attempts."""
+async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons: Sequence[str | None]) -> None:
+    """These could not be answered in full, and why: look again after a pause that grows with the attempts."""
     pauses = [min(5 * 2 ** min(claim.attempts, 10), LONGEST_PAUSE) for claim in claims]
     await db.execute(
         text(
             """
-            UPDATE due d SET attempts = d.attempts + 1, priority = 0, due_at = now() + w.pause * interval '1 second'
-            FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]), CAST(:pauses AS integer[]))
-                  AS w (key, version, pause)) w
+            UPDATE due d SET attempts = d.attempts + 1, priority = 0, reason = w.reason,
+                             due_at = now() + w.pause * interval '1 second'
+            FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]), CAST(:pauses AS integer[]),
+                                       CAST(:reasons AS text[])) AS w (key, version, pause, reason)) w
             WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
             """
         ),
-        {**_arrays(worker, claims), "pauses": pauses},
+        {**_arrays(worker, claims), "pauses": pauses, "reasons": list(reasons)},
     )
     await _release(db, worker, claims)
 
@@ -197,7 +213,7 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
     await db.execute(
         text(
             """
-            UPDATE due d SET attempts = 0, priority = 0, due_at = w.due_at
+            UPDATE due d SET attempts = 0, priority = 0, reason = NULL, due_at = w.due_at
             FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]),
                                        CAST(:moments AS timestamptz[])) AS w (key, version, due_at)) w
             WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker

@@ -1,19 +1,25 @@
 """What can go wrong in a use case, each with its HTTP status and the sentence that a person reads."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from gateways.errors import ProviderError
+from services.collection_views import CollectionView
 
 
 class HoldfastError(Exception):
-    """Something a person is told: `status` is the HTTP answer's, `message` a whole sentence without secrets."""
+    """Something a person is told: `status` is the HTTP answer's, `message` a whole sentence without secrets.
+
+    `more` is what a program may use beside it, in the answer's own names.
+    """
 
     status: ClassVar[int] = 500
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message: str = message
+        self.more: Mapping[str, object] = {}
 
 
 class NotSignedIn(HoldfastError):
@@ -79,6 +85,13 @@ class MemberNotFound(NotFound):
         super().__init__(message)
 
 
+class BatchNotFound(NotFound):
+    """No such batch in the log of a server that the caller runs."""
+
+    def __init__(self, message: str = "Nothing in the log has this number") -> None:
+        super().__init__(message)
+
+
 class CollectionNotFound(NotFound):
     """No such collection, or none that rules can ask about."""
 
@@ -86,14 +99,29 @@ class CollectionNotFound(NotFound):
         super().__init__(message)
 
 
+class CollectionElsewhere(CollectionNotFound):
+    """Not there, but elsewhere; `offers` are the collections that may be meant."""
+
+    def __init__(self, message: str, offers: Sequence[CollectionView]) -> None:
+        super().__init__(message)
+        self.offers: tuple[CollectionView, ...] = tuple(offers)
+        self.more = _offered(offers)
+
+
 class FieldRefused(HoldfastError):
-    """A field's value cannot be taken; `field` is its camelCase name in the payload."""
+    """A field's value cannot be taken; `field` is its camelCase name in the payload.
+
+    `offers` are collections that may be meant instead, where it names several or one that cannot be used.
+    """
 
     status: ClassVar[int] = 400
 
-    def __init__(self, field: str, message: str) -> None:
+    def __init__(self, field: str, message: str, offers: Sequence[CollectionView] = ()) -> None:
         super().__init__(message)
         self.field: str = field
+        self.offers: tuple[CollectionView, ...] = tuple(offers)
+        if offers:
+            self.more = _offered(offers)
 
 
 class Conflict(HoldfastError):
@@ -137,3 +165,11 @@ class SignInFailed(HoldfastError):
 
     def __init__(self, message: str = "Discord authentication failed.") -> None:
         super().__init__(message)
+
+
+def _offered(offers: Sequence[CollectionView]) -> Mapping[str, object]:
+    return {
+        "offers": [
+            {"name": one.name, "contractAddress": one.contract_address, "blockchain": one.blockchain} for one in offers
+        ]
+    }

@@ -27,6 +27,14 @@ class EventView:
     batch: str | None
     data: dict[str, Any]
 
+    @classmethod
+    def of(cls, row: Event) -> "EventView":
+        """The view of a row."""
+        return cls(
+            row.id or 0, row.at, row.kind, row.actor, row.subject, row.role_id, row.rule_id,
+            str(row.batch) if row.batch else None, row.data,
+        )  # fmt: skip
+
 
 def line(
     kind: str,
@@ -62,10 +70,4 @@ async def of_server(db: AsyncSession, server_id: int, *, before: int | None = No
     query = select(Event).where(Event.server_id == server_id).order_by(col(Event.id).desc()).limit(limit)
     if before is not None:
         query = query.where(col(Event.id) < before)
-    return [
-        EventView(
-            row.id or 0, row.at, row.kind, row.actor, row.subject, row.role_id, row.rule_id,
-            str(row.batch) if row.batch else None, row.data,
-        )
-        for row in (await db.exec(query)).all()
-    ]  # fmt: skip
+    return [EventView.of(row) for row in (await db.exec(query)).all()]

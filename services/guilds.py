@@ -10,7 +10,7 @@ from models import Access, Grant, Rule, Server, now
 from models.database import AsyncSession
 from services import due, events, members, rule_states, schedules
 from services.members import MemberFacts
-from services.role_safety import find, refusal, standing
+from services.role_safety import find, judge, standing
 from services.servers import allow
 
 BOT_READY = "bot.ready"
@@ -93,6 +93,7 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     kept = await db.execute(
         update(Grant).where(col(Grant.server_id) == server.id, col(Grant.state) == "taking").values(state="held")
     )
+    await rule_states.pause_all(db, server.id or 0, rule_states.AWAY_REASON, rule_states.AWAY)
     await events.record(
         db,
         events.line("bot.left", server_id=server.id, data={"removalsLeftUndone": getattr(kept, "rowcount", 0)}),
@@ -112,12 +113,19 @@ async def ready(db: AsyncSession) -> None:
 
 
 async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
-    """Pause the rules whose role is gone, has become dangerous, managed, or stands above the bot by now."""
+    """Pause the rules whose role is gone, has become dangerous, managed, or stands above the bot by now.
+
+    Those whose role is right again, having been paused for such a cause, resume.
+    """
     server = await known(db, guild.id)
     if server is None:
         return
-    held = next((member.roles for member in guild.members if member.discord_id == guild.bot_id), frozenset[str]())
+    held = next((member.roles for member in guild.members if member.discord_id == guild.bot_id), None)
+    if held is None:
+        return  # the bot's own place is not known yet, and nothing can be judged without it
     bot = standing(guild.id, guild.owner_id, guild.roles, guild.bot_id, held)
+    server.bot_permissions = bot.permissions
+    db.add(server)
     used = await db.exec(
         select(Rule.role_id).where(Rule.server_id == server.id, col(Rule.deleted_at).is_(None)).distinct()
     )
@@ -125,8 +133,10 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
         role = find(guild.roles, role_id)
         if role is None:
             await rule_states.role_gone(db, server.id or 0, role_id)
-        elif reason := refusal(role, guild.id, bot):
-            await rule_states.pause_role(db, server.id or 0, role_id, reason)
+        elif refused := judge(role, guild.id, bot):
+            await rule_states.pause_role(db, server.id or 0, role_id, refused.text, refused.cause)
+        else:
+            await rule_states.resume_role(db, server.id or 0, role_id)
 
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:

@@ -1,10 +1,9 @@
-"""What members hold: read in bulk, with the evidence, and never a guess: what could not be read is unknown."""
+"""What members hold: asked of the chains in bulk, a second time where it matters, and kept; never a guess."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
@@ -13,73 +12,37 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.chains import BalanceSheet
 from gateways.errors import ProviderError
-from models import Observation
+from gateways.token_sheet import TokenSheet, Trail
+from models import Observation, Sighting, Tally
 from models.database import AsyncSession
-from services.expressions import Answer, Requirement
+from services import standards, token_trails
+from services.readings import Answers, Place
+from services.token_trails import Trails
+from services.trait_match import TokenTraits
+from services.wants import ANY, EVM, TokenWant, Wants, family_of
 
-EVM = "evm"
-SOLANA = "solana"
-
-
-def family_of(chain: str) -> str:
-    """Which kind of wallet counts on a chain."""
-    return SOLANA if chain == SOLANA else EVM
+S = TypeVar("S", BalanceSheet, TokenSheet)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whose balances in which contracts of one chain are wanted, and how new the answer has to be."""
+    """Whose holdings on one chain are wanted, how new the answer has to be, and what helps to find it."""
 
     chain: str
-    contracts: tuple[str, ...]
+    wants: Wants
     owners: tuple[str, ...]
     not_before: int = 0
+    trails: Trails = field(default_factory=dict[str, Mapping[str, Trail]])
+    traits: Mapping[Place, TokenTraits] = field(default_factory=dict[Place, TokenTraits])
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What a chain answered, or why it did not."""
-
-    sheet: BalanceSheet | None
-    fault: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One requirement held against one member's wallets: the answer and its evidence."""
-
-    requirement: Requirement
-    answer: Answer
-    needed: int
-    held: int | None
-    block: int | None = None
-    source: str | None = None
-    observed_at: datetime | None = None
-    reason: str | None = None
-
-    def document(self) -> dict[str, Any]:
-        """The evidence as the ledger and the log keep it; no address is in it."""
-        return {
-            "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
-            "answer": self.answer.value, "needed": self.needed, "held": None if self.held is None else str(self.held),
-            "block": self.block, "source": self.source, "reason": self.reason,
-            "observedAt": self.observed_at.isoformat() if self.observed_at else None,
-        }  # fmt: skip
-
-
-async def ask(outside: Gateways, question: Question, endpoint: int | None = None) -> Answers:
-    """Read the balances; a fault of the provider becomes the reason why they are unknown."""
-    try:
-        sheet = await outside.chains.balances(
-            question.chain,
-            question.contracts,
-            question.owners,
-            endpoint=endpoint,
-            not_before_block=question.not_before,
-        )
-    except ProviderError as fault:
-        return Answers(None, str(fault))
-    return Answers(sheet)
+async def ask(outside: Gateways, question: Question) -> Answers:
+    """Read everything that is wanted; a fault of the provider becomes the reason why something is unknown."""
+    reader = _Reader(outside, question, None)
+    answers = await reader.all()
+    await reader.sort_out(answers)
+    answers.traits.update(question.traits)
+    return answers
 
 
 async def ask_all(outside: Gateways, questions: Sequence[Question]) -> list[Answers]:
@@ -87,69 +50,169 @@ async def ask_all(outside: Gateways, questions: Sequence[Question]) -> list[Answ
     return list(await asyncio.gather(*(ask(outside, question) for question in questions)))
 
 
-async def ask_again(outside: Gateways, question: Question, first: BalanceSheet) -> Answers:
-    """A second, independent read: by another node where there is one, else by the same one at a later block."""
-    others = [index for index in range(outside.chains.endpoints(question.chain)) if index != first.endpoint]
-    if not others:
-        again = await ask(outside, question, first.endpoint)
-        if again.sheet is not None and again.sheet.block <= first.block:
-            return Answers(None, "waiting for a later block to confirm")
-        return again
-    answers = Answers(None, "no second node")
-    for index in others:
-        answers = await ask(outside, question, index)
-        if answers.sheet is not None:
-            break
-    return answers
+async def ask_again(outside: Gateways, question: Question, first: Answers) -> Answers:
+    """A second, independent read: by another node where there is one, else by the same one at a later block.
+
+    What was unknown stays so. Nothing is known of traits yet: they are to be read a second time as well.
+    """
+    return await _Reader(outside, question, first).all()
 
 
-def read(requirement: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers | None) -> Reading:
-    """Hold a requirement against wallets (`(family, address)`); amounts add up, and an unknown part stays unknown."""
-    family = family_of(requirement.chain)
-    addresses = [address for kind, address in wallets if kind == family]
-    needed = requirement.min_tokens
-    if not addresses:
-        return Reading(requirement, Answer.NO, needed, 0, reason="no proved wallet on this chain")
-    if answers is None or answers.sheet is None:
-        reason = answers.fault if answers is not None and answers.fault else "not looked at"
-        return Reading(requirement, Answer.UNKNOWN, needed, None, reason=reason)
-    sheet = answers.sheet
-    amounts = [sheet.amount(requirement.contract, address) for address in addresses]
-    held = sum(amount for amount in amounts if amount is not None)
-    unknown = any(amount is None for amount in amounts)
-    if held >= needed:
-        answer, reason = Answer.YES, None
-    elif unknown:
-        answer, reason = Answer.UNKNOWN, "the contract gave no answer"
-    else:
-        answer, reason = Answer.NO, None
-    return Reading(requirement, answer, needed, held, sheet.block, sheet.source, sheet.block_time, reason)
+class _Reader:
+    """Asks the parts of one question, for the first time or, with the first answers, once more elsewhere."""
+
+    def __init__(self, outside: Gateways, question: Question, first: Answers | None) -> None:
+        self._chains = outside.chains
+        self._question = question
+        self._first = first
+
+    async def all(self) -> Answers:
+        """Everything at once."""
+        wants, first = self._question.wants, self._first
+        answers = Answers(frozenset(self._question.owners))
+
+        async def balances() -> None:
+            said = await self._get(first and (first.sheet or first.fault), self._balances)
+            if isinstance(said, str):
+                answers.fault = said
+            else:
+                answers.sheet = said
+
+        async def tokens(want: TokenWant) -> None:
+            before = first.tokens.get(want) if first is not None else None
+            answers.tokens[want] = await self._get(before, lambda node: self._tokens(want, node))
+
+        async def anything() -> None:
+            answers.anything = await self._get(first and first.anything, self._anything)
+
+        # A contract that turned out to count by tokens is not among the wants.
+        every = dict.fromkeys((*wants.tokens, *(first.tokens if first is not None else ())))
+        await asyncio.gather(
+            *([balances()] if wants.balances or wants.beside else []),
+            *(tokens(want) for want in every),
+            *([anything()] if wants.anything else []),
+        )
+        return answers
+
+    async def sort_out(self, answers: Answers) -> None:
+        """Find out what those contracts are that told no balance at all, and ask about tokens where that helps."""
+        question, sheet = self._question, answers.sheet
+        if sheet is None or not question.owners or family_of(question.chain) != EVM:
+            return
+        for contract in question.wants.balances:
+            if contract in question.wants.sorted or sheet.unknown(contract) < len(question.owners):
+                continue
+            try:
+                standard = await self._chains.contract_standard(question.chain, contract)
+            except ProviderError:
+                continue
+            if standard is None or standard == "none":
+                continue
+            answers.standards[contract] = standard
+            if standard == standards.MANY:
+                want = (contract, ())
+                answers.tokens[want] = await _attempt(lambda node, want=want: self._tokens(want, node), None)
+
+    async def _get(self, before: S | str | None, call: Callable[[int | None], Awaitable[S]]) -> S | str:
+        """A first read by whichever node answers; a second never by the one before, or by it at a later block."""
+        if self._first is None:
+            return await _attempt(call, None)
+        if before is None or isinstance(before, str):
+            return before or "not looked at"
+        nodes = range(self._chains.endpoints(self._question.chain))
+        others = [node for node in nodes if node != before.endpoint]
+        if not others:
+            again = await _attempt(call, before.endpoint)
+            later = isinstance(again, str) or again.block > before.block
+            return again if later else "waiting for a later block to confirm"
+        answer: S | str = "no second node"
+        for node in others:
+            answer = await _attempt(call, node)
+            if not isinstance(answer, str):
+                break
+        return answer
+
+    async def _balances(self, node: int | None) -> BalanceSheet:
+        question = self._question
+        return await self._chains.balances(
+            question.chain, (*question.wants.balances, *question.wants.beside), question.owners,
+            endpoint=node, not_before_block=question.not_before,
+        )  # fmt: skip
+
+    async def _tokens(self, want: TokenWant, node: int | None) -> TokenSheet:
+        question, (contract, ids) = self._question, want
+        return await self._chains.tokens(
+            question.chain, contract, question.owners, token_ids=ids, trails=self._hints(contract, want),
+            endpoint=node, not_before_block=question.not_before,
+        )  # fmt: skip
+
+    async def _anything(self, node: int | None) -> TokenSheet:
+        question = self._question
+        return await self._chains.anything(
+            question.chain, question.owners, trails=self._hints(ANY, None),
+            endpoint=node, not_before_block=question.not_before,
+        )  # fmt: skip
+
+    def _hints(self, contract: str, want: TokenWant | None) -> Mapping[str, Trail]:
+        """The trails, with the ids that the first read found; what it searched does not count for another node."""
+        hints = dict(self._question.trails.get(contract, {}))
+        if self._first is not None:
+            sheet = self._first.anything if want is None else self._first.tokens.get(want)
+            if isinstance(sheet, TokenSheet):
+                for owner, trail in sheet.trails.items():
+                    hints[owner] = hints.get(owner, Trail()).with_ids(sorted(trail.ids))
+        return hints
 
 
-def agree(first: Reading, second: Reading) -> Reading:
-    """Both readings as one: where they disagree, nothing is known."""
-    if first.answer is second.answer:
-        return second
-    return Reading(
-        first.requirement, Answer.UNKNOWN, first.needed, None, second.block, second.source, second.observed_at,
-        second.reason or "two nodes disagree",
-    )  # fmt: skip
+async def _attempt(call: Callable[[int | None], Awaitable[S]], node: int | None) -> S | str:
+    try:
+        return await call(node)
+    except ProviderError as fault:
+        return str(fault)
 
 
 async def newest_block(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> int:
-    """The newest block at which any of these was seen: an answer from before it is of no use."""
-    newest = await db.exec(
-        select(func.max(Observation.block)).where(
-            Observation.chain == chain,
-            col(Observation.contract).in_(contracts),
-            col(Observation.address).in_(owners),
+    """The newest block at which any of these was seen, or something moved: an answer from before it is of no use."""
+    newest = 0
+    for table in (Observation, Tally):
+        found = await db.exec(
+            select(func.max(table.block)).where(
+                table.chain == chain, col(table.contract).in_(contracts), col(table.address).in_(owners)
+            )
         )
+        newest = max(newest, found.one() or 0)
+    moved = await db.exec(
+        select(func.max(Sighting.block)).where(Sighting.chain == chain, col(Sighting.address).in_(owners))
     )
-    return newest.one() or 0
+    return max(newest, moved.one() or 0)
 
 
 async def remember(db: AsyncSession, asked: Iterable[tuple[Question, Answers]]) -> None:
-    """Keep the trusted balances; what is unknown overwrites nothing, nor does an older block."""
+    """Keep the trusted balances, where to look for tokens, and what contracts are.
+
+    What is unknown overwrites nothing, nor does an older block.
+    """
+    pairs = list(asked)
+    await _remember_balances(db, pairs)
+    await token_trails.remember(db, [one for question, answers in pairs for one in _new_trails(question, answers)])
+    learnt = {
+        (question.chain, contract): standard
+        for question, answers in pairs
+        for contract, standard in answers.standards.items()
+    }
+    await standards.remember(db, learnt)
+
+
+def _new_trails(question: Question, answers: Answers) -> Iterable[tuple[str, str, str, Trail]]:
+    sheets = [sheet for sheet in (*answers.tokens.values(), answers.anything) if isinstance(sheet, TokenSheet)]
+    for sheet in sheets:
+        before = question.trails.get(sheet.contract, {})
+        for address, trail in sheet.trails.items():
+            if trail != before.get(address):
+                yield question.chain, sheet.contract, address, trail
+
+
+async def _remember_balances(db: AsyncSession, asked: Iterable[tuple[Question, Answers]]) -> None:
     rows: Mapping[tuple[str, str, str], dict[str, Any]] = {
         (question.chain, contract, owner): {
             "chain": question.chain, "contract": contract, "address": owner, "amount": amount,
@@ -157,7 +220,7 @@ async def remember(db: AsyncSession, asked: Iterable[tuple[Question, Answers]]) 
         }
         for question, answers in asked
         if answers.sheet is not None
-        for contract in question.contracts
+        for contract in question.wants.balances
         for owner in question.owners
         if (amount := answers.sheet.amount(contract, owner)) is not None
     }  # fmt: skip

@@ -1,8 +1,9 @@
-"""Letting go of what has ended: sessions, sign-ins that never came back, challenges, answered breakers."""
+"""Letting go of what has ended: sessions, journeys, challenges, members who left, answered breakers, old traits."""
 
 from sqlalchemy import text
 
 from models.database import AsyncSession
+from services import following, traits
 
 
 async def clear_expired(db: AsyncSession) -> None:
@@ -10,4 +11,10 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
+    await following.clear_sightings(db)
+    await traits.forget_old(db)
+    # Who comes back is told of anew; the privacy policy names the time.
+    await db.execute(text("DELETE FROM member WHERE left_at < now() - interval '30 days'"))
+    await db.execute(text("DELETE FROM tally WHERE observed_at < now() - interval '30 days'"))
+    await db.execute(text("DELETE FROM token_trail WHERE updated_at < now() - interval '180 days'"))
     await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - interval '24 hours'"))

@@ -20,7 +20,7 @@ from gateways.discord_types import (
     TokenRejected,
 )
 from gateways.errors import ProviderBusy, ProviderError, ProviderRefused
-from models import Grant, now
+from models import Grant, Notice, now
 from models.database import AsyncSession
 from services import due, events, rule_states
 from services.members import left_many, seen_many
@@ -49,11 +49,14 @@ class Intent:
     intended_at: datetime
     attempts: int
     evidence: dict[str, Any]
+    gift: bool = False
 
     @property
     def reason(self) -> str:
         """What the server's own audit log says."""
-        return "Holds what the rule asks for" if self.giving else "No longer holds what the rules ask for"
+        if self.giving:
+            return "Given back by an admin" if self.gift else "Holds what the rule asks for"
+        return "No longer holds what the rules ask for"
 
 
 class Result(Enum):
@@ -95,10 +98,11 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
                        COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
                                  AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
                        g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence,
+                       g.gift_since IS NOT NULL AS gift,
                        row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
                 FROM "grant" g JOIN server s ON s.id = g.server_id
                 LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
-                     AND b.approved_at IS NULL
+                     AND b.approved_at IS NULL AND b.dismissed_at IS NULL
                 LEFT JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id
                 WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
                 AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
@@ -113,7 +117,7 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
         Intent(
             id=row.id, server_id=row.server_id, guild_id=row.guild_id, discord_id=row.discord_id, role_id=row.role_id,
             role_name=row.role_name, giving=row.giving, intended_at=row.intended_at, attempts=row.attempts,
-            evidence=row.evidence,
+            evidence=row.evidence, gift=row.gift,
         )
         for row in result.all()
     ]  # fmt: skip
@@ -188,10 +192,11 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result) -> None:
             update(Grant)
             .where(_standing(intent))
             .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=now())
-            .returning(col(Grant.id))
+            .returning(col(Grant.rule_ids), col(Grant.batch))
         )
     else:
-        standing = await db.execute(delete(Grant).where(_standing(intent)).returning(col(Grant.id)))
+        gone = delete(Grant).where(_standing(intent)).returning(col(Grant.rule_ids), col(Grant.batch))
+        standing = await db.execute(gone)
     await db.execute(
         text(
             "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
@@ -201,19 +206,24 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result) -> None:
         ),
         {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
     )
-    if standing.first() is None:
+    row = standing.first()
+    if row is None:
         return
+    rule_ids, batch = row
     await events.record(
         db,
         events.line(
-            "role.given" if intent.giving else "role.taken",
-            server_id=intent.server_id,
-            subject=intent.discord_id,
-            role_id=intent.role_id,
-            data={**intent.evidence, "roleName": intent.role_name, "seenDone": result is Result.ALREADY},
+            "role.given" if intent.giving else "role.taken", server_id=intent.server_id, subject=intent.discord_id,
+            role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
+            data={
+                **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
+                "seenDone": result is Result.ALREADY,
+            },
         ),
-    )
+    )  # fmt: skip
     if not intent.giving:
+        data = {"roleId": intent.role_id, "roleName": intent.role_name}
+        db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
         await rule_states.sweep_deleted(db)
 
 
@@ -239,7 +249,8 @@ async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = No
 
 async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     # Discord bans whoever insists (10,000 refusals in 10 minutes): the rules for this role rest until mended.
-    await rule_states.pause_role(db, intent.server_id, intent.role_id, outcome.error or "Discord refused the role")
+    reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
+    await rule_states.pause_role(db, intent.server_id, intent.role_id, reason, rule_states.REFUSED)
     if intent.giving:
         await db.execute(delete(Grant).where(_standing(intent)))
     else:

@@ -11,7 +11,7 @@ from sqlmodel import SQLModel, col
 
 from models import Grant, Notice
 from models.database import AsyncSession
-from services import breaker, due, events, holdings
+from services import batches, breaker, due, events, findings
 from services.cases import evidence
 from services.decisions import Looked, Round, facts_of
 from services.members import left_many, seen_many
@@ -30,7 +30,7 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     """
     # The database's own time, so that intents and the writer's lease are told apart by one clock.
     now = (await db.execute(select(func.now()))).scalar_one()
-    await holdings.remember(db, done.asked)
+    await findings.remember(db, done)
     ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
     looked = [item for item in done.looked if item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
@@ -44,6 +44,7 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     written = await _give(db, moving(Move.GIVE), now)
     written += await _return(db, moving(Move.RETURN), now)
     written += await _take(db, moving(Move.TAKE), now)
+    await _adopt(db, moving(Move.ADOPT), now)
     await _keep(db, moving(Move.KEEP))
     await _wait(db, moving(Move.WAIT))
     await _forget(db, moving(Move.FORGET))
@@ -88,12 +89,39 @@ async def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     return len(rows)
 
 
+async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
+    """Roles that somebody else gave and an admin handed over: ours from now on, those that are not right for a time."""
+    if not pairs:
+        return
+    rows = [
+        {
+            **_row(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
+            "evidence": evidence(pair[0].evidence(pair[1])), "no_since": pair[1].no_since, "attempts": 0,
+            "created_at": now, "updated_at": now,
+        }
+        for pair in pairs
+    ]  # fmt: skip
+    await db.execute(insert(Grant).values(rows).on_conflict_do_nothing())
+    batch = uuid4()
+    await events.record_all(
+        db,
+        [
+            events.line(
+                "role.taken_over", server_id=item.case.claim.server_id, subject=item.case.claim.discord_id,
+                role_id=decision.role_id, batch=batch,
+                data={"right": decision.no_since is None, "ruleIds": list(decision.rule_ids)},
+            )
+            for item, decision in pairs
+        ],
+    )  # fmt: skip
+
+
 async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
     await _update(
         db,
         [{**_keys(pair), "rule_ids": list(pair[1].rule_ids), "now": now} for pair in pairs],
-        {"state": "giving", "attempts": 1, "no_since": None},
+        {"state": "giving", "attempts": 1, "no_since": None, "gift_since": None, "held_back_at": None},
         ("rule_ids",),
         ("intended_at", "next_at", "updated_at"),
         ("taking", "lost"),
@@ -105,7 +133,9 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
     people = [item.case.claim.discord_id for item, _ in pairs]
     stopped = await breaker.stopped(db, [(*role, who) for role, who in zip(roles, people, strict=True)])
+    await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped], now)
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
+    together = await batches.of_removals(db, [role for role in roles if role not in stopped])
     # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
         chosen = [pair for pair in allowed if _state(pair) == state]
@@ -115,15 +145,35 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
                 {
                     **_keys(pair), "now": now, "no_since": pair[1].no_since,
                     "evidence": evidence(pair[0].evidence(pair[1])),
+                    "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
                 }
                 for pair in chosen
             ],
-            {"state": "taking", "attempts": attempts},
-            ("no_since", "evidence"),
+            {"state": "taking", "attempts": attempts, "held_back_at": None},
+            ("no_since", "evidence", "batch"),
             ("intended_at", "next_at", "updated_at"),
             states,
         )  # fmt: skip
     return len(allowed)
+
+
+async def _hold_back(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
+    """Note whose removals the breaker stopped, and by which evidence: an admin is to see them."""
+    new = [pair for pair in pairs if (grant := facts_of(pair[0], pair[1].role_id)) and not grant.held_back]
+    await _update(
+        db,
+        [
+            {
+                **_keys(pair), "now": now, "no_since": pair[1].no_since,
+                "evidence": evidence(pair[0].evidence(pair[1])),
+            }
+            for pair in new
+        ],
+        {},
+        ("no_since", "evidence"),
+        ("held_back_at",),
+        ("held", "giving"),
+    )  # fmt: skip
 
 
 async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
@@ -131,16 +181,27 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         pair
         for pair in pairs
         if (grant := facts_of(pair[0], pair[1].role_id)) is not None
-        and (grant.rule_ids != pair[1].rule_ids or grant.no_since is not None)
+        and (grant.rule_ids != pair[1].rule_ids or grant.no_since or grant.gift or grant.held_back)
     ]
     await _update(
         db,
         [{**_keys(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
-        {"no_since": None},
+        {"no_since": None, "gift_since": None, "held_back_at": None},
         ("rule_ids",),
         (),
         ("held",),
     )
+    await events.record_all(
+        db,
+        [
+            events.line(
+                "role.reasons", server_id=pair[0].case.claim.server_id, subject=pair[0].case.claim.discord_id,
+                role_id=pair[1].role_id, data={"ruleIds": list(pair[1].rule_ids)},
+            )
+            for pair in changed
+            if (grant := facts_of(pair[0], pair[1].role_id)) is not None and grant.rule_ids != pair[1].rule_ids
+        ],
+    )  # fmt: skip
 
 
 async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
@@ -152,6 +213,15 @@ async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     if pairs:
         keys = [tuple(_row(pair).values()) for pair in pairs]
+        # Who was known to have it until now lost it by somebody else's hand; the log has nothing of that yet.
+        gone = [_row(pair) for pair in pairs if _state(pair) == "held"]
+        await events.record_all(
+            db,
+            [
+                events.line("role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"])
+                for row in gone
+            ],
+        )
         await db.execute(
             delete(Grant).where(tuple_(col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id)).in_(keys))
         )
@@ -208,15 +278,15 @@ def _state(pair: Pair) -> str:
 async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round) -> None:
     """Be done with the claims: doubtful ones come again soon, grace times when they end, others at the next event."""
     claims = {item.case.claim.key: item for item in looked}
-    doubtful = [item.case.claim for item in looked if item.doubtful]
+    doubtful = [item for item in looked if item.doubtful]
     waits = [
         (item.case.claim, min(moments))
         for item in looked
         if not item.doubtful and (moments := [d.due_at for d in item.decisions if d.due_at is not None])
     ]
-    apart = {claim.key for claim in doubtful} | {claim.key for claim, _ in waits}
+    apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
     if doubtful:
-        await due.later(db, worker, doubtful)
+        await due.later(db, worker, [item.case.claim for item in doubtful], [item.doubt for item in doubtful])
     if waits:
         await due.at(db, worker, waits)
     rest = [item.case.claim for key, item in claims.items() if key not in apart]

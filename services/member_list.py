@@ -10,7 +10,7 @@ from sqlmodel import col, or_, select
 from gateways import Gateways
 from models import Grant, Member, Rule
 from models.database import AsyncSession
-from services import rights
+from services import rights, users
 from services.actors import Actor
 from services.addresses import shorten
 
@@ -33,12 +33,14 @@ class MemberRoleView:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member; `wallets` are shortened, and empty without the member's consent."""
+    """A member; `wallets` are shortened, and empty without the member's consent; `wallet_count` counts all."""
 
     discord_id: str
     name: str
+    avatar_url: str | None
     verified: bool
     """Whether a proved wallet of theirs counts in this server."""
+    wallet_count: int
     wallets: tuple[str, ...]
     roles: tuple[MemberRoleView, ...]
 
@@ -103,7 +105,15 @@ def _row(
         MemberRoleView(role_id, name, color, role_id in member.roles, (member.discord_id, role_id) in ours)
         for role_id, (name, color) in roles.items()
     ]
-    return MemberRow(member.discord_id, member.name, bool(proved.addresses), proved.shown, tuple(views))
+    return MemberRow(
+        discord_id=member.discord_id,
+        name=member.name,
+        avatar_url=users.avatar_url(member.discord_id, member.avatar),
+        verified=bool(proved.addresses),
+        wallet_count=len(proved.addresses),
+        wallets=proved.shown,
+        roles=tuple(views),
+    )
 
 
 async def wallets_of(db: AsyncSession, server_id: int, people: Sequence[str]) -> dict[str, Proved]:

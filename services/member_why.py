@@ -1,27 +1,25 @@
 """Why a member has or lacks each role: told from the rules, the ledger and the newest trusted readings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlmodel import col, select
+from sqlmodel import select
 
 from gateways import Gateways
-from models import Breaker, Grant, Member, Observation, Rule, now
+from models import Grant, Member, Rule, now
 from models.database import AsyncSession
-from services import cases, collections, rights
+from services import breaker, cases, collections, rights, tallies
 from services.actors import Actor
 from services.addresses import shorten
 from services.due import Claim
 from services.errors import MemberNotFound
 from services.expressions import Answer, Requirement, evaluate, requirements
-from services.holdings import family_of
 from services.member_list import OURS, wallets_of
 from services.policy import Decision, Move, decide
+from services.readings import needed_of
 from services.rule_words import Names, in_words
-
-Readings = Mapping[tuple[str, str, str], Observation]
-"""`(chain, contract, address)` → the newest trusted reading."""
+from services.tallies import Remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,17 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     Raises ServerNotFound for those who do not run the server, MemberNotFound, ProviderUnavailable.
     """
     await rights.by_id(db, outside, actor, server_id)
-    member = await db.get(Member, (server_id, discord_id))
+    shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
+    return await _of(db, server_id, discord_id, show_wallets=bool(shared and shared.shared))
+
+
+async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
+    """The same for the member themselves, who sees their own wallets. Raises MemberNotFound."""
+    return await _of(db, server_id, actor.discord_id, show_wallets=True)
+
+
+async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool) -> MemberWhy:
+    member = await db.get(Member, (server_id, discord_id), populate_existing=True)
     if member is None or member.left_at is not None:
         raise MemberNotFound
     (case,) = await cases.load(db, [Claim(server_id, discord_id, 0, 0, 0)])
@@ -88,18 +96,17 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     role_names = {role_id: role_name for _, _, role_id, role_name in rules}
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
     names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
-    readings = await _readings(db, leaves, case.wallets)
-    shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
+    memory = await tallies.load(db, leaves, [address for _, address in case.wallets])
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
     for terms in case.rules:
-        known = {leaf: _held(leaf, case.wallets, readings) for leaf in requirements(terms.expression)}
+        known = {leaf: tallies.recall(leaf, case.wallets, memory) for leaf in requirements(terms.expression)}
         answers[terms.id] = evaluate(terms.expression, lambda leaf, known=known: known[leaf].answer)
-        views = tuple(_requirement(leaf, one, names, bool(shared and shared.shared)) for leaf, one in known.items())
+        views = tuple(_requirement(leaf, one, names, show_wallets) for leaf, one in known.items())
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
-    held_back = await _held_back(db, server_id)
+    held_back = {row.role_id for row in await breaker.tripped(db, server_id)}
     roles: list[RoleWhy] = []
     for decision in decide(case.rules, answers, case.grants, case.roles, now()):
         role_id, grant = decision.role_id, ledger.get(decision.role_id)
@@ -119,48 +126,11 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     return MemberWhy(discord_id, member.name, tuple(roles))
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What the stored readings say of one requirement; `oldest` is the reading that is least new."""
-
-    answer: Answer
-    amount: int | None
-    addresses: tuple[str, ...] = ()
-    oldest: Observation | None = None
-    reason: str | None = None
-
-
-async def _readings(db: AsyncSession, leaves: Sequence[Requirement], wallets: Sequence[tuple[str, str]]) -> Readings:
-    rows = await db.exec(
-        select(Observation).where(
-            col(Observation.contract).in_({leaf.contract for leaf in leaves}),
-            col(Observation.address).in_({address for _, address in wallets}),
-        )
-    )
-    return {(row.chain, row.contract, row.address): row for row in rows.all()}
-
-
-def _held(leaf: Requirement, wallets: Sequence[tuple[str, str]], readings: Readings) -> _Held:
-    addresses = tuple(address for family, address in wallets if family == family_of(leaf.chain))
-    if not addresses:
-        return _Held(Answer.NO, 0, reason="no proved wallet on this chain")
-    seen = [row for one in addresses if (row := readings.get((leaf.chain, leaf.contract, one))) is not None]
-    if not seen:
-        return _Held(Answer.UNKNOWN, None, addresses, reason="not read yet")
-    amount, oldest = sum(int(row.amount) for row in seen), min(seen, key=lambda row: row.observed_at)
-    holding = tuple(row.address for row in seen if row.amount) or addresses
-    if amount >= leaf.min_tokens:
-        return _Held(Answer.YES, amount, holding, oldest)
-    if len(seen) < len(addresses):
-        return _Held(Answer.UNKNOWN, amount, holding, oldest, "not every wallet has been read yet")
-    return _Held(Answer.NO, amount, holding, oldest)
-
-
-def _requirement(leaf: Requirement, held: _Held, names: Names, shared: bool) -> RequirementView:
+def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool) -> RequirementView:
     return RequirementView(
         text=in_words(leaf, names),
-        needed=leaf.min_tokens,
-        held=held.amount,
+        needed=needed_of(leaf),
+        held=held.held,
         wallet=", ".join(map(shorten, held.addresses)) or None if shared else None,
         chain=leaf.chain,
         block=held.oldest.block if held.oldest else None,
@@ -169,14 +139,6 @@ def _requirement(leaf: Requirement, held: _Held, names: Names, shared: bool) -> 
         outcome=held.answer.value,
         reason=held.reason,
     )
-
-
-async def _held_back(db: AsyncSession, server_id: int) -> frozenset[str]:
-    """The roles whose removals wait for an admin."""
-    rows = await db.exec(
-        select(Breaker.role_id).where(Breaker.server_id == server_id, col(Breaker.approved_at).is_(None))
-    )
-    return frozenset(rows.all())
 
 
 def _next(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool) -> str:
@@ -188,6 +150,10 @@ def _next(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], mem
             return "Given at the next look, within moments."
         case Move.KEEP:
             return "Stays while a rule says yes."
+        case Move.ADOPT if decision.no_since is None:
+            return "Becomes a role of ours at the next look, since a rule that takes it over says yes."
+        case Move.ADOPT:
+            return "Becomes a role of ours at the next look, and is taken then: no rule says yes."
         case Move.LOST:
             return "Somebody else took it; it is not given again by itself."
         case Move.WAIT:
@@ -214,6 +180,8 @@ def _at_rest(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], 
         return "Nothing: somebody else gave it, so it stays as it is."
     if decision.doubtful:
         return "Nothing changes until what is unknown has been read."
+    if grant is not None and grant.gift_since is not None:
+        return "Stays, because an admin decided so; once a rule says yes again, rules decide again."
     if not any(rule.state == "active" for rule in rules):
         return "Nothing changes while its rules rest."
     return "Stays while a rule that gave it rests." if grant is not None else "Nothing: no rule says yes."

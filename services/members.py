@@ -21,11 +21,12 @@ class MemberFacts:
     name: str
     roles: frozenset[str]
     pending: bool = False
+    avatar: str | None = None
 
 
 def facts_from(live: LiveMember) -> MemberFacts:
     """The same facts from a member read over REST."""
-    return MemberFacts(live.user_id, live.display_name, live.roles, live.pending)
+    return MemberFacts(live.user_id, live.display_name, live.roles, live.pending, live.avatar)
 
 
 async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
@@ -46,12 +47,13 @@ async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts])
             [
                 {
                     "server_id": server_id, "discord_id": member.discord_id, "name": member.name,
-                    "roles": sorted(member.roles), "pending": member.pending, "left_at": None, "seen_at": moment,
+                    "avatar": member.avatar, "roles": sorted(member.roles), "pending": member.pending, "left_at": None,
+                    "seen_at": moment,
                 }
                 for member in ordered[start : start + 2000]
             ]
         )  # fmt: skip
-        changed = ("name", "roles", "pending", "left_at", "seen_at")
+        changed = ("name", "avatar", "roles", "pending", "left_at", "seen_at")
         await db.execute(
             statement.on_conflict_do_update(
                 index_elements=["server_id", "discord_id"],

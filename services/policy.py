@@ -23,6 +23,8 @@ class RuleTerms:
     grace_hours: int = 0
     deleted: bool = False
     created_at: datetime | None = None
+    takes_over: bool = False
+    """Whether an admin handed the role over to us: it is judged also on members to whom somebody else gave it."""
 
     @property
     def decides(self) -> bool:
@@ -45,6 +47,10 @@ class GrantFacts:
     no_since: datetime | None = None
     lost_at: datetime | None = None
     """Since when the role is missed that we gave and somebody else took."""
+    gift: bool = False
+    """An admin lets the member keep it until a rule says yes again."""
+    held_back: bool = False
+    """The breaker held its removal back."""
 
 
 class Move(Enum):
@@ -57,6 +63,8 @@ class Move(Enum):
     RETURN = "return"
     """A removal that may have begun is no longer right, or an admin made a new rule for a role that somebody else
     took: look, and give again what is gone."""
+    ADOPT = "adopt"
+    """Somebody else gave the role, and an admin handed it over: it becomes a grant of ours, right or wrong."""
     TAKE = "take"
     WAIT = "wait"
     """Every rule says no, and the grace time runs."""
@@ -119,7 +127,12 @@ def _decide_role(
     if Answer.YES in deciding.values():
         reasons = _reasons(deciding, resting, grant)
         yes = [rule for rule in rules if deciding.get(rule.id) is Answer.YES]
-        return Decision(role_id, _when_right(grant, has_role, yes), reasons, doubtful=doubtful)
+        handed_over = _hands_over(rules) and grant is None and has_role
+        move = Move.ADOPT if handed_over else _when_right(grant, has_role, yes)
+        return Decision(role_id, move, reasons, doubtful=doubtful)
+    if grant is None and has_role and not doubtful and _hands_over(rules):
+        # Not right, so the grant begins with the time since which all say no; the next look takes it as any other.
+        return _adopted(role_id, rules, now)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
     return _when_wrong(role_id, rules, grant, has_role, now)
@@ -152,6 +165,16 @@ def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerm
             return Move.KEEP if has_role else Move.LOST
 
 
+def _hands_over(rules: Sequence[RuleTerms]) -> bool:
+    return any(rule.takes_over for rule in rules if rule.decides)
+
+
+def _adopted(role_id: str, rules: Sequence[RuleTerms], now: datetime) -> Decision:
+    deciding = [rule for rule in rules if rule.decides]
+    grace = timedelta(hours=max(rule.grace_hours for rule in deciding))
+    return Decision(role_id, Move.ADOPT, tuple(rule.id for rule in deciding), no_since=now, due_at=now + grace)
+
+
 def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
     """Whether an admin made this rule after the role was lost, and so asks for it anew."""
     return rule.created_at is not None and grant.lost_at is not None and rule.created_at > grant.lost_at
@@ -168,6 +191,8 @@ def _when_wrong(
         return Decision(role_id, Move.NONE)
     if grant.state == "lost" or (grant.state == "held" and not has_role):
         return Decision(role_id, Move.FORGET)
+    if grant.gift:
+        return Decision(role_id, Move.NONE)
     reasons = [rule for rule in rules if rule.id in grant.rule_ids] or [rule for rule in rules if rule.decides]
     grace = timedelta(hours=max((rule.grace_hours for rule in reasons), default=0))
     since = grant.no_since or now

@@ -11,7 +11,7 @@ from gateways.errors import ProviderError, Unauthorized
 from models import Server
 from models.database import AsyncSession
 from services.actors import Actor
-from services.errors import Conflict, NotConnected, ServerNotFound, unavailable
+from services.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
 from services.role_safety import Standing, standing
 from services.users import fresh_access_token
 
@@ -45,6 +45,25 @@ async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, disco
     return await _of(db, outside, actor, server)
 
 
+async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
+    """The rights of somebody who uses /setup inside Discord: there, Manage Server is enough.
+
+    Raises ServerNotFound for a server without the bot, Forbidden without that permission, ProviderUnavailable.
+    """
+    server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
+    if server is None or not server.bot_invited:
+        raise ServerNotFound
+    try:
+        found = await _standings(outside, actor, server)
+    except (GuildGone, MissingAccess, MemberGone):
+        raise ServerNotFound from None
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    if not (found.person and found.person.may_manage_server):
+        raise Forbidden("Only members with the permission Manage Server can set up the verification channel.")
+    return found
+
+
 async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server | None) -> Rights:
     if server is None:
         raise ServerNotFound
@@ -64,13 +83,18 @@ async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server 
 
 
 async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Rights:
+    found = await _standings(outside, actor, server)
+    if not (found.person and found.person.is_admin):
+        raise ServerNotFound
+    return found
+
+
+async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
     guild, me = await asyncio.gather(outside.discord.guild(server.discord_id), outside.discord.me())
     member, bot = await asyncio.gather(
         outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)
     )
     person = standing(guild.id, guild.owner_id, guild.roles, actor.discord_id, member.roles)
-    if not person.is_admin:
-        raise ServerNotFound
     return Rights(server, guild, person, standing(guild.id, guild.owner_id, guild.roles, me.id, bot.roles))
 
 

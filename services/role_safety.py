@@ -6,6 +6,7 @@ from typing import Protocol
 
 ADMINISTRATOR = 1 << 3
 MANAGE_ROLES = 1 << 28
+MANAGE_SERVER = 1 << 5
 
 # Bits and names: facts of Discord's permission table (docs/security.md names why each is dangerous).
 DANGEROUS = {
@@ -62,6 +63,11 @@ class Standing:
         return self.owner or bool(self.permissions & ADMINISTRATOR)
 
     @property
+    def may_manage_server(self) -> bool:
+        """Whether they may change the server's own settings."""
+        return self.is_admin or bool(self.permissions & MANAGE_SERVER)
+
+    @property
     def may_manage_roles(self) -> bool:
         """Whether Discord lets them give and take roles at all."""
         return self.is_admin or bool(self.permissions & MANAGE_ROLES)
@@ -88,24 +94,63 @@ def dangers(permissions: int) -> list[str]:
     return [name for name, bit in DANGEROUS.items() if permissions & bit]
 
 
-def refusal(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None = None) -> str | None:
-    """Why this role cannot be granted by a rule, as a sentence; None when it can.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a role cannot be granted by a rule: a `cause` for programs, a sentence, and how to mend it."""
+
+    cause: str
+    text: str
+    mend: str
+
+
+def judge(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None = None) -> Refusal | None:
+    """Why this role cannot be granted by a rule; None when it can.
 
     `person` configures the rule; without one only the role and the bot are judged (a rule that exists already).
     """
     if role.id == guild_id:
-        return "@everyone belongs to every member already, so a rule cannot grant it."
+        return Refusal(
+            "everyone",
+            "@everyone belongs to every member already, so a rule cannot grant it.",
+            "Choose another role for the rule.",
+        )
     if role.managed:
-        return f"{role.name} is managed by Discord or an integration and cannot be given by a rule."
+        return Refusal(
+            "managed",
+            f"{role.name} is managed by Discord or an integration and cannot be given by a rule.",
+            "Choose another role for the rule.",
+        )
     if found := dangers(role.permissions):
-        return f"{role.name} carries the permission {found[0]}; a rule never grants a role with such power."
+        return Refusal(
+            "dangerous",
+            f"{role.name} carries the permission {found[0]}; a rule never grants a role with such power.",
+            f"Take {' and '.join(found)} from {role.name} in Server Settings › Roles, or choose another role.",
+        )
     if not bot.may_manage_roles:
-        return "The bot lacks the permission Manage Roles in this server. Invite it again to give it that."
+        return Refusal(
+            "manage_roles",
+            "The bot lacks the permission Manage Roles in this server. Invite it again to give it that.",
+            "Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again.",
+        )
     if not bot.owner and rank(role) >= bot.top:
-        return f"{role.name} stands above the bot's own role. Move the bot's role above it in Server Settings › Roles."
+        return Refusal(
+            "above_bot",
+            f"{role.name} stands above the bot's own role. Move the bot's role above it in Server Settings › Roles.",
+            f"Drag the bot's role above {role.name} in Server Settings › Roles.",
+        )
     if person is not None and not person.owner and rank(role) >= person.top:
-        return f"{role.name} is not below your own highest role, so you cannot hand it out."
+        return Refusal(
+            "above_person",
+            f"{role.name} is not below your own highest role, so you cannot hand it out.",
+            "Choose a role below your own highest one.",
+        )
     return None
+
+
+def refusal(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None = None) -> str | None:
+    """The sentence alone."""
+    found = judge(role, guild_id, bot, person)
+    return found.text if found else None
 
 
 def color_hex(color: int, default: str = "#5865F2") -> str:

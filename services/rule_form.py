@@ -1,24 +1,31 @@
 """What an admin fills in for a rule: the fields' checks with their exact messages, and the automatic names."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from services.addresses import AddressRefused, parse_evm
+from services import token_ids
+from services.addresses import AddressRefused, is_solana, parse_evm
 from services.errors import FieldRefused
-from services.expressions import Expression, ExpressionRefused, Requirement, parse, requirements, to_document
+from services.expressions import AtLeast, Expression, ExpressionRefused, Not, Requirement, parse, requirements
 from settings import EVM_CHAINS, settings
 
 TYPES = ("basic", "trait", "token_id", "any_nft")
 CHAINS = ("ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "optimism", "solana")
-SUPPORTED_TYPES = ("basic",)
-SUPPORTED_CHAINS = EVM_CHAINS
+SUPPORTED_TYPES: tuple[str, ...] = TYPES
+SUPPORTED_CHAINS: tuple[str, ...] = (*EVM_CHAINS, "solana")
 DEFAULT_COLOR = "#5865F2"
 ANY_CONTRACT = "any"
 MOST_TOKENS = 2**31 - 1
-LONGEST_NAME = 200
+SOLANA = "solana"
+_BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
+LONGEST_NAME = 400
+LONGEST_TRAIT = 200
 LONGEST_GRACE_HOURS = 24 * 90
 NAMED_TOKEN_IDS = 3
+NAMED_CONDITIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +48,21 @@ class RuleDraft:
     removal_mode: str = "now"
     removal_hours: Any = 0
     shadow: bool = False
+    takes_over: bool = False
 
 
 def check(draft: RuleDraft) -> RuleDraft:
     """The draft with its texts trimmed; raises FieldRefused for the first field that cannot be taken.
 
-    The order and the sentences are the specification's.
+    The order and the sentences are the specification's. An expression goes before the flat fields that describe one
+    condition; those then echo its first one.
     """
     if not draft.rule_name.strip():
         raise FieldRefused("ruleName", "Rule name is required")
     if len(draft.rule_name.strip()) > LONGEST_NAME:
         raise FieldRefused("ruleName", f"A rule's name has at most {LONGEST_NAME} characters.")
+    if draft.expression is not None:
+        draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
     if not draft.blockchain.strip():
         raise FieldRefused("blockchain", "Blockchain is required")
     if draft.blockchain not in CHAINS:
@@ -61,23 +72,46 @@ def check(draft: RuleDraft) -> RuleDraft:
     if draft.verification_type not in TYPES:
         raise FieldRefused("verificationType", f"The rule type must be one of {', '.join(TYPES)}.")
     _whole_number("minTokens", draft.min_tokens, 1, MOST_TOKENS, "Minimum tokens must be at least 1")
-    _check_what(draft)
+    leaf = _leaf_of(draft)
+    _check_leaf(leaf)
     if draft.removal_mode not in {"now", "grace"}:
         raise FieldRefused("removal", "Removal is either at once (now) or after a grace time (grace).")
     _whole_number(
         "removal", draft.removal_hours, 0, LONGEST_GRACE_HOURS,
         f"The grace time is a whole number of hours, at most {LONGEST_GRACE_HOURS}.",
     )  # fmt: skip
-    return draft
+    return replace(draft, rule_name=draft.rule_name.strip(), **_flat(leaf))
 
 
-def _check_what(draft: RuleDraft) -> None:
+def _leaf_of(draft: RuleDraft) -> Requirement:
+    """The flat fields as one condition, with nothing in it that its type does not ask for."""
     kind = draft.verification_type
-    if kind != "any_nft" and not draft.contract_address.strip():
+    return Requirement(
+        type=kind,
+        chain=draft.blockchain,
+        contract=ANY_CONTRACT if kind == "any_nft" else draft.contract_address.strip(),
+        min_tokens=draft.min_tokens,
+        trait=((draft.trait_type or "").strip(), (draft.trait_value or "").strip()) if kind == "trait" else None,
+        token_ids=tuple(draft.token_ids) if kind == "token_id" else (),
+    )
+
+
+def _flat(leaf: Requirement) -> dict[str, Any]:
+    """One condition as a draft's flat fields."""
+    trait_type, trait_value = leaf.trait or (None, None)
+    return {
+        "verification_type": leaf.type, "blockchain": leaf.chain, "contract_address": leaf.contract,
+        "min_tokens": leaf.min_tokens, "trait_type": trait_type, "trait_value": trait_value,
+        "token_ids": leaf.token_ids,
+    }  # fmt: skip
+
+
+def _check_leaf(leaf: Requirement) -> None:
+    if leaf.type != "any_nft" and not leaf.contract.strip():
         raise FieldRefused("contractAddress", "Contract address is required")
-    if kind == "trait" and not ((draft.trait_type or "").strip() and (draft.trait_value or "").strip()):
+    if leaf.type == "trait" and not (leaf.trait and leaf.trait[0].strip() and leaf.trait[1].strip()):
         raise FieldRefused("traitType", "Trait type and value are required for trait verification")
-    if kind == "token_id" and not any(token.strip() for token in draft.token_ids):
+    if leaf.type == "token_id" and not any(token.strip(" ,") for token in leaf.token_ids):
         raise FieldRefused("tokenIds", "At least one token ID is required for token ID verification")
 
 
@@ -86,52 +120,73 @@ def _whole_number(name: str, value: object, least: int, most: int, message: str)
         raise FieldRefused(name, message)
 
 
+def _parsed(expression: Any) -> Expression:
+    try:
+        return parse(expression)
+    except ExpressionRefused as fault:
+        raise FieldRefused("expression", str(fault)) from None
+
+
 def expression_of(draft: RuleDraft) -> Expression:
     """The tree behind a checked draft: the one it carries, else its flat fields as one requirement.
 
-    Raises FieldRefused for a tree, a type, a chain or an address that cannot be taken.
+    Every condition is in its one form. Raises FieldRefused for a type, a chain, an address, a trait or a token id that
+    cannot be taken.
     """
-    if draft.expression is not None:
-        try:
-            tree = parse(draft.expression)
-        except ExpressionRefused as fault:
-            raise FieldRefused("expression", str(fault)) from None
-    else:
-        tree = Requirement(draft.verification_type, draft.blockchain, draft.contract_address, draft.min_tokens)
-    return _normal(tree)
+    return _normal(_leaf_of(draft) if draft.expression is None else _parsed(draft.expression))
 
 
 def _normal(tree: Expression) -> Expression:
-    """The tree with every contract in its one form; refuses what cannot be answered."""
-    for leaf in requirements(tree):
-        _answerable(leaf)
-    return parse(_lowered(to_document(tree)))
+    if isinstance(tree, Requirement):
+        return _normal_leaf(tree)
+    if isinstance(tree, Not):
+        return Not(_normal(tree.branch))
+    return AtLeast(tree.n, tuple(_normal(branch) for branch in tree.of))
 
 
-def _answerable(leaf: Requirement) -> None:
+def _normal_leaf(leaf: Requirement) -> Requirement:
     if leaf.type not in SUPPORTED_TYPES:
         raise FieldRefused("verificationType", f"Rules of the type {leaf.type[:40]} are not available here.")
-    if leaf.chain not in SUPPORTED_CHAINS:
-        raise FieldRefused("blockchain", f"Rules on {chain_title(leaf.chain[:40])} are not available here.")
-    if not settings().rpc.get(leaf.chain):
-        raise FieldRefused(
-            "blockchain", f"No node is configured for {chain_title(leaf.chain)}, so rules on it are off."
-        )
+    if reason := chain_refusal(leaf.chain):
+        raise FieldRefused("blockchain", reason)
+    _whole_number("minTokens", leaf.min_tokens, 1, MOST_TOKENS, "Minimum tokens must be at least 1")
+    _check_leaf(leaf)
+    trait = None
+    if leaf.type == "trait" and leaf.trait is not None:
+        trait = leaf.trait[0].strip(), leaf.trait[1].strip()
+        if max(map(len, trait)) > LONGEST_TRAIT:
+            raise FieldRefused("traitType", f"A trait's type and value have at most {LONGEST_TRAIT} characters each.")
+        if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
+            raise FieldRefused("traitValue", "A trait can be at least or at most a number, like >=10 or <=5.")
+    return Requirement(
+        type=leaf.type,
+        chain=leaf.chain,
+        contract=ANY_CONTRACT if leaf.type == "any_nft" else _contract(leaf),
+        min_tokens=leaf.min_tokens,
+        trait=trait,
+        token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.type == "token_id" else (),
+    )
+
+
+def _contract(leaf: Requirement) -> str:
+    given = leaf.contract.strip()
+    if leaf.chain == SOLANA:
+        if is_solana(given):
+            return given
+        raise FieldRefused("contractAddress", "On Solana a collection is named by its address: 32 to 44 characters.")
     try:
-        parse_evm(leaf.contract)
+        return parse_evm(given)
     except AddressRefused as fault:
         raise FieldRefused("contractAddress", str(fault)) from None
 
 
-def _lowered(document: Any) -> Any:
-    if isinstance(document, list):
-        return [_lowered(item) for item in document]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(document, dict):
-        lowered = {key: _lowered(value) for key, value in document.items()}  # pyright: ignore[reportUnknownVariableType]
-        if "contract" in lowered:
-            lowered["contract"] = str(lowered["contract"]).strip().lower()  # pyright: ignore[reportUnknownArgumentType]
-        return lowered  # pyright: ignore[reportUnknownVariableType]
-    return document
+def chain_refusal(chain: str) -> str | None:
+    """Why no rule can ask about this chain here, as a sentence; None where one can."""
+    if chain not in SUPPORTED_CHAINS:
+        return f"Rules on {chain_title(chain[:40])} are not available here."
+    if not settings().rpc.get(chain):
+        return f"No node is configured for {chain_title(chain)}, so rules on it are off."
+    return None
 
 
 def chain_title(chain: str) -> str:
@@ -145,20 +200,36 @@ def automatic_name(
     collection: str | None,
     trait_type: str | None = None,
     trait_value: str | None = None,
-    token_ids: Sequence[str] = (),
+    ids: Sequence[str] = (),
 ) -> str:
-    """The name that the form proposes, empty until the collection is known."""
+    """The name that the form proposes for one condition, empty until the collection is known."""
     if kind == "any_nft":
         return f"Any NFT on {chain_title(chain)}"
     if not collection:
         return ""
-    if kind == "trait":
-        if not trait_type:
-            return f"{collection} (Trait-Based)"
-        return f"{collection} (Trait) - {trait_type}" + (f": {trait_value}" if trait_value else "")
-    if kind == "token_id":
-        if not token_ids:
-            return f"{collection} (Token ID)"
-        more = "..." if len(token_ids) > NAMED_TOKEN_IDS else ""
-        return f"{collection} (Token ID) - #{', '.join(token_ids[:NAMED_TOKEN_IDS])}{more}"
-    return collection
+    name = collection
+    if kind == "trait" and trait_type:
+        name = f"{collection} (Trait) - {trait_type}" + (f": {trait_value}" if trait_value else "")
+    elif kind == "trait":
+        name = f"{collection} (Trait-Based)"
+    elif kind == "token_id" and ids:
+        more = "..." if len(ids) > NAMED_TOKEN_IDS else ""
+        name = f"{collection} (Token ID) - #{', '.join(ids[:NAMED_TOKEN_IDS])}{more}"
+    elif kind == "token_id":
+        name = f"{collection} (Token ID)"
+    return name[:LONGEST_NAME]
+
+
+def composed_name(names: Sequence[str], joint: str) -> str:
+    """The name of a rule of several conditions from their own: joined by `and` or `or`, three at most.
+
+    Empty while one of them has no name yet.
+    """
+    if not names or not all(names):
+        return ""
+    if len(names) == 1:
+        return names[0]
+    shown, more = names[:NAMED_CONDITIONS], len(names) - NAMED_CONDITIONS
+    ending = f"{more} more" if more > 0 else shown[-1]
+    begin = shown if more > 0 else shown[:-1]
+    return f"{', '.join(begin)} {joint} {ending}"[:LONGEST_NAME]

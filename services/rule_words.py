@@ -1,28 +1,139 @@
-"""What a rule requires, in plain words."""
+"""What a rule requires, in plain words: as one sentence, and as lines that are indented like the rule."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from services.addresses import shorten
 from services.expressions import AtLeast, Expression, Not, Requirement
 from services.rule_form import chain_title
+from services.token_ids import bounds
 
 Names = Mapping[tuple[str, str], str]
 """`(chain, contract)` → the collection's name, where it is known."""
 
+NAMED_IDS = 6
+"""How many token ids and ranges a sentence lists before it counts the rest."""
+_BOUND = re.compile(r"\s*(>=|<=|≥|≤)\s*(.+?)\s*")
+_AT_LEAST = frozenset({">=", "≥"})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a rule: how deep it stands, and what it says."""
+
+    depth: int
+    text: str
+
 
 def in_words(tree: Expression, names: Names) -> str:
     """What the whole tree requires; a collection without a name is told by its shortened address."""
+    return _sentence(tree, names, holds=True)
+
+
+def in_lines(tree: Expression, names: Names) -> tuple[Line, ...]:
+    """The same, one line for each condition and each group, in the order of the rule."""
+    return tuple(_lines(tree, names, 0, holds=True))
+
+
+def _sentence(tree: Expression, names: Names, *, holds: bool) -> str:
     if isinstance(tree, Requirement):
-        tokens = "token" if tree.min_tokens == 1 else "tokens"
-        collection = names.get((tree.chain, tree.contract)) or shorten(tree.contract)
-        return f"At least {tree.min_tokens} {tokens} of {collection} on {chain_title(tree.chain)}"
+        return _condition(tree, names) if holds else _without(tree, names)
     if isinstance(tree, Not):
-        return f"Not: {in_words(tree.branch, names)}"
-    return _group(tree, names)
+        return _sentence(tree.branch, names, holds=not holds)
+    if len(tree.of) == 1:
+        return _sentence(tree.of[0], names, holds=holds)
+    parts = [_sentence(branch, names, holds=True) for branch in tree.of]
+    inner = "; ".join(f"({part})" if _is_group(branch) else part for branch, part in zip(tree.of, parts, strict=True))
+    return f"{_heading(tree, holds)}: {inner}"
 
 
-def _group(tree: AtLeast, names: Names) -> str:
-    parts = "; ".join(in_words(branch, names) for branch in tree.of)
+def _lines(tree: Expression, names: Names, depth: int, *, holds: bool) -> Iterator[Line]:
+    if isinstance(tree, Requirement):
+        yield Line(depth, _sentence(tree, names, holds=holds))
+    elif isinstance(tree, Not):
+        yield from _lines(tree.branch, names, depth, holds=not holds)
+    elif len(tree.of) == 1:
+        yield from _lines(tree.of[0], names, depth, holds=holds)
+    else:
+        yield Line(depth, f"{_heading(tree, holds)}:")
+        for branch in tree.of:
+            yield from _lines(branch, names, depth + 1, holds=True)
+
+
+def _is_group(tree: Expression) -> bool:
+    if isinstance(tree, Not):
+        return _is_group(tree.branch)
+    return isinstance(tree, AtLeast) and (len(tree.of) > 1 or any(map(_is_group, tree.of)))
+
+
+def _heading(tree: AtLeast, holds: bool) -> str:
     if tree.n == len(tree.of):
-        return f"All of: {parts}"
-    return f"Any of: {parts}" if tree.n == 1 else f"At least {tree.n} of: {parts}"
+        return "All of" if holds else "Not all of"
+    if tree.n == 1:
+        return "Any of" if holds else "None of"
+    return f"At least {tree.n} of" if holds else f"Fewer than {tree.n} of"
+
+
+def _condition(leaf: Requirement, names: Names) -> str:
+    if leaf.type == "any_nft":
+        return f"Any NFT on {chain_title(leaf.chain)}"
+    if leaf.type == "token_id":
+        which = f"Token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"Any of the tokens {_ids(leaf)}"
+        return f"{which} of {_place(leaf, names)}"
+    return f"At least {_amount(leaf.min_tokens)} of {_place(leaf, names)}{_trait(leaf)}"
+
+
+def _without(leaf: Requirement, names: Names) -> str:
+    """The opposite of a condition, without turning words around one another."""
+    if leaf.type == "any_nft":
+        return f"No NFT on {chain_title(leaf.chain)}"
+    if leaf.type == "token_id":
+        which = f"Not token {_ids(leaf)}" if _is_single(leaf.token_ids) else f"None of the tokens {_ids(leaf)}"
+        return f"{which} of {_place(leaf, names)}"
+    place = f"{_place(leaf, names)}{_trait(leaf)}"
+    return f"No token of {place}" if leaf.min_tokens == 1 else f"Fewer than {_amount(leaf.min_tokens)} of {place}"
+
+
+def _amount(least: int) -> str:
+    return f"{least} token" if least == 1 else f"{least} tokens"
+
+
+def _place(leaf: Requirement, names: Names) -> str:
+    return f"{names.get((leaf.chain, leaf.contract)) or shorten(leaf.contract)} on {chain_title(leaf.chain)}"
+
+
+def _trait(leaf: Requirement) -> str:
+    if leaf.type != "trait" or leaf.trait is None:
+        return ""
+    kind, wanted = leaf.trait
+    if match := _BOUND.fullmatch(wanted):
+        word = "at least" if match[1] in _AT_LEAST else "at most"
+        return f" with {kind} of {word} {match[2]}"
+    return f" with {kind}: {wanted}"
+
+
+def _ids(leaf: Requirement) -> str:
+    told = [_id(entry) for entry in leaf.token_ids[:NAMED_IDS]]
+    more = len(leaf.token_ids) - len(told)
+    return _listed(told) if not more else f"{', '.join(told)} and {more} more"
+
+
+def _listed(words: Sequence[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _is_single(entries: Sequence[str]) -> bool:
+    if len(entries) != 1:
+        return False
+    found = bounds(entries[0])
+    return found is None or found[0] == found[1]
+
+
+def _id(entry: str) -> str:
+    found = bounds(entry)
+    if found is None:
+        return shorten(entry)
+    first, last = (text if len(text) <= 20 else shorten(text) for text in map(str, found))
+    return first if found[0] == found[1] else f"{first} to {last}"

@@ -10,11 +10,12 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Access, Server, now
 from models.database import AsyncSession
-from services import events, rights
+from services import breaker, events, rights
 from services.actors import Actor
 from services.errors import FieldRefused, ServerNotFound
 from services.role_safety import color_hex, rank, refusal
-from services.rules import RuleView, views_of_servers
+from services.rule_views import RuleView
+from services.rule_views import of_servers as rules_of_servers
 from settings import settings
 
 SERVER_PERMISSIONS = 2416004112
@@ -39,6 +40,8 @@ class ServerView:
     verification_rules_count: int
     verification_rules: tuple[RuleView, ...]
     verified_members: int
+    held_back: int
+    """How many roles' removals wait for an admin."""
     owner: bool
 
 
@@ -86,8 +89,9 @@ async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: in
 
 async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[ServerView]:
     ids = [server.id or 0 for server, _ in rows]
-    rules = await views_of_servers(db, ids)
+    rules = await rules_of_servers(db, ids)
     verified = await _verified_members(db, ids)
+    waiting = await breaker.waiting(db, ids)
     return [
         ServerView(
             id=server.discord_id,
@@ -98,6 +102,7 @@ async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[Serv
             verification_rules_count=len(rules.get(server.id or 0, ())),
             verification_rules=tuple(rules.get(server.id or 0, ())),
             verified_members=verified.get(server.id or 0, 0),
+            held_back=waiting.get(server.id or 0, 0),
             owner=owner,
         )
         for server, owner in rows
@@ -110,7 +115,9 @@ async def _verified_members(db: AsyncSession, ids: Iterable[int]) -> dict[int, i
             """
             SELECT m.server_id, count(DISTINCT m.discord_id) FROM member m
             JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id
-            WHERE m.server_id = ANY(CAST(:ids AS integer[])) AND m.left_at IS NULL GROUP BY m.server_id
+            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = m.server_id
+            WHERE m.server_id = ANY(CAST(:ids AS integer[])) AND m.left_at IS NULL AND COALESCE(c.use_wallets, true)
+            GROUP BY m.server_id
             """
         ),
         {"ids": list(ids)},

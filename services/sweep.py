@@ -66,9 +66,9 @@ async def finish_if_done(db: AsyncSession) -> bool:
     return waiting.first() is None and await schedules.finished(db, SCHEDULE)
 
 
-async def release_removals(db: AsyncSession, actor: Actor, server_id: int) -> int:
+async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
     """Let the removals go on that the breaker holds back in a server that the actor runs; tells of how many roles."""
-    released = await breaker.approve(db, server_id, actor.discord_id)
+    released = await breaker.approve(db, server_id, actor.discord_id, role_id)
     if released:
         await due.mark_server(db, server_id, due.CHANGED)
     return released

@@ -17,8 +17,10 @@ from services.actors import Actor
 from services.errors import NotConnected, NotSignedIn, unavailable
 from services.secrets import Unreadable, seal, unseal
 from services.wallets import WalletView, list_wallets
+from settings import settings
 
-_ASKED_EVERY = timedelta(minutes=5)
+ASKED_EVERY = timedelta(minutes=5)
+"""How long what Discord last said of a person is taken for true."""
 _PATIENCE = 2.0
 """Seconds that a look at oneself may wait for Discord."""
 _EARLY = timedelta(minutes=10)
@@ -61,6 +63,11 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor) -> UserView:
         is_verified=bool(wallets),
         verified_wallets=wallets,
     )
+
+
+def avatar_url(discord_id: str, avatar: str | None) -> str | None:
+    """The address of a person's picture on Discord's CDN; None without a hash of one (external-apis §1.3)."""
+    return f"{settings().discord_cdn_url}/avatars/{discord_id}/{avatar}.png?size=128" if avatar else None
 
 
 async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
@@ -182,7 +189,7 @@ async def _ask_discord(outside: Gateways, user_id: int) -> None:
     """
     async with transaction() as db:
         user = await _row(db, user_id)
-    token = None if user is None or not user.connected or user.updated_at > now() - _ASKED_EVERY else _usable(user)
+    token = None if user is None or not user.connected or user.updated_at > now() - ASKED_EVERY else _usable(user)
     if token is None:
         return
     values: dict[str, object]

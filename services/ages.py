@@ -1,0 +1,19 @@
+"""How long ago something was, in plain words."""
+
+from datetime import datetime
+
+from models import now
+
+_STEPS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (30 * 86400, 86400, "day"))
+
+
+def ago(moment: datetime, at: datetime | None = None) -> str:
+    """`just now`, `3 minutes ago`, `2 days ago`; from a month on the date. `at` is the present, unless told."""
+    seconds = max(0, int(((at or now()) - moment).total_seconds()))
+    if seconds < 10:
+        return "just now"
+    for below, unit, name in _STEPS:
+        if seconds < below:
+            count = seconds // unit
+            return f"{count} {name}{'' if count == 1 else 's'} ago"
+    return f"on {moment:%-d %B %Y}"

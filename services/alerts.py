@@ -1,0 +1,153 @@
+"""Alerts for a server's admins in their log channel: each trouble once when it begins and once when it is over."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+from gateways import Gateways
+from gateways.discord_types import ChannelGone, GuildGone, MissingAccess, MissingPermissions
+from gateways.errors import ProviderError
+from models import Alert, Server, now
+from models.database import AsyncSession
+from services.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
+from services.troubles import Trouble, of_all
+from settings import settings
+
+_LEASE = timedelta(seconds=60)
+_REFUSED_PAUSE = timedelta(minutes=10)
+_LONGEST_PAUSE = 300
+_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One message to be posted: that a trouble began, or that it is over."""
+
+    alert_id: int
+    channel_id: str
+    title: str
+    text: str
+    mend: str
+    over: bool
+    attempts: int
+
+    @property
+    def mark(self) -> str:
+        """What the message is found again by; at most 25 characters, as Discord's nonces are."""
+        return f"alert {self.alert_id}{' over' if self.over else ''}"
+
+
+async def compare(db: AsyncSession) -> None:
+    """Note which troubles began and which are over, for every server that has a log channel."""
+    rows = await db.exec(
+        select(Server.id).where(col(Server.log_channel_id).is_not(None), col(Server.bot_invited).is_(True))
+    )
+    servers = [server_id for server_id in rows.all() if server_id is not None]
+    if not servers:
+        return
+    current = {(one.server_id, one.key): one for one in await of_all(db, servers)}
+    open_rows = await db.exec(select(Alert).where(col(Alert.ended_at).is_(None), col(Alert.server_id).in_(servers)))
+    open_now = {(row.server_id, row.key): row for row in open_rows.all()}
+    await _begin(db, [one for key, one in current.items() if one.certain and key not in open_now])
+    await _end(db, [row.id or 0 for key, row in open_now.items() if key not in current])
+
+
+async def _begin(db: AsyncSession, troubles: Iterable[Trouble]) -> None:
+    values = [
+        {
+            "server_id": one.server_id, "key": one.key, "title": one.title, "text": one.text, "mend": one.mend,
+            "began_at": now(), "attempts": 0, "next_at": now(),
+        }
+        for one in troubles
+    ]  # fmt: skip
+    if values:
+        await db.execute(insert(Alert).values(values).on_conflict_do_nothing())
+
+
+async def _end(db: AsyncSession, ids: list[int]) -> None:
+    if ids:
+        ended = {"ended_at": now(), "next_at": now(), "attempts": 0}
+        await db.execute(update(Alert).where(col(Alert.id).in_(ids)).values(**ended))
+
+
+async def claim(db: AsyncSession) -> list[Telling]:
+    """The messages whose time has come, for this process alone during a minute.
+
+    A trouble that ended before anybody was told of it is never told.
+    """
+    result = await db.execute(
+        text(
+            """
+            WITH next AS (
+                SELECT a.id, s.log_channel_id, a.ended_at IS NOT NULL AS over FROM alert a
+                JOIN server s ON s.id = a.server_id
+                WHERE s.log_channel_id IS NOT NULL AND s.bot_invited AND a.next_at <= clock_timestamp()
+                AND ((a.told_at IS NULL AND a.ended_at IS NULL)
+                     OR (a.told_at IS NOT NULL AND a.ended_at IS NOT NULL AND a.end_told_at IS NULL))
+                ORDER BY a.id LIMIT :limit FOR UPDATE OF a SKIP LOCKED
+            )
+            UPDATE alert a SET next_at = clock_timestamp() + :lease FROM next WHERE a.id = next.id
+            RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts
+            """
+        ),
+        {"limit": _AT_ONCE, "lease": _LEASE},
+    )
+    return [Telling(*row) for row in sorted(result.all())]
+
+
+async def tell(outside: Gateways, telling: Telling) -> ProviderError | None:
+    """Post the message, unless it is there already; what went wrong, if something did."""
+    footer = f"{settings().product_name} · {telling.mark}"
+    try:
+        if telling.attempts:
+            # Discord forgets nonces after some minutes, so what may have been posted is looked for.
+            for message in await outside.discord.recent_messages(telling.channel_id):
+                if footer in _footers(message.embeds):
+                    return None
+        await outside.discord.post_message(telling.channel_id, {"embeds": [_embed(telling, footer)]}, telling.mark)
+    except ProviderError as fault:
+        return fault
+    return None
+
+
+def _embed(telling: Telling, footer: str) -> dict[str, Any]:
+    if telling.over:
+        return {
+            "title": f"Mended: {plain(telling.title, 120)}", "description": "This trouble is over.",
+            "color": COLORS["good"], "footer": {"text": footer},
+        }  # fmt: skip
+    return {
+        "title": plain(telling.title, 120),
+        "description": cut(f"{plain(telling.text, 1500)}\n\n**What to do:** {telling.mend}", LONGEST_DESCRIPTION),
+        "color": COLORS["warning"], "footer": {"text": footer},
+    }  # fmt: skip
+
+
+def _footers(embeds: Iterable[Any]) -> set[str]:
+    return {str(one["footer"].get("text")) for one in embeds if isinstance(one, dict) and "footer" in one}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+
+async def told(db: AsyncSession, telling: Telling, fault: ProviderError | None) -> None:
+    """Write down what came of it; a refusal is not repeated before somebody could have acted."""
+    if fault is None:
+        done = {"end_told_at" if telling.over else "told_at": now()}
+        await db.execute(
+            update(Alert)
+            .where(col(Alert.id) == telling.alert_id)
+            .values(**done, attempts=0, last_error=None, next_at=now())
+        )
+        return
+    if isinstance(fault, ChannelGone | GuildGone | MissingAccess | MissingPermissions):
+        pause = _REFUSED_PAUSE
+    else:
+        pause = timedelta(seconds=max(min(5 * 2**telling.attempts, _LONGEST_PAUSE), fault.retry_after or 0))
+    await db.execute(
+        update(Alert)
+        .where(col(Alert.id) == telling.alert_id)
+        .values(attempts=telling.attempts + 1, last_error=str(fault), next_at=now() + pause)
+    )

@@ -1,0 +1,253 @@
+"""The verification channel with its panel: made, looked at, and mended."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlmodel import select
+
+from gateways import Gateways
+from gateways.discord_channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
+from gateways.discord_types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
+from gateways.errors import ProviderError
+from models import Server
+from models.database import AsyncSession
+from services import events, panel, rights
+from services.actors import Actor
+from services.errors import Conflict, unavailable
+from services.rights import Rights
+from settings import settings
+
+NAME = "verify"
+ANNOUNCEMENTS = 5
+
+VIEW, SEND, EMBED, HISTORY = 1 << 10, 1 << 11, 1 << 14, 1 << 16
+MANAGE_CHANNELS = 1 << 4
+_NAMES = {
+    MANAGE_CHANNELS: "Manage Channels", VIEW: "View Channels", SEND: "Send Messages", EMBED: "Embed Links",
+    HISTORY: "Read Message History",
+}  # fmt: skip
+BOT_ALLOWED = VIEW | SEND | EMBED | HISTORY
+MEMBERS_ALLOWED = VIEW | HISTORY
+MEMBERS_DENIED = SEND | 1 << 35 | 1 << 36 | 1 << 38
+"""Writing, and making or writing in threads (external-apis §1.5): members press buttons here, nothing else."""
+
+_REASON = "The verification channel"
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The channel as it is now, and what was made or mended; nothing if all was well."""
+
+    channel_id: str
+    channel_name: str
+    done: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOption:
+    """A channel that can be chosen."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelsView:
+    """The verification channel as Discord shows it now: its name (None while there is none) and what is wrong."""
+
+    name: str | None
+    faults: tuple[str, ...]
+    log_channel_id: str | None
+    options: tuple[ChannelOption, ...]
+
+
+async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ChannelsView:
+    """How the channels are, for those who run the server.
+
+    Raises ServerNotFound, Conflict when the bot is not in it, ProviderUnavailable.
+    """
+    found = await rights.by_id(db, outside, actor, server_id)
+    guild, _, _ = found.guild_with_bot()
+    try:
+        options = sorted(
+            (one for one in await outside.discord.channels(guild.id) if one.kind in {TEXT_CHANNEL, ANNOUNCEMENTS}),
+            key=lambda one: one.name,
+        )
+        channel, faults = await _inspect(outside, found)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    return ChannelsView(
+        channel.name if channel else None,
+        faults,
+        found.server.log_channel_id,
+        tuple(ChannelOption(one.id, one.name) for one in options),
+    )
+
+
+async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Repaired:
+    """Make the channel with its panel, or mend what is missing, for those who run the server.
+
+    Raises ServerNotFound, Conflict when the bot is not in it or may not do it, ProviderUnavailable.
+    """
+    found = await rights.by_id(db, outside, actor, server_id)
+    found.guild_with_bot()
+    return await _repair(db, outside, actor, found)
+
+
+async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: str) -> Repaired:
+    """The same from inside Discord, where Manage Server is enough.
+
+    Raises ServerNotFound, Forbidden, Conflict, ProviderUnavailable.
+    """
+    return await _repair(db, outside, actor, await rights.to_set_up(db, outside, actor, guild_id))
+
+
+async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:
+    """A channel was deleted in Discord: if it was one of ours, nothing is posted in it any more."""
+    server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
+    if server is None:
+        return
+    if server.verify_channel_id == channel_id:
+        server.verify_channel_id = server.panel_message_id = None
+    if server.log_channel_id == channel_id:
+        server.log_channel_id = None
+    db.add(server)
+
+
+async def _inspect(outside: Gateways, found: Rights) -> tuple[Channel | None, tuple[str, ...]]:
+    """The stored channel, if it is still there, and what is wrong with it."""
+    try:
+        channel = await _stored(outside, found.server)
+    except MissingAccess:
+        return None, ("The bot cannot see the channel any more: let it view the channel, or delete it.",)
+    if channel is None:
+        return None, () if found.server.verify_channel_id is None else ("The channel was deleted.",)
+    faults: list[str] = []
+    me = (await outside.discord.me()).id
+    if any(one != _have(channel, one.id) for one in _wanted(found, channel, me)):
+        faults.append("Its permissions were changed: members must be able to read but not write, the bot must write.")
+    message = await _stored_panel(outside, found.server, channel)
+    if message is None:
+        faults.append("The panel was deleted.")
+    elif not panel.fits(message, panel.body(me)):
+        faults.append("The panel is an old one.")
+    return channel, tuple(faults)
+
+
+async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Rights) -> Repaired:
+    server = found.server
+    # One at a time, so that two presses do not make two channels.
+    await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 2))"), {"name": f"channel:{server.id}"})
+    await db.refresh(server)
+    try:
+        me = (await outside.discord.me()).id
+        channel, done = await _channel(outside, found, me)
+        server.verify_channel_id = channel.id
+        done += await _panel(outside, server, channel, me)
+    except MissingAccess:
+        raise Conflict(
+            f"The bot cannot see the verification channel any more. Let {settings().bot_name} view it, or delete it, "
+            "then try again."
+        ) from None
+    except MissingPermissions:
+        raise Conflict(
+            "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage Roles, "
+            "View Channels, Send Messages, Embed Links and Read Message History."
+        ) from None
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    db.add(server)
+    if done:
+        await events.record(
+            db,
+            events.line("channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": done}),
+        )
+    return Repaired(channel.id, channel.name, tuple(done))
+
+
+async def _stored(outside: Gateways, server: Server) -> Channel | None:
+    if server.verify_channel_id is None:
+        return None
+    try:
+        channel = await outside.discord.channel(server.verify_channel_id)
+    except ChannelGone:
+        return None
+    return channel if channel.guild_id == server.discord_id else None
+
+
+async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, list[str]]:
+    guild, _, bot = found.guild_with_bot()
+    channel = await _stored(outside, found.server)
+    if channel is None:
+        # One that was made when the answer got lost is ours too: nothing else has this topic.
+        channel = next((one for one in await outside.discord.channels(guild.id) if one.topic == _topic()), None)
+    if channel is None:
+        lacking = [name for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
+        if lacking:
+            raise Conflict(
+                f"The bot lacks {' and '.join(lacking)} in this server. Switch it on for the bot's role in Server "
+                "Settings › Roles, or invite the bot again."
+            )
+        overwrites = _wanted(found, None, me)
+        channel = await outside.discord.create_channel(guild.id, NAME, _topic(), overwrites, _REASON)
+        return channel, [f"Made the channel #{channel.name}."]
+    wrong = [one for one in _wanted(found, channel, me) if one != _have(channel, one.id)]
+    for overwrite in wrong:
+        await outside.discord.set_overwrite(channel.id, overwrite, _REASON)
+    return channel, ["Set the channel's permissions right."] if wrong else []
+
+
+def _topic() -> str:
+    return f"Prove your wallets to {settings().bot_name} and get your roles. {panel.SAFETY}"
+
+
+def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:
+    """What everyone and the bot must be allowed and denied; what an admin added beside it stays."""
+    guild, _, bot = found.guild_with_bot()
+    # A bot can only hand out or forbid what it has itself (external-apis §1.4).
+    can = -1 if bot.is_admin else bot.permissions
+    wanted: list[Overwrite] = []
+    for id_, kind, allow, deny in (
+        (guild.id, OF_ROLE, MEMBERS_ALLOWED, MEMBERS_DENIED),
+        (me, OF_MEMBER, BOT_ALLOWED, 0),
+    ):
+        have = _have(channel, id_) if channel else None
+        allow, deny = allow & can, deny & can
+        wanted.append(
+            Overwrite(
+                id_, kind, ((have.allow if have else 0) & ~deny) | allow, ((have.deny if have else 0) & ~allow) | deny
+            )
+        )
+    return wanted
+
+
+def _have(channel: Channel, id_: str) -> Overwrite | None:
+    return next((one for one in channel.overwrites if one.id == id_), None)
+
+
+async def _stored_panel(outside: Gateways, server: Server, channel: Channel) -> Message | None:
+    if server.panel_message_id is None:
+        return None
+    try:
+        return await outside.discord.message(channel.id, server.panel_message_id)
+    except MessageGone:
+        return None
+
+
+async def _panel(outside: Gateways, server: Server, channel: Channel, me: str) -> list[str]:
+    wanted: Mapping[str, object] = panel.body(me)
+    message = await _stored_panel(outside, server, channel)
+    if message is None:
+        recent = await outside.discord.recent_messages(channel.id)
+        message = next((one for one in recent if panel.is_panel(one, me)), None)
+    if message is None:
+        posted = await outside.discord.post_message(channel.id, wanted, secrets.token_hex(8))
+        server.panel_message_id = posted.id
+        return ["Posted the panel."]
+    server.panel_message_id = message.id
+    if panel.fits(message, wanted):
+        return []
+    await outside.discord.edit_message(channel.id, message.id, wanted)
+    return ["Brought the panel up to date."]

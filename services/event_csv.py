@@ -1,0 +1,41 @@
+"""The audit log as a table for a spreadsheet: RFC 4180, UTF-8, and nothing in it that a spreadsheet would run."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from services.event_log import LogLine
+
+HEAD = (
+    "time", "kind", "what happened", "done by", "done by (id)", "member", "member (id)", "role", "role (id)", "rule",
+    "rule (id)", "batch",
+)  # fmt: skip
+_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""A cell that begins so is a formula to a spreadsheet; with an apostrophe before it, it is a text."""
+
+
+def head() -> str:
+    """The first row."""
+    return _rows([HEAD])
+
+
+def body(lines: Iterable[LogLine]) -> str:
+    """The rows of these lines; times are in UTC as ISO 8601 has them."""
+    return _rows(
+        (
+            line.event.at.isoformat(timespec="seconds"), line.event.kind, line.text, line.actor_name or "",
+            line.event.actor or "", line.subject_name or "", line.event.subject or "", line.role_name or "",
+            line.event.role_id or "", line.rule_name or "", str(line.event.rule_id or ""), line.event.batch or "",
+        )
+        for line in lines
+    )  # fmt: skip
+
+
+def _rows(rows: Iterable[Iterable[str]]) -> str:
+    written = io.StringIO()
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows([_safe(cell) for cell in row] for row in rows)
+    return written.getvalue()
+
+
+def _safe(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_RUNS) else cell

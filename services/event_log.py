@@ -1,0 +1,241 @@
+"""Reading the audit log: filtered, in pages, each line with the names behind its ids and its sentence."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, exists, or_, text
+from sqlalchemy.orm import aliased
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Event, Member
+from models.database import AsyncSession
+from services import collections, rights
+from services.actors import Actor
+from services.event_words import Known, readings_of, sentence
+from services.events import EventView
+from services.expressions import parse, requirements
+
+BY_ITSELF = "itself"
+"""Who did it, where nobody did."""
+UNDOABLE = frozenset({"role.taken", "role.lost", "rule.deleted", "rule.changed", "rule.paused"})
+UNDONE = "batch.undone"
+LONGEST_QUERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which lines are wanted; what is empty asks for nothing.
+
+    `kind` has kinds or their families (`role.taken`, `role`), separated by commas. `member` is part of a name or a
+    whole Discord id, `actor` a Discord id or BY_ITSELF. `since` counts in, `until` does not.
+    """
+
+    kind: str = ""
+    member: str = ""
+    role_id: str = ""
+    rule_id: int | None = None
+    actor: str = ""
+    batch: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line as an admin reads it; `undoable` while its batch can be undone."""
+
+    event: EventView
+    text: str
+    actor_name: str | None
+    subject_name: str | None
+    role_name: str | None
+    rule_name: str | None
+    undoable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogChoices:
+    """What a server's log can be filtered by: `(id, name)` of roles, rules and people who did something."""
+
+    roles: tuple[tuple[str, str], ...]
+    rules: tuple[tuple[int, str], ...]
+    actors: tuple[tuple[str, str], ...]
+
+
+async def read(
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    server_id: int,
+    wanted: LogFilter,
+    *,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[LogLine]:
+    """The newest lines that pass the filter, those before the line `before` if it is given.
+
+    Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
+    """
+    await rights.by_id(db, outside, actor, server_id)
+    return await lines(db, server_id, wanted, before=before, limit=limit)
+
+
+async def lines(
+    db: AsyncSession, server_id: int, wanted: LogFilter, *, before: int | None = None, limit: int = 50
+) -> list[LogLine]:
+    """The same for a caller whose rights are known."""
+    query = select(Event).where(Event.server_id == server_id, *_conditions(server_id, wanted))
+    if before is not None:
+        query = query.where(col(Event.id) < before)
+    rows = (await db.exec(query.order_by(col(Event.id).desc()).limit(limit))).all()
+    found = [EventView.of(row) for row in rows]
+    known = await names_of(db, server_id, found)
+    undone = await _undone(db, server_id, {row.batch for row in rows if row.batch})
+    return [_line(event, known, undone) for event in found]
+
+
+def _line(event: EventView, known: Known, undone: frozenset[str]) -> LogLine:
+    return LogLine(
+        event=event,
+        text=sentence(event, known),
+        actor_name=None if event.actor is None else known.person(event.actor),
+        subject_name=None if event.subject is None else known.person(event.subject),
+        role_name=known.roles.get(event.role_id or ""),
+        rule_name=known.rules.get(event.rule_id or 0),
+        undoable=event.kind in UNDOABLE and event.batch is not None and event.batch not in undone,
+    )
+
+
+async def _undone(db: AsyncSession, server_id: int, batches: set[Any]) -> frozenset[str]:
+    if not batches:
+        return frozenset()
+    rows = await db.exec(
+        select(Event.batch).where(Event.server_id == server_id, Event.kind == UNDONE, col(Event.batch).in_(batches))
+    )
+    return frozenset(map(str, rows.all()))
+
+
+def _conditions(server_id: int, wanted: LogFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    kinds = [kind.strip() for kind in wanted.kind.split(",") if kind.strip()][:20]
+    if kinds:
+        kind = col(Event.kind)
+        found.append(or_(*(or_(kind == one, kind.startswith(f"{one}.", autoescape=True)) for one in kinds)))
+    if member := wanted.member.strip()[:LONGEST_QUERY]:
+        part = re.sub(r"([\\%_])", r"\\\1", member)
+        named = aliased(Member)
+        theirs = (col(named.server_id) == server_id) & (col(named.discord_id) == Event.subject)
+        found.append(or_(col(Event.subject) == member, exists().where(theirs, col(named.name).ilike(f"%{part}%"))))
+    if wanted.role_id:
+        found.append(col(Event.role_id) == wanted.role_id)
+    if wanted.rule_id is not None:
+        by_rule = col(Event.data)["ruleIds"].contains([wanted.rule_id])
+        found.append(or_(col(Event.rule_id) == wanted.rule_id, by_rule))
+    if wanted.actor:
+        found.append(col(Event.actor).is_(None) if wanted.actor == BY_ITSELF else col(Event.actor) == wanted.actor)
+    if wanted.batch is not None:
+        found.append(col(Event.batch) == wanted.batch)
+    if wanted.since is not None:
+        found.append(col(Event.at) >= wanted.since)
+    if wanted.until is not None:
+        found.append(col(Event.at) < wanted.until)
+    return found
+
+
+async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]) -> Known:
+    """The names behind the ids of these lines, in a handful of statements."""
+    people = {one for event in events for one in (event.actor, event.subject) if one}
+    rules = {event.rule_id for event in events if event.rule_id}
+    rules |= {one for event in events for one in cast("list[int]", event.data.get("ruleIds") or [])}
+    roles = {event.role_id for event in events if event.role_id}
+    places = [place for event in events for place in _places(event.data)]
+    return Known(
+        people=await _people(db, server_id, people),
+        roles=await _named(db, _ROLES, server_id, sorted(roles)),
+        rules={int(key): name for key, name in (await _named(db, _RULES, server_id, sorted(map(str, rules)))).items()},
+        collections=await collections.names(db, places),
+    )
+
+
+def _places(data: dict[str, Any]) -> list[tuple[str, str]]:
+    documents = [data[name] for name in ("rule", "before", "after") if isinstance(data.get(name), dict)]
+    found = [
+        (leaf.chain, leaf.contract)
+        for document in documents
+        if document.get("expression")
+        for leaf in requirements(parse(document["expression"]))
+    ]
+    return found + [(str(one.get("chain")), str(one.get("contract"))) for one in readings_of(data)]
+
+
+async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[str, str]:
+    """As the server shows them, else as Discord knows them."""
+    result = await db.execute(
+        text(
+            """
+            SELECT w.discord_id, COALESCE(m.name, u.global_name, split_part(u.username, '#', 1))
+            FROM unnest(CAST(:people AS text[])) AS w (discord_id)
+            LEFT JOIN member m ON m.server_id = :server AND m.discord_id = w.discord_id
+            LEFT JOIN "user" u ON u.discord_id = w.discord_id
+            """
+        ),
+        {"people": sorted(people), "server": server_id},
+    )
+    return {str(discord_id): str(name) for discord_id, name in result.all() if name}
+
+
+# Rules as they are; what is gone by the name that the log has last.
+_RULES = """
+    SELECT w.id, COALESCE(r.name, (
+        SELECT COALESCE(e.data -> 'rule' ->> 'name', e.data -> 'after' ->> 'name') FROM event e
+        WHERE e.server_id = :server AND e.rule_id = CAST(w.id AS integer) AND e.kind LIKE 'rule.%'
+        AND (e.data ? 'rule' OR e.data ? 'after') ORDER BY e.id DESC LIMIT 1))
+    FROM unnest(CAST(:ids AS text[])) AS w (id)
+    LEFT JOIN rule r ON r.id = CAST(w.id AS integer) AND r.server_id = :server
+"""
+_ROLES = """
+    SELECT w.id, COALESCE(
+        (SELECT r.role_name FROM rule r WHERE r.server_id = :server AND r.role_id = w.id ORDER BY r.id DESC LIMIT 1),
+        (SELECT COALESCE(e.data ->> 'roleName', e.data -> 'rule' ->> 'roleName') FROM event e
+         WHERE e.server_id = :server AND e.role_id = w.id AND (e.data ? 'roleName' OR e.data ? 'rule')
+         ORDER BY e.id DESC LIMIT 1))
+    FROM unnest(CAST(:ids AS text[])) AS w (id)
+"""
+
+
+async def _named(db: AsyncSession, statement: str, server_id: int, ids: Sequence[str]) -> dict[str, str]:
+    if not ids:
+        return {}
+    result = await db.execute(text(statement), {"server": server_id, "ids": list(ids)})
+    return {str(one): str(name) for one, name in result.all() if name}
+
+
+async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) -> dict[str, str]:
+    """Roles by the names of the newest rules for them, or the last ones in the log."""
+    return await _named(db, _ROLES, server_id, role_ids)
+
+
+async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
+    """What the log can be filtered by. Raises ServerNotFound for those who do not run the server."""
+    await rights.by_id(db, outside, actor, server_id)
+    found: list[list[str]] = []
+    for column in ("role_id", "CAST(rule_id AS text)", "actor"):
+        rows = await db.execute(
+            text(f"SELECT DISTINCT {column} AS one FROM event WHERE server_id = :server AND {column} IS NOT NULL"),
+            {"server": server_id},
+        )
+        found.append([str(one) for (one,) in rows.all()])
+    roles, rules, people = found
+    role_names = await _named(db, _ROLES, server_id, roles)
+    rule_names = await _named(db, _RULES, server_id, rules)
+    known = Known(people=await _people(db, server_id, set(people)))
+    return LogChoices(
+        tuple(sorted(role_names.items(), key=lambda one: one[1].casefold())),
+        tuple(sorted(((int(one), name) for one, name in rule_names.items()), key=lambda one: one[1].casefold())),
+        tuple(sorted(((one, known.person(one)) for one in people), key=lambda one: one[1].casefold())),
+    )

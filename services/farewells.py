@@ -1,0 +1,187 @@
+"""Being forgotten: the roles first, by each rule's removal policy, then what is left of a person's data."""
+
+import secrets
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import Farewell, Rule, Server, User, now
+from models.database import AsyncSession
+from services import breaker, due, events, users
+from services.actors import Actor
+from services.cases import Case, load
+from services.expressions import Answer, evaluate
+from services.policy import Decision, GrantFacts, Move, decide
+
+HELD = frozenset({"giving", "held", "taking"})
+"""The states of the ledger in which somebody has, or is about to have, a role from us."""
+
+
+class RoleEnd(Enum):
+    """What becomes of a role when its holder is forgotten."""
+
+    NOW = "now"
+    LATER = "later"
+    """After its rules' grace time."""
+    STAYS = "stays"
+
+
+@dataclass(frozen=True, slots=True)
+class EndingRole:
+    """A role that we gave somebody, and in a sentence what becomes of it; `hours` is the grace time."""
+
+    server_name: str
+    role_name: str
+    role_color: str
+    end: RoleEnd
+    hours: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What came of being forgotten. `token` is Discord's, to be revoked there once the transaction is over."""
+
+    roles: tuple[EndingRole, ...]
+    token: str | None
+
+
+async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]:
+    """What becomes of each of the person's roles once none of their wallets counts any more."""
+    found: list[EndingRole] = []
+    claims = [due.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
+    for case in await load(db, claims):
+        server = await db.get_one(Server, case.claim.server_id)
+        rules = {rule.id: rule for rule in await _rules(db, case.claim.server_id)}
+        stopped = {one.role_id for one in await breaker.tripped(db, case.claim.server_id)}
+        for decision in _without_wallets(case):
+            ledger = next((grant for grant in case.grants if grant.role_id == decision.role_id), None)
+            if ledger is None or ledger.state not in HELD:
+                continue
+            named = [rule for rule in rules.values() if rule.role_id == decision.role_id]
+            end, hours, words = _told(case, decision, ledger, named, stopped=decision.role_id in stopped)
+            name, color = (named[-1].role_name, named[-1].role_color) if named else ("A role", "#5865F2")
+            found.append(EndingRole(server.name, name, color, end, hours, words))
+    return tuple(sorted(found, key=lambda one: (one.server_name.casefold(), one.role_name.casefold())))
+
+
+async def _places(db: AsyncSession, actor: Actor) -> list[int]:
+    """The servers where the ledger has something about the person."""
+    result = await db.execute(
+        text('SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id'),
+        {"who": actor.discord_id},
+    )
+    return [int(server_id) for (server_id,) in result.all()]
+
+
+async def _rules(db: AsyncSession, server_id: int) -> list[Rule]:
+    return list((await db.exec(select(Rule).where(Rule.server_id == server_id).order_by(col(Rule.id)))).all())
+
+
+def _without_wallets(case: Case) -> list[Decision]:
+    """What the policy decides about somebody who has no wallet at all, with every role of ours still there."""
+    answers = {rule.id: evaluate(rule.expression, lambda _: Answer.NO) for rule in case.rules if rule.decides}
+    grants = [replace(grant, gift=False) for grant in case.grants]
+    return decide(case.rules, answers, grants, frozenset(grant.role_id for grant in case.grants), now())
+
+
+def _told(
+    case: Case, decision: Decision, ledger: GrantFacts, named: list[Rule], *, stopped: bool
+) -> tuple[RoleEnd, int, str]:
+    if not case.bot_invited:
+        return RoleEnd.STAYS, 0, "stays: the bot is no longer in that server, so it can take nothing there"
+    if stopped:
+        return RoleEnd.LATER, 0, "is taken once an admin of the server lets removals go on"
+    if decision.move is Move.WAIT and decision.due_at is not None:
+        hours = max(1, round((decision.due_at - now()).total_seconds() / 3600))
+        return RoleEnd.LATER, hours, f"is taken after the server's time of grace, in {hours} hours"
+    if decision.move is Move.TAKE or ledger.state == "taking":
+        return RoleEnd.NOW, 0, "is taken within the next minutes"
+    if any(rule.state != "active" for rule in named):
+        return RoleEnd.STAYS, 0, "stays while its rule is paused, and is taken when the rule goes on"
+    return RoleEnd.STAYS, 0, "stays: the server gives it to people without a wallet too"
+
+
+async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
+    """Delete everything about the person at once, but for the ledger's lines of roles that have yet to go.
+
+    Their wallets no longer count from this moment, so the next look at them takes each role by its rules' removal
+    policy; `finish` then removes what is left. Signs them out everywhere. Forgetting twice is no error.
+    """
+    ending = await consequences(db, actor)
+    places = await _places(db, actor)
+    token = await users.let_go(db, actor.user_id)
+    leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
+    await db.flush()
+    for statement in _AT_ONCE:
+        await db.execute(text(statement), leaving)
+    for server_id in places:
+        await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
+    await due.mark_everywhere(db, actor.discord_id, due.WAITING)
+    row = await db.get_one(Farewell, actor.discord_id)
+    await events.record_all(
+        db, [events.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]
+    )
+    return Forgotten(ending, token)
+
+
+# In this order: what was seen in a wallet is found by the wallet. Sessions, wallets, challenges with their trails, and
+# choices go with the user's own row.
+_AT_ONCE = (
+    """
+    INSERT INTO farewell (discord_id, pseudonym, asked_at) VALUES (:who, :pseudonym, now())
+    ON CONFLICT (discord_id) DO UPDATE SET asked_at = now(), renamed_at = NULL
+    """,
+    *(
+        f"DELETE FROM {table} WHERE address IN (SELECT address FROM wallet WHERE user_id = :user)"
+        for table in ("observation", "tally", "token_trail", "sighting")
+    ),
+    "DELETE FROM notice WHERE discord_id = :who",
+    "DELETE FROM access WHERE discord_id = :who",
+    # Whoever wants to be forgotten wants no role that only an admin's word keeps.
+    'UPDATE "grant" SET gift_since = NULL WHERE discord_id = :who',
+    'DELETE FROM "user" WHERE id = :user',
+)
+
+
+async def finish(db: AsyncSession) -> int:
+    """Take the names of forgotten people out of the log, and let go of those who have no role of ours left.
+
+    Tells of how many nothing is left. Who came back meanwhile starts anew: only what was before is rewritten.
+    """
+    waiting = await db.exec(select(Farewell).with_for_update(skip_locked=True))
+    gone = 0
+    for row in waiting.all():
+        back = (await db.exec(select(User.created_at).where(User.discord_id == row.discord_id))).first()
+        roles = await db.execute(text('SELECT 1 FROM "grant" WHERE discord_id = :who LIMIT 1'), {"who": row.discord_id})
+        over = back is not None or roles.first() is None
+        if over or row.renamed_at is None:
+            values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or now()}
+            for statement in _UNNAME:
+                await db.execute(text(statement), values)
+            row.renamed_at = now()
+        if over:
+            await db.delete(row)
+            gone += 1
+    return gone
+
+
+_UNNAME = (
+    "UPDATE event SET subject = :pseudonym WHERE subject = :who AND at <= :before",
+    "UPDATE event SET actor = :pseudonym WHERE actor = :who AND at <= :before",
+    """
+    UPDATE event SET data = replace(CAST(data AS text), :who, :pseudonym)::jsonb
+    WHERE position(:who IN CAST(data AS text)) > 0 AND at <= :before
+    """,
+    """
+    UPDATE wallet SET evidence = jsonb_set(evidence, '{movedFrom}', to_jsonb(CAST(:pseudonym AS text)))
+    WHERE evidence ->> 'movedFrom' = :who
+    """,
+    "UPDATE rule SET created_by = :pseudonym WHERE created_by = :who AND created_at <= :before",
+    "UPDATE breaker SET approved_by = :pseudonym WHERE approved_by = :who AND approved_at <= :before",
+    "UPDATE breaker SET dismissed_by = :pseudonym WHERE dismissed_by = :who AND dismissed_at <= :before",
+    "DELETE FROM notice WHERE discord_id = :who AND created_at <= :before",
+    "DELETE FROM member WHERE discord_id = :who AND left_at IS NOT NULL",
+)

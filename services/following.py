@@ -1,0 +1,190 @@
+"""Following the chains: what is watched, how far each chain is read and by whom, and whom a transfer concerns."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import Cursor, Rule, Server
+from models.database import AsyncSession
+from services import due
+from services.expressions import parse, requirements
+
+ANY = "any"
+LEASE = timedelta(seconds=30)
+SIGHTINGS_KEPT = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is watched on one chain: collections by their contracts, and wallets where any token of theirs counts."""
+
+    contracts: tuple[str, ...]
+    wallets: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.contracts or self.wallets)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to which block a chain has been read for good: 0 before it was read at all. Without its hash the block is not
+    compared with the chain's.
+    """
+
+    block: int
+    block_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class FollowView:
+    """How far a chain is followed: `behind` counts blocks; `fault` is why the last try failed."""
+
+    chain: str
+    block: int
+    behind: int
+    updated_at: datetime
+    fault: str | None
+
+
+async def watched(db: AsyncSession) -> dict[str, Watched]:
+    """Per chain what the rules of servers with the bot ask about; paused rules too, since they may be resumed."""
+    rows = await db.exec(
+        select(Rule)
+        .join(Server, col(Server.id) == col(Rule.server_id))
+        .where(col(Rule.deleted_at).is_(None), col(Server.bot_invited))
+    )
+    contracts: dict[str, set[str]] = {}
+    for rule in rows.all():
+        for leaf in requirements(parse(rule.expression)):
+            contracts.setdefault(leaf.chain, set()).add(leaf.contract)
+    found: dict[str, Watched] = {}
+    for chain, wanted in contracts.items():
+        wallets = await _wallets_where_any_counts(db, chain) if ANY in wanted else ()
+        found[chain] = Watched(tuple(sorted(wanted - {ANY})), wallets)
+    return found
+
+
+async def _wallets_where_any_counts(db: AsyncSession, chain: str) -> tuple[str, ...]:
+    """The EVM wallets of the members of those servers that have a rule about any NFT on the chain."""
+    leaf = f'$.** ? (@.type == "any_nft" && @.chain == "{chain}")'
+    result = await db.execute(
+        text(
+            """
+            SELECT DISTINCT w.address FROM wallet w
+            JOIN "user" u ON u.id = w.user_id
+            JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+            JOIN server s ON s.id = m.server_id AND s.bot_invited
+            JOIN rule r ON r.server_id = s.id AND r.deleted_at IS NULL
+            WHERE w.family = 'evm' AND jsonb_path_exists(r.expression, CAST(:leaf AS jsonpath))
+            ORDER BY 1
+            """
+        ),
+        {"leaf": leaf},
+    )
+    return tuple(str(address) for (address,) in result.all())
+
+
+async def claim(db: AsyncSession, chain: str, owner: str) -> Position | None:
+    """Take or renew the lease on a chain; None while somebody else has it."""
+    await db.execute(
+        text(
+            "INSERT INTO cursor (chain, block, block_hash, updated_at) VALUES (:chain, 0, '', now()) "
+            "ON CONFLICT DO NOTHING"
+        ),
+        {"chain": chain},
+    )
+    result = await db.execute(
+        text(
+            """
+            UPDATE cursor SET owner = :owner, owned_until = now() + :lease
+            WHERE chain = :chain AND (owner IS NULL OR owner = :owner OR owned_until < now())
+            RETURNING block, block_hash
+            """
+        ),
+        {"chain": chain, "owner": owner, "lease": LEASE},
+    )
+    row = result.first()
+    return None if row is None else Position(int(row[0]), str(row[1]))
+
+
+async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
+    """Free at once the chains of followers that are known to be dead."""
+    result = await db.execute(text("SELECT DISTINCT owner FROM cursor WHERE owner IS NOT NULL"))
+    dead = [str(owner) for (owner,) in result.all() if is_dead(str(owner))]
+    await db.execute(
+        text("UPDATE cursor SET owner = NULL, owned_until = NULL WHERE owner = ANY(CAST(:dead AS text[]))"),
+        {"dead": dead},
+    )
+
+
+async def advance(db: AsyncSession, chain: str, owner: str, position: Position, head: int) -> bool:
+    """Note how far the chain is read; False (and nothing written) when the lease is not ours any more."""
+    result = await db.execute(
+        text(
+            """
+            UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
+                   owned_until = now() + :lease
+            WHERE chain = :chain AND owner = :owner AND owned_until > now()
+            RETURNING 1
+            """
+        ),
+        {
+            "block": position.block, "hash": position.block_hash, "head": head, "lease": LEASE, "chain": chain,
+            "owner": owner,
+        },
+    )  # fmt: skip
+    return result.first() is not None
+
+
+async def failed(db: AsyncSession, chain: str, owner: str, fault: str) -> None:
+    """Note why the chain could not be read on."""
+    await db.execute(
+        text("UPDATE cursor SET fault = :fault WHERE chain = :chain AND owner = :owner"),
+        {"fault": fault[:300], "chain": chain, "owner": owner},
+    )
+
+
+async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]]) -> int:
+    """Whose wallets these are (`(address, block)` of what was seen), they are due; tells how many members.
+
+    The blocks are kept: no answer from before them may decide about these wallets.
+    """
+    newest: dict[str, int] = {}
+    for address, block in blocks:
+        newest[address] = max(block, newest.get(address, 0))
+    if not newest:
+        return 0
+    known = await db.execute(
+        text(
+            """
+            INSERT INTO sighting (chain, address, block, seen_at)
+            SELECT :chain, s.address, s.block, now()
+            FROM unnest(CAST(:addresses AS text[]), CAST(:blocks AS bigint[])) AS s (address, block)
+            WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = s.address)
+            ORDER BY s.address
+            ON CONFLICT (chain, address) DO UPDATE
+                SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()
+            RETURNING address
+            """
+        ),
+        {"chain": chain, "addresses": list(newest), "blocks": list(newest.values())},
+    )
+    return await due.mark_holders(db, [str(address) for (address,) in known.all()], due.SEEN)
+
+
+async def views(db: AsyncSession) -> list[FollowView]:
+    """How far each chain is followed."""
+    rows = await db.exec(select(Cursor).order_by(Cursor.chain))
+    return [
+        FollowView(row.chain, row.block, max(0, row.head - row.block), row.updated_at, row.fault)
+        for row in rows.all()
+        if row.head
+    ]
+
+
+async def clear_sightings(db: AsyncSession) -> None:
+    """Forget sightings that every answer is newer than."""
+    await db.execute(text("DELETE FROM sighting WHERE seen_at < now() - :kept"), {"kept": SIGHTINGS_KEPT})

@@ -1,0 +1,125 @@
+"""Removals that the breaker holds back, as an admin judges them: who would lose what, by which evidence, why now."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Breaker, Event, Rule
+from models.database import AsyncSession
+from services import breaker, collections, event_log, rights, sweep
+from services.actors import Actor
+from services.event_words import readings_of, sentence, why_not
+from services.events import EventView
+from services.rule_form import DEFAULT_COLOR
+
+NAMED = 200
+"""Members that are listed by name; the rest are counted."""
+CAUSES = frozenset({"rule.changed", "rule.deleted"})
+CAUSE_WITHIN = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Loser:
+    """Somebody who would lose the role, and what two readings that agree saw of what they hold."""
+
+    discord_id: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBackView:
+    """The stopped removals of one role.
+
+    `would_lose` of `holders` is what tripped the breaker: taken within the day, being taken, and about to be. `losers`
+    are those who wait now, `total` of them; `cause` is what changed shortly before, in words, or empty.
+    """
+
+    role_id: str
+    role_name: str
+    role_color: str
+    tripped_at: datetime
+    would_lose: int
+    holders: int
+    losers: tuple[Loser, ...]
+    total: int
+    cause: str
+
+
+async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[HeldBackView]:
+    """What waits for an admin in a server, oldest first. Raises ServerNotFound for those who do not run it."""
+    await rights.by_id(db, outside, actor, server_id)
+    waiting = sorted(await breaker.tripped(db, server_id), key=lambda row: (row.tripped_at, row.role_id))
+    return [await _view(db, row) for row in waiting]
+
+
+async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
+    """Let what is held back go on, of one role or of all; tells of how many roles. Raises as `of_server` does."""
+    await rights.by_id(db, outside, actor, server_id)
+    return await sweep.release_removals(db, actor, server_id, role_id)
+
+
+async def dismiss(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
+    """Let everybody concerned keep the role until a rule says yes to them again; tells of how many roles."""
+    await rights.by_id(db, outside, actor, server_id)
+    return await breaker.dismiss(db, server_id, actor.discord_id, role_id)
+
+
+async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
+    rule = (
+        await db.exec(
+            select(Rule)
+            .where(Rule.server_id == row.server_id, Rule.role_id == row.role_id)
+            .order_by(col(Rule.id).desc())
+            .limit(1)
+        )
+    ).first()
+    named = {} if rule else (await event_log.role_names(db, row.server_id, [row.role_id]))
+    waiting = await db.execute(text(_WAITING), {"server": row.server_id, "role": row.role_id})
+    losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
+    places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
+    names = await collections.names(db, places)
+    return HeldBackView(
+        role_id=row.role_id,
+        role_name=rule.role_name if rule else named.get(row.role_id, "a role"),
+        role_color=rule.role_color if rule else DEFAULT_COLOR,
+        tripped_at=row.tripped_at,
+        would_lose=row.would_lose,
+        holders=row.holders,
+        losers=tuple(
+            Loser(discord_id, name, why_not(found, names) or "no rule is left that gives it")
+            for discord_id, name, found in losers[:NAMED]
+        ),
+        total=len(losers),
+        cause=await _cause(db, row),
+    )
+
+
+_WAITING = """
+    SELECT g.discord_id, m.name, g.evidence FROM "grant" g
+    JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL
+    WHERE g.server_id = :server AND g.role_id = :role AND (g.held_back_at IS NOT NULL OR g.state = 'taking')
+    ORDER BY lower(m.name), g.discord_id
+"""
+
+
+async def _cause(db: AsyncSession, row: Breaker) -> str:
+    """The newest change of a rule for this role shortly before the trip, in words; empty if there was none."""
+    event = (
+        await db.exec(
+            select(Event)
+            .where(
+                Event.server_id == row.server_id, Event.role_id == row.role_id, col(Event.kind).in_(CAUSES),
+                col(Event.at).between(row.tripped_at - CAUSE_WITHIN, row.tripped_at),
+            )
+            .order_by(col(Event.id).desc())
+            .limit(1)
+        )
+    ).first()  # fmt: skip
+    if event is None:
+        return ""
+    view = EventView.of(event)
+    return sentence(view, await event_log.names_of(db, row.server_id, [view]))

@@ -1,0 +1,251 @@
+"""What a change of the rules would do to members before it is made: looked at as a round looks, and written nowhere."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from gateways import Gateways
+from models import Rule, now
+from models.database import AsyncSession
+from services import cases, decisions, rights, rule_contracts
+from services.actors import Actor
+from services.cases import Case, terms_of
+from services.decisions import Looked, Place
+from services.due import Claim
+from services.errors import ProviderUnavailable
+from services.expressions import parse, requirements
+from services.holdings import Question
+from services.policy import Decision, GrantFacts, Move, RuleTerms
+from services.rule_form import RuleDraft, check, expression_of
+from services.rule_rows import apply, copy_of, new_row
+from services.rules import own
+
+GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
+OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)
+"""In the order in which an admin should read them."""
+
+BATCH = 500
+MOST_MEMBERS: Mapping[str, int] = {"basic": 5000, "token_id": 2000, "trait": 1000, "any_nft": 500}
+"""How many members are looked at for a rule with a condition of this type; the dearest type of the rule decides."""
+LONGEST_SECONDS = 45.0
+"""Who could not be looked at within this time is left out of the answer, and the answer says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberImpact:
+    """What would come of one member's one role: `gain`, `keep`, `lose` or `unknown`."""
+
+    discord_id: str
+    name: str
+    role_id: str
+    role_name: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """How many members would gain, keep and lose a role or cannot be told, and who.
+
+    `looked` of the `concerned` members were looked at, those who have the role first; members whom the change does not
+    touch, since they neither have the role nor would get it, are in no list.
+    """
+
+    members: tuple[MemberImpact, ...] = ()
+    looked: int = 0
+    concerned: int = 0
+
+    def count(self, outcome: str) -> int:
+        """How many members have this outcome."""
+        return sum(1 for member in self.members if member.outcome == outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Whom a change can concern, in batches with what has to be asked about them, as the database knew it."""
+
+    roles: Mapping[str, str]
+    """The roles in question: id → name."""
+    batches: tuple[tuple[Sequence[Case], Mapping[Place, Question]], ...]
+    names: Mapping[str, str]
+    concerned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is about to be done: a new rule by its `draft`, or the `changes` or the end of the rule `rule_id`."""
+
+    draft: RuleDraft | None = None
+    rule_id: int = 0
+    changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    deletes: bool = False
+
+
+async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> Plan:
+    """Whom to look at for a proposal, and what to ask about them.
+
+    A rule in shadow that stays there is looked at as if it decided. Raises what doing it would raise: FieldRefused,
+    ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord).
+    """
+    if proposal.draft is not None:
+        check(proposal.draft)
+        expression_of(proposal.draft)
+        found = await rights.by_id(db, outside, actor, proposal.draft.server_id)
+        rule = before = new_row(proposal.draft, found, actor.discord_id)
+        await _check_contracts(db, outside, rule)
+        rule.state = "active"
+    else:
+        before, found = await own(db, outside, actor, proposal.rule_id)
+        rule = copy_of(before)
+        if proposal.deletes:
+            rule.deleted_at = now()
+        else:
+            apply(rule, proposal.changes, found)
+            if rule.expression != before.expression:
+                await _check_contracts(db, outside, rule)
+        if before.state == rule.state == "shadow":
+            rule.state = "active"
+    roles = {one.role_id: one.role_name for one in (before, rule)}
+    others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
+    terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
+    return await _plan(db, rule.server_id, terms, roles)
+
+
+async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
+    """Look at one batch after the other, and tell after each what is known so far; nothing is written.
+
+    Ends early when the time is up.
+    """
+    impact = Impact(concerned=plan.concerned)
+    yield impact
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + LONGEST_SECONDS
+    for batch, wanted in plan.batches:
+        try:
+            async with asyncio.timeout_at(deadline):
+                done = await decisions.look(outside, batch, wanted, now())
+        except TimeoutError:
+            return
+        found = [member for item in done.looked for member in _outcomes(item, plan)]
+        members = sorted(
+            (*impact.members, *found),
+            key=lambda one: (OUTCOMES.index(one.outcome), one.name.casefold(), one.discord_id),
+        )
+        impact = Impact(tuple(members), impact.looked + len(batch), plan.concerned)
+        yield impact
+
+
+async def whole(outside: Gateways, plan: Plan) -> Impact:
+    """The same with one answer at the end."""
+    impact = Impact(concerned=plan.concerned)
+    async for impact in look(outside, plan):  # noqa: B007 - the last one is the whole
+        pass
+    return impact
+
+
+async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
+    # A preview while a node is down says "unknown" of everybody, which is more than a refusal says.
+    with contextlib.suppress(ProviderUnavailable):
+        await rule_contracts.check(db, outside, parse(rule.expression))
+
+
+async def _plan(db: AsyncSession, server_id: int, terms: Sequence[RuleTerms], roles: Mapping[str, str]) -> Plan:
+    people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
+    batches: list[tuple[Sequence[Case], Mapping[Place, Question]]] = []
+    for start in range(0, len(people), BATCH):
+        claims = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people[start : start + BATCH]]
+        batch = await cases.load(db, claims, supposing=terms)
+        for case in batch:
+            case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
+        batches.append((batch, await decisions.questions(db, batch)))
+    return Plan(roles, tuple(batches), dict(people), concerned)
+
+
+def _reads(terms: Sequence[RuleTerms]) -> bool:
+    return any(rule.decides for rule in terms)
+
+
+def _most(terms: Sequence[RuleTerms]) -> int:
+    types = {leaf.type for rule in terms if rule.decides for leaf in requirements(rule.expression)}
+    return min((MOST_MEMBERS[kind] for kind in types), default=max(MOST_MEMBERS.values()))
+
+
+async def _concerned(
+    db: AsyncSession, server_id: int, roles: Sequence[str], most: int, *, decides: bool
+) -> tuple[list[tuple[str, str]], int]:
+    """Up to `most` members (id and name) who have one of the roles or could get it, those who have it first.
+
+    And how many there are in all. Beyond the limit the rest is a fair sample: in the order of a hash, not of age.
+    """
+    result = await db.execute(
+        text(
+            """
+            SELECT discord_id, name, count(*) OVER () FROM (
+                SELECT m.discord_id, m.name,
+                    m.roles && CAST(:roles AS text[]) OR EXISTS (
+                        SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id
+                        AND g.role_id = ANY(CAST(:roles AS text[]))) AS has_it,
+                    :decides AND EXISTS (
+                        SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id
+                    ) AS proved
+                FROM member m WHERE m.server_id = :server AND m.left_at IS NULL) one
+            WHERE has_it OR proved ORDER BY has_it DESC, md5(discord_id) LIMIT :most
+            """
+        ),
+        {"server": server_id, "roles": list(roles), "most": most, "decides": decides},
+    )
+    rows = result.all()
+    return [(str(discord_id), str(name)) for discord_id, name, _ in rows], int(rows[0][2]) if rows else 0
+
+
+def _outcomes(item: Looked, plan: Plan) -> list[MemberImpact]:
+    who = item.case.claim.discord_id
+    name = plan.names.get(who, who)
+    if item.gone:
+        return []
+    if item.fault is not None:
+        return [MemberImpact(who, name, role_id, plan.roles[role_id], UNKNOWN) for role_id in sorted(plan.roles)]
+    found: list[MemberImpact] = []
+    for decision in item.decisions:
+        if decision.role_id in plan.roles and (outcome := _outcome(item.case, decision)) is not None:
+            found.append(MemberImpact(who, name, decision.role_id, plan.roles[decision.role_id], outcome))
+    return found
+
+
+def _outcome(case: Case, decision: Decision) -> str | None:
+    """What a decision means to the member; None where they have no part in the role."""
+    has_role = decision.role_id in case.roles
+    if not case.bot_invited:
+        return KEEP if has_role else None
+    match decision.move:
+        case Move.GIVE:
+            return GAIN
+        case Move.RETURN | Move.KEEP:
+            return KEEP if has_role else GAIN
+        case Move.ADOPT:
+            return KEEP if decision.no_since is None else LOSE
+        case Move.TAKE | Move.WAIT:
+            return LOSE
+        case Move.FORGET | Move.LOST:
+            return KEEP if has_role else None
+        case Move.NONE:
+            return _at_rest(decision, _grant(case, decision.role_id), has_role)
+
+
+def _at_rest(decision: Decision, grant: GrantFacts | None, has_role: bool) -> str | None:
+    is_right = bool(decision.rule_ids)
+    if decision.doubtful and not is_right:
+        return UNKNOWN
+    if grant is not None and grant.state == "taking":
+        return LOSE
+    if grant is not None and grant.state == "giving" and is_right:
+        return KEEP if has_role else GAIN
+    return KEEP if has_role else None
+
+
+def _grant(case: Case, role_id: str) -> GrantFacts | None:
+    return next((grant for grant in case.grants if grant.role_id == role_id), None)

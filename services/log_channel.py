@@ -1,0 +1,55 @@
+"""The log channel: where a server's admins are told of trouble."""
+
+import secrets
+
+from gateways import Gateways
+from gateways.discord_types import MissingAccess, MissingPermissions
+from gateways.errors import ProviderError
+from models.database import AsyncSession
+from services import events, rights
+from services.actors import Actor
+from services.discord_text import COLORS
+from services.errors import FieldRefused, unavailable
+
+
+async def choose(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, channel_id: str | None
+) -> str | None:
+    """Post alerts in this channel from now on (None: nowhere); a first message shows that it works. Its name.
+
+    Raises ServerNotFound, Conflict when the bot is not in the server, FieldRefused for a channel that is none of its
+    own or in which the bot may not write, ProviderUnavailable.
+    """
+    found = await rights.by_id(db, outside, actor, server_id)
+    name = None if channel_id is None else await _greet(outside, found.guild_with_bot()[0].id, channel_id)
+    found.server.log_channel_id = channel_id
+    db.add(found.server)
+    await events.record(
+        db,
+        events.line(
+            "log_channel.chosen", server_id=server_id, actor=actor.discord_id,
+            data={"channelId": channel_id, "name": name},
+        ),
+    )  # fmt: skip
+    return name
+
+
+async def _greet(outside: Gateways, guild_id: str, channel_id: str) -> str:
+    try:
+        channel = next((one for one in await outside.discord.channels(guild_id) if one.id == channel_id), None)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    if channel is None:
+        raise FieldRefused("channelId", "There is no such channel in this server (any more).")
+    text = "Trouble with rules, roles and providers is told here: once when it begins and once when it is over."
+    hello = {"embeds": [{"title": "Alerts arrive here", "description": text, "color": COLORS["info"]}]}
+    try:
+        await outside.discord.post_message(channel_id, hello, secrets.token_hex(8))
+    except (MissingAccess, MissingPermissions):
+        raise FieldRefused(
+            "channelId",
+            f"The bot may not write in #{channel.name}. Let it view the channel, send messages and embed links there.",
+        ) from None
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    return channel.name

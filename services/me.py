@@ -1,0 +1,109 @@
+"""What a person decides about themselves: where their wallets count, who sees them, and to be forgotten."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+from models import Member, MemberChoice, Server
+from models.database import AsyncSession
+from services import due, events
+from services.actors import Actor
+from services.errors import ServerNotFound
+from services.farewells import EndingRole, Forgotten, RoleEnd, consequences, forget
+from services.my_data import export
+from services.servers import icon_url
+
+__all__ = [
+    "ChoiceView", "EndingRole", "Forgotten", "RoleEnd", "choices", "choose", "consequences", "export", "forget",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceView:
+    """A server that the person is a member of, and what they decided there; `roles` are the names of what they have."""
+
+    server_id: int
+    discord_id: str
+    name: str
+    icon_url: str | None
+    use_wallets: bool
+    share_wallets: bool
+    roles: tuple[str, ...]
+
+
+async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
+    """The servers with the bot where the person is a member, by name, each with what they decided there."""
+    rows = await db.exec(
+        select(Server, MemberChoice)
+        .join(Member, col(Member.server_id) == col(Server.id))
+        .outerjoin(
+            MemberChoice,
+            (col(MemberChoice.server_id) == col(Server.id)) & (col(MemberChoice.user_id) == actor.user_id),
+        )
+        .where(Member.discord_id == actor.discord_id, col(Member.left_at).is_(None), col(Server.bot_invited).is_(True))
+        .order_by(col(Server.name), col(Server.id))
+    )
+    roles = await _roles(db, actor)
+    return [
+        ChoiceView(
+            server_id=server.id or 0,
+            discord_id=server.discord_id,
+            name=server.name,
+            icon_url=icon_url(server.discord_id, server.icon),
+            use_wallets=choice.use_wallets if choice else True,
+            share_wallets=choice.share_wallets if choice else False,
+            roles=roles.get(server.id or 0, ()),
+        )
+        for server, choice in rows.all()
+    ]
+
+
+async def _roles(db: AsyncSession, actor: Actor) -> dict[int, tuple[str, ...]]:
+    """Per server the names of the roles that the person has from us."""
+    result = await db.execute(
+        text(
+            """
+            SELECT g.server_id, array_agg(DISTINCT r.role_name ORDER BY r.role_name)
+            FROM "grant" g JOIN rule r ON r.server_id = g.server_id AND r.role_id = g.role_id
+            WHERE g.discord_id = :who AND g.state IN ('held', 'taking') GROUP BY g.server_id
+            """
+        ),
+        {"who": actor.discord_id},
+    )
+    return {int(server_id): tuple(map(str, names)) for server_id, names in result.all()}
+
+
+async def choose(
+    db: AsyncSession,
+    actor: Actor,
+    server_id: int,
+    *,
+    use_wallets: bool | None = None,
+    share_wallets: bool | None = None,
+) -> ChoiceView:
+    """Decide whether one's wallets count in a server, and whether its admins may see them; None leaves it as it is.
+
+    Roles then follow: those that only the wallets earned go by their rules' removal policy. Raises ServerNotFound
+    unless the person is a member of that server and the bot is in it.
+    """
+    before = next((one for one in await choices(db, actor) if one.server_id == server_id), None)
+    if before is None:
+        raise ServerNotFound
+    use = before.use_wallets if use_wallets is None else use_wallets
+    share = before.share_wallets if share_wallets is None else share_wallets
+    decided = {"use_wallets": use, "share_wallets": share}
+    row = insert(MemberChoice).values(server_id=server_id, user_id=actor.user_id, **decided)
+    await db.execute(row.on_conflict_do_update(index_elements=["server_id", "user_id"], set_=decided))
+    if (use, share) != (before.use_wallets, before.share_wallets):
+        said = {"useWallets": use, "shareWallets": share}
+        await events.record(
+            db,
+            events.line(
+                "member.chose", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id, data=said
+            ),
+        )
+    if use != before.use_wallets:
+        await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
+    return next(one for one in await choices(db, actor) if one.server_id == server_id)

@@ -1,0 +1,87 @@
+"""Meeting a member inside Discord: who they are to us, in which server, and what they are still to be told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import col, or_, select, update
+
+from models import Notice, Rule, Server, User, now
+from models.database import AsyncSession
+from services import users
+from services.actors import Actor
+from services.errors import ServerNotFound
+
+MOST_NOTICES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A member and the server where we meet; the actor's `user_id` is 0 for somebody whom we keep nothing about."""
+
+    actor: Actor
+    server_id: int
+    guild_id: str
+    server_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeView:
+    """Something that the member has not been told yet, as a sentence."""
+
+    id: int
+    text: str
+
+
+async def meet(db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False) -> Meeting:
+    """The meeting; with `keep` the person gets a row of their own if they have none. Raises ServerNotFound."""
+    server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
+    if server is None or not server.bot_invited:
+        raise ServerNotFound("This server is not known here yet. Try again in a minute.")
+    if keep:
+        user_id = await users.ensure(db, discord_id, username)
+    else:
+        user_id = (await db.exec(select(User.id).where(User.discord_id == discord_id))).first() or 0
+    return Meeting(Actor(user_id, discord_id, username), server.id or 0, guild_id, server.name)
+
+
+async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
+    """What the member is still to be told here, oldest first; `told` marks it once it was said."""
+    rows = await db.exec(
+        select(Notice)
+        .where(
+            Notice.discord_id == meeting.actor.discord_id,
+            col(Notice.told_at).is_(None),
+            or_(col(Notice.server_id).is_(None), Notice.server_id == meeting.server_id),
+        )
+        .order_by(col(Notice.id))
+        .limit(MOST_NOTICES)
+    )
+    notices = rows.all()
+    names = await _role_names(db, meeting.server_id)
+    return [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
+
+
+async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
+    """These have been said."""
+    if notices:
+        ids = [notice.id for notice in notices]
+        await db.execute(update(Notice).where(col(Notice.id).in_(ids)).values(told_at=now()))
+
+
+async def _role_names(db: AsyncSession, server_id: int) -> dict[str, str]:
+    rows = await db.exec(select(Rule.role_id, Rule.role_name).where(Rule.server_id == server_id).order_by(col(Rule.id)))
+    return dict(rows.all())
+
+
+def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or "a role")
+    match kind:
+        case "role.taken":
+            return f"{role} was taken from you, because no rule gives it to you any more."
+        case "role.lost":
+            return f"Somebody in this server took {role} from you. It was not us, so it is not given again by itself."
+        case "wallet.moved":
+            return f"The wallet {data.get('address', '')} was proved by somebody else and no longer counts for you."
+        case _:
+            return kind.replace(".", " ").replace("_", " ").capitalize() + "."

@@ -1,0 +1,128 @@
+"""Everything that is stored about one person, as a document they can keep. No secret is in it."""
+
+from typing import Any
+
+from sqlalchemy import text
+
+from models import now
+from models.database import AsyncSession
+from services.actors import Actor
+from settings import settings
+
+NOT_IN_HERE = (
+    "Session ids, the codes of wallet challenges and Discord's access tokens are secrets, and of sessions and tokens "
+    "not even we have a readable copy; they are not in this file."
+)
+
+# Per part of the document the statement whose rows it has; PostgreSQL writes them as JSON, whole numbers as texts
+# where they can be larger than a JSON number.
+_PARTS = {
+    "account": """
+        SELECT id, discord_id AS "discordId", username, global_name AS "displayName", avatar, email, connected,
+               access_token IS NOT NULL AS "discordTokensStored", token_expires_at AS "discordTokensExpireAt",
+               created_at AS "createdAt", updated_at AS "updatedAt"
+        FROM "user" WHERE id = :user
+    """,
+    "sessions": """
+        SELECT user_agent AS "userAgent", created_at AS "createdAt", seen_at AS "seenAt", expires_at AS "expiresAt"
+        FROM session WHERE user_id = :user ORDER BY created_at
+    """,
+    "signInsUnderWay": """
+        SELECT purpose, return_path AS "returnPath", expires_at AS "expiresAt" FROM sign_in WHERE user_id = :user
+    """,
+    "wallets": """
+        SELECT id, family, address, method, evidence, created_at AS "createdAt"
+        FROM wallet WHERE user_id = :user ORDER BY id
+    """,
+    "walletChallenges": """
+        SELECT id, family, address, created_at AS "createdAt", expires_at AS "expiresAt", used_at AS "usedAt",
+               screen_at AS "lastAskedAt", seen AS "transactionSeen", note
+        FROM challenge WHERE user_id = :user ORDER BY id
+    """,
+    "walletTrails": """
+        SELECT t.challenge_id AS "challengeId", t.chain, CAST(t.nonce AS text) AS nonce, CAST(t.block AS text) AS block,
+               t.contract, t.scanned AS "blocksRead", t.lost
+        FROM trail t JOIN challenge c ON c.id = t.challenge_id WHERE c.user_id = :user ORDER BY t.challenge_id, t.chain
+    """,
+    "walletHoldings": """
+        SELECT o.chain, o.contract, o.address, CAST(o.amount AS text) AS amount, CAST(o.block AS text) AS block,
+               o.source, o.observed_at AS "observedAt"
+        FROM observation o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
+        ORDER BY o.chain, o.contract, o.address
+    """,
+    "walletTokens": """
+        SELECT o.chain, o.contract, o.address, o.scope, CAST(o.amount AS text) AS amount, o.at_least AS "atLeast",
+               o.reason, CAST(o.block AS text) AS block, o.source, o.observed_at AS "observedAt"
+        FROM tally o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
+        ORDER BY o.chain, o.contract, o.address, o.scope
+    """,
+    "walletTokensToLookAt": """
+        SELECT o.chain, o.contract, o.address, o.ids, o.searched, o.updated_at AS "updatedAt"
+        FROM token_trail o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
+        ORDER BY o.chain, o.contract, o.address
+    """,
+    "walletTransfersSeen": """
+        SELECT g.chain, g.address, CAST(g.block AS text) AS block, g.seen_at AS "seenAt"
+        FROM sighting g JOIN wallet w ON w.address = g.address WHERE w.user_id = :user ORDER BY g.chain, g.address
+    """,
+    "memberships": """
+        SELECT s.discord_id AS "serverId", s.name AS server, m.name AS "shownAs", m.avatar, m.roles AS "roleIds",
+               m.pending, m.left_at AS "leftAt", m.seen_at AS "seenAt",
+               COALESCE(c.use_wallets, true) AS "useWallets", COALESCE(c.share_wallets, false) AS "shareWallets"
+        FROM member m JOIN server s ON s.id = m.server_id
+        LEFT JOIN member_choice c ON c.server_id = s.id AND c.user_id = :user
+        WHERE m.discord_id = :who ORDER BY s.name, s.id
+    """,
+    "serversYouRun": """
+        SELECT s.discord_id AS "serverId", s.name AS server, a.owner, a.checked_at AS "checkedAt"
+        FROM access a JOIN server s ON s.id = a.server_id WHERE a.discord_id = :who ORDER BY s.name, s.id
+    """,
+    "rulesYouMade": """
+        SELECT r.id, s.name AS server, r.name, r.created_at AS "createdAt"
+        FROM rule r JOIN server s ON s.id = r.server_id WHERE r.created_by = :who ORDER BY r.id
+    """,
+    "removalsYouDecided": """
+        SELECT s.name AS server, b.role_id AS "roleId", b.approved_at AS "approvedAt", b.dismissed_at AS "dismissedAt"
+        FROM breaker b JOIN server s ON s.id = b.server_id WHERE :who IN (b.approved_by, b.dismissed_by)
+        ORDER BY b.tripped_at
+    """,
+    "roles": """
+        SELECT s.discord_id AS "serverId", s.name AS server, g.role_id AS "roleId",
+               (SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
+                ORDER BY r.id DESC LIMIT 1) AS role,
+               g.state, g.rule_ids AS "ruleIds", g.evidence, g.no_since AS "noSince", g.created_at AS "createdAt",
+               g.updated_at AS "updatedAt"
+        FROM "grant" g JOIN server s ON s.id = g.server_id WHERE g.discord_id = :who ORDER BY s.name, g.id
+    """,
+    "looksToCome": """
+        SELECT s.name AS server, d.due_at AS "dueAt" FROM due d
+        JOIN member m ON d.kind = 'member' AND d.key = m.server_id || ':' || m.discord_id
+        JOIN server s ON s.id = m.server_id WHERE m.discord_id = :who ORDER BY d.due_at
+    """,
+    "notices": """
+        SELECT kind, data, created_at AS "createdAt", told_at AS "toldAt"
+        FROM notice WHERE discord_id = :who ORDER BY id
+    """,
+    "events": """
+        SELECT e.at, e.kind, s.name AS server, e.actor, e.subject, e.role_id AS "roleId", e.rule_id AS "ruleId", e.data
+        FROM event e LEFT JOIN server s ON s.id = e.server_id
+        WHERE e.subject = :who OR e.actor = :who ORDER BY e.id
+    """,
+}  # fmt: skip
+
+
+async def export(db: AsyncSession, actor: Actor) -> dict[str, Any]:
+    """One JSON document with a part for each kind of thing that we know of the person; times are ISO 8601."""
+    document: dict[str, Any] = {
+        "product": settings().product_name,
+        "exportedAt": now().isoformat(),
+        "notInHere": NOT_IN_HERE,
+    }
+    values = {"user": actor.user_id, "who": actor.discord_id}
+    for part, statement in _PARTS.items():
+        rows = await db.execute(
+            text(f"SELECT COALESCE(json_agg(row_to_json(part)), '[]'::json) FROM ({statement}) part"), values
+        )
+        document[part] = rows.scalar_one()
+    document["account"] = document["account"][0] if document["account"] else None
+    return document

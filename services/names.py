@@ -1,0 +1,86 @@
+"""Names of wallets (wallet.eth, wallet.sol): whose address one stands for at this moment."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from gateways import Gateways
+from gateways.errors import NotThere, ProviderError
+from gateways.names import NameInvalid, NameOffchain
+
+LONGEST = 255
+PATIENCE, AT_ONCE = 5.0, 20
+"""Seconds that finding out what wallets are called may take, and of how many."""
+
+
+class NameRefused(Exception):
+    """The name leads to no address; the message says why, in a sentence."""
+
+
+def is_name(text: str) -> bool:
+    """Whether somebody means a name: it has a dot inside and is no link."""
+    return re.fullmatch(r"[^\s/:.]+(\.[^\s/:.]+)+", text.strip()) is not None
+
+
+async def resolve(outside: Gateways, text: str) -> tuple[str, str]:
+    """`(name, address)`: the name in its normal form, and the address (EVM in lower case). Raises NameRefused."""
+    given = text.strip()
+    if len(given) > LONGEST:
+        raise NameRefused("That name is too long to be one.")
+    if given.casefold().endswith(".sol"):
+        return await _on_solana(outside, given)
+    try:
+        return await outside.names.resolve(given)
+    except NameInvalid:
+        raise NameRefused(f"{given} is not a valid name. Paste the address (0x…) itself.") from None
+    except NameOffchain:
+        raise NameRefused(
+            f"{given} is kept outside of Ethereum by a service that cannot be asked. Paste the address (0x…) itself."
+        ) from None
+    except NotThere:
+        raise NameRefused(
+            f"{given} stands for no wallet on Ethereum. Check its spelling, or paste the address (0x…)."
+        ) from None
+    except ProviderError:
+        raise NameRefused(
+            f"{given} cannot be looked up right now. Try again in a minute, or paste the address (0x…)."
+        ) from None
+
+
+async def _on_solana(outside: Gateways, given: str) -> tuple[str, str]:
+    if not outside.solana_names.on:
+        raise NameRefused("Names of Solana are not looked up here. Paste the address itself.")
+    try:
+        return await outside.solana_names.resolve(given)
+    except NameInvalid:
+        raise NameRefused(f"{given} is not a valid name. Paste the address itself.") from None
+    except NotThere:
+        raise NameRefused(
+            f"{given} stands for no wallet on Solana. Check its spelling, or paste the address."
+        ) from None
+    except ProviderError:
+        raise NameRefused(
+            f"{given} cannot be looked up right now. Try again in a minute, or paste the address."
+        ) from None
+
+
+async def primary_names(outside: Gateways, addresses: Sequence[str]) -> dict[str, str]:
+    """What these wallets are called on Ethereum, of those with a name that stands for the wallet itself.
+
+    Decoration: who cannot be asked in time has no name.
+    """
+    asked = [address for address in addresses if address.startswith("0x")][:AT_ONCE]
+    tasks = {asyncio.create_task(outside.names.primary(address)): address for address in asked}
+    if not tasks:
+        return {}
+    done, late = await asyncio.wait(tasks, timeout=PATIENCE)
+    for task in late:
+        task.cancel()
+    found: dict[str, str] = {}
+    for task in done:
+        fault = task.exception()
+        if fault is not None and not isinstance(fault, ProviderError):
+            raise fault
+        if fault is None and (name := task.result()):
+            found[tasks[task]] = name
+    return found

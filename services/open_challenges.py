@@ -1,0 +1,166 @@
+"""The open challenges: which of them are looked at when, and what each look is written down as."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from gateways import Gateways
+from gateways.chain_table import CHAINS
+from models import Challenge, User, transaction
+from models.database import AsyncSession
+from services import claims, schedules, trails
+from services.actors import Actor
+from services.claims import SPENT, Proof
+from services.trail_state import OpenChallenge, Point, Seen
+from services.transactions import Outcome
+
+METHOD = "transaction"
+SOON, SLOWLY = timedelta(seconds=5), timedelta(seconds=60)
+"""How often challenges are looked at whose screen is open (or whose transaction waits), and how often all others."""
+SCREEN_OPEN = timedelta(seconds=15)
+"""A screen that asked within this time is still open."""
+SCHEDULE_SOON, SCHEDULE_ALL = "challenges.soon", "challenges.all"
+MOST_OF_ONE = 20
+"""So many open challenges of one person are followed, the newest ones; the others are proved by a hash."""
+
+_OPEN = """
+    SELECT c.id FROM (
+        SELECT id, screen_at, seen, row_number() OVER (PARTITION BY user_id ORDER BY id DESC) AS place
+        FROM challenge WHERE used_at IS NULL AND expires_at > now()
+        AND EXISTS (SELECT 1 FROM trail WHERE trail.challenge_id = challenge.id)
+    ) c WHERE c.place <= :most
+"""
+_AT_A_SCREEN = " AND (c.screen_at > now() - CAST(:open AS interval) OR c.seen <> '{}')"
+
+
+async def prepare(db: AsyncSession) -> None:
+    """Make sure that both schedules have their rows."""
+    await schedules.ensure(db, SCHEDULE_SOON, SOON)
+    await schedules.ensure(db, SCHEDULE_ALL, SLOWLY)
+
+
+async def tick(outside: Gateways) -> int:
+    """Look at the challenges whose turn it is, unless another clock does; tells at how many.
+
+    Each chain gets one request, whatever the number of challenges.
+    """
+    async with transaction() as db:
+        soon = await schedules.claim(db, SCHEDULE_SOON, SOON)
+        everything = await schedules.claim(db, SCHEDULE_ALL, SLOWLY)
+        watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
+    await trails.look(outside, watched)
+    async with transaction() as db:
+        await settle(db, watched)
+    return len(watched)
+
+
+async def open_challenges(db: AsyncSession, *, only_at_a_screen: bool) -> list[OpenChallenge]:
+    """The challenges that are followed; only those that somebody waits for, or all."""
+    found = await db.execute(
+        text(_OPEN + (_AT_A_SCREEN if only_at_a_screen else "")), {"most": MOST_OF_ONE, "open": SCREEN_OPEN}
+    )
+    return await load(db, [int(number) for (number,) in found.all()])
+
+
+async def load(db: AsyncSession, ids: Sequence[int]) -> list[OpenChallenge]:
+    """These challenges with their trails, as a look needs them."""
+    if not ids:
+        return []
+    rows = await db.execute(
+        text(
+            """
+            SELECT c.id, c.user_id, c.family, c.address, c.code, c.amount_wei, c.created_at, c.seen, c.note,
+                   t.chain, t.nonce, t.block, t.first_block, t.contract, t.scanned, t.lost
+            FROM challenge c LEFT JOIN trail t ON t.challenge_id = c.id
+            WHERE c.id = ANY(CAST(:ids AS integer[])) ORDER BY c.id
+            """
+        ),
+        {"ids": list(ids)},
+    )
+    watched: dict[int, OpenChallenge] = {}
+    for row in rows.all():
+        number, seen, note = int(row.id), seen_of(row.seen), str(row.note)
+        one = watched.setdefault(
+            number,
+            OpenChallenge(
+                number, row.user_id, row.family, row.address, row.code, int(row.amount_wei), row.created_at, {}, seen,
+                note, (seen, note),
+            ),
+        )  # fmt: skip
+        if row.chain is not None:
+            one.points[str(row.chain)] = Point(
+                row.nonce, row.block, row.first_block, row.contract, row.scanned, row.lost
+            )  # fmt: skip
+    return list(watched.values())
+
+
+def seen_of(stored: dict[str, Any]) -> Seen | None:
+    """The transaction that waits, as the challenge's row has it."""
+    return Seen(**stored) if stored else None
+
+
+async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
+    """Write down what a look found; wallets that are proved by it get their holder."""
+    await _write_points(db, watched)
+    for one in watched:
+        if one.judged is None and (one.seen, one.note) == one.stored:
+            continue
+        row = await db.get(Challenge, one.challenge_id)
+        if row is None or row.used_at is not None:
+            continue
+        row.seen, row.note = asdict(one.seen) if one.seen else {}, one.note
+        db.add(row)
+        await db.flush()
+        if one.judged is not None and one.judged.outcome is Outcome.PROVES:
+            user = await db.get_one(User, one.user_id)
+            try:
+                await claims.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
+            except claims.AlreadySpent:
+                row.seen, row.note = {}, SPENT
+                db.add(row)
+                await db.flush()
+
+
+def proof(one: OpenChallenge) -> Proof:
+    """What is kept with a wallet that was proved by the transaction found."""
+    assert one.found is not None
+    assert one.judged is not None
+    evidence = {
+        "marker": one.judged.marker, "source": CHAINS[one.found.chain].title, "chain": one.found.chain,
+        "hash": one.found.hash, "block": one.found.block,
+    }  # fmt: skip
+    return Proof(METHOD, evidence, strong=True, spends=(one.found.hash, one.found.chain))
+
+
+async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
+    """All points in one statement, but for challenges that are gone."""
+    points = [(one.challenge_id, chain, point) for one in watched for chain, point in one.points.items()]
+    if not points:
+        return
+    columns: dict[str, list[Any]] = {
+        "ids": [number for number, _, _ in points],
+        "chains": [chain for _, chain, _ in points],
+        **{
+            f"{name}s": [getattr(point, name) for _, _, point in points]
+            for name in ("nonce", "block", "first_block", "contract", "scanned", "lost")
+        },
+    }
+    await db.execute(
+        text(
+            """
+            INSERT INTO trail (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
+            SELECT p.* FROM unnest(
+                CAST(:ids AS integer[]), CAST(:chains AS text[]), CAST(:nonces AS bigint[]), CAST(:blocks AS bigint[]),
+                CAST(:first_blocks AS bigint[]), CAST(:contracts AS boolean[]), CAST(:scanneds AS integer[]),
+                CAST(:losts AS boolean[])
+            ) AS p (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
+            JOIN challenge c ON c.id = p.challenge_id
+            ON CONFLICT (challenge_id, chain) DO UPDATE SET nonce = EXCLUDED.nonce, block = EXCLUDED.block,
+                scanned = EXCLUDED.scanned, lost = EXCLUDED.lost
+            """
+        ),
+        columns,
+    )

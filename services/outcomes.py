@@ -1,0 +1,102 @@
+"""What came of looking at a member: which roles were added and removed, which stay, and what is unknown and why."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from models.database import AsyncSession
+from services import member_why
+from services.actors import Actor
+from services.errors import MemberNotFound
+from services.expressions import Answer
+from services.member_why import MemberWhy, RoleWhy
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLine:
+    """A role's name and what is to be said about it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The roles of one server for one member; `settled` is False while something is still under way."""
+
+    added: tuple[RoleLine, ...]
+    removed: tuple[RoleLine, ...]
+    stays: tuple[RoleLine, ...]
+    missing: tuple[RoleLine, ...]
+    unknown: tuple[RoleLine, ...]
+    settled: bool
+
+
+async def held(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
+    """The roles with rules that the member has now, to be compared with later."""
+    try:
+        seen = await member_why.own(db, actor, server_id)
+    except MemberNotFound:
+        return frozenset()
+    return frozenset(role.role_id for role in seen.roles if role.held)
+
+
+async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
+    """Whether nobody is looking at the member any more, and nothing is being given or taken.
+
+    Who waits for a second try because something is unknown counts as settled: that may take long.
+    """
+    result = await db.execute(
+        text(
+            """
+            SELECT EXISTS (SELECT 1 FROM due WHERE kind = 'member' AND key = :key AND attempts = 0
+                           AND due_at <= clock_timestamp())
+                OR EXISTS (SELECT 1 FROM "grant" WHERE server_id = :server AND discord_id = :who
+                           AND state IN ('giving', 'taking') AND attempts < 2)
+            """
+        ),
+        {"key": f"{server_id}:{actor.discord_id}", "server": server_id, "who": actor.discord_id},
+    )
+    return not result.scalar_one()
+
+
+async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> Outcome:
+    """What is different from `before` (role ids), and why the rest is as it is. Raises MemberNotFound."""
+    seen = await member_why.own(db, actor, server_id)
+    why_unknown = await _doubt(db, actor, server_id)
+    return compare(seen, before, why_unknown, settled=await settled(db, actor, server_id))
+
+
+def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> Outcome:
+    """The same from what is known, without a look at anything."""
+    added = [_line(role) for role in seen.roles if role.held and role.role_id not in before]
+    removed = [_line(role) for role in seen.roles if not role.held and role.role_id in before]
+    stays = [_line(role) for role in seen.roles if role.held and role.role_id in before]
+    rest = [role for role in seen.roles if not role.held and role.role_id not in before]
+    unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
+    missing = [_line(role) for role in rest if not _unknown(role)]
+    return Outcome(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)
+
+
+def _line(role: RoleWhy) -> RoleLine:
+    return RoleLine(role.role_name, role.next)
+
+
+def _unknown(role: RoleWhy) -> bool:
+    answers = {rule.outcome for rule in role.rules if rule.state == "active"}
+    return Answer.UNKNOWN.value in answers and Answer.YES.value not in answers
+
+
+def _reason(role: RoleWhy) -> str:
+    reasons = [one.reason for rule in role.rules for one in rule.requirements if one.outcome == Answer.UNKNOWN.value]
+    return next((reason for reason in reasons if reason), "not everything could be read yet")
+
+
+async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
+    """Why the last look at the member could not answer everything, if so."""
+    result = await db.execute(
+        text("SELECT reason FROM due WHERE kind = 'member' AND key = :key AND attempts > 0"),
+        {"key": f"{server_id}:{actor.discord_id}"},
+    )
+    row = result.first()
+    return str(row[0]) if row is not None and row[0] else None

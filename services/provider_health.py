@@ -1,0 +1,136 @@
+"""What the providers' last answers mean for a server: who is well, who is not, and what rests because of it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from gateways import Gateways, pulse
+from gateways.chain_table import CHAINS
+from models import ProviderState
+from services.following import FollowView
+from services.health_views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
+from services.providers import SILENT_AFTER
+
+UNKNOWN = "unknown"
+_WAIT = "Nothing for you to do: it goes on by itself once it answers. If it lasts, tell whoever runs the bot."
+_SAYS = {
+    pulse.STALE: "answers with an old block",
+    pulse.DOWN: "does not answer",
+    pulse.BUSY: "asks us to wait",
+    pulse.CONFUSED: "answers what makes no sense",
+    pulse.REFUSED: "does not accept our key",
+}
+_LAGS_AFTER = timedelta(minutes=5)
+
+States = Mapping[str, ProviderState]
+
+
+def providers(outside: Gateways, states: States, used: frozenset[str], now: datetime) -> tuple[ProviderHealth, ...]:
+    """Discord, OpenSea and every chain's nodes; those that a rule of the server depends on come first."""
+    shown = [
+        _service(
+            states.get(pulse.DISCORD), pulse.DISCORD, "Discord", used=True, bad=BAD,
+            effect="No role can be given or taken until it answers; nothing is lost meanwhile.",
+        ),
+        _service(
+            states.get(pulse.OPENSEA), pulse.OPENSEA, "OpenSea", used=True, bad=WARNING,
+            effect="Wallets cannot be proved by a bio until it answers. Roles do not depend on it.",
+        ),
+    ]  # fmt: skip
+    for chain in sorted(CHAINS, key=lambda key: key not in used):
+        shown += chain_nodes(outside, states, chain, chain in used, now)
+    return tuple(shown)
+
+
+def _service(
+    row: ProviderState | None, provider: str, name: str, *, used: bool, bad: str, effect: str
+) -> ProviderHealth:
+    answers = row.state if row else UNKNOWN
+    if row is None:
+        state, text, mend = OFF, f"{name} has not been asked yet.", None
+    elif answers == pulse.OK:
+        state, text, mend = GOOD, f"{name} answers.", None
+    else:
+        state, text, mend = bad, f"{name} {_SAYS[answers]}. {effect}", _WAIT
+    return ProviderHealth(
+        state, provider, name, "service", None, answers, row.since if row else None, row.checked_at if row else None,
+        None, None, row.reason if row and answers != pulse.OK else None, used, text, mend,
+    )  # fmt: skip
+
+
+def answers_of(row: ProviderState | None, now: datetime) -> str:
+    """A node's state as it can be trusted now."""
+    return UNKNOWN if row is None or now - row.checked_at > SILENT_AFTER else row.state
+
+
+def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: datetime) -> list[ProviderHealth]:
+    """A chain's nodes in the order of the settings; one line that says so where none is set."""
+    title, count = CHAINS[chain].title, outside.chains.endpoints(chain)
+    if count == 0:
+        text = f"No node is set for {title}, so rules on it are off."
+        mend = f"Whoever runs the bot can set nodes for {title}." if used else None
+        state = BAD if used else OFF
+        return [
+            ProviderHealth(state, chain, title, "chain", chain, OFF, None, None, None, None, None, used, text, mend)
+        ]
+    names = [pulse.node(chain, place) for place in range(count)]
+    well = sum(answers_of(states.get(name), now) == pulse.OK for name in names)
+    return [_node(states.get(name), chain, place, count, well, used, now) for place, name in enumerate(names)]
+
+
+def consequence(title: str, count: int, well: int) -> str:
+    """What rests on a chain while only so many of its nodes answer as they should."""
+    if well == 0:
+        return (
+            f"Nothing is given or taken on {title} until a node answers: what cannot be read is unknown, and unknown "
+            "changes nothing."
+        )
+    if count > 1 and well == 1:
+        return (
+            f"Removals on {title} are paused: taking a role needs a second reading from another node. Roles are "
+            "still given."
+        )
+    return f"The other nodes of {title} do its work."
+
+
+def _node(
+    row: ProviderState | None, chain: str, place: int, count: int, well: int, used: bool, now: datetime
+) -> ProviderHealth:
+    name = f"{CHAINS[chain].title} node {place + 1}"
+    answers = answers_of(row, now)
+    age = None if row is None or row.block_time is None else max(0, int((now - row.block_time).total_seconds()))
+    mend = None
+    if answers == pulse.OK and row is not None:
+        state, text = GOOD, f"{name} answers" + (f"; its newest block is {row.block}." if row.block else ".")
+    elif answers == UNKNOWN:
+        state = WARNING if used else OFF
+        when = (
+            "has not been asked yet"
+            if row is None
+            else f"was last heard {ago((now - row.checked_at).total_seconds())} ago"
+        )
+        text, mend = f"{name} {when}.", "If this stays so, the background jobs do not run: tell whoever runs the bot."
+    else:
+        state = (BAD if well == 0 else WARNING) if used else OFF
+        old = f" ({ago(age)} old)" if answers == pulse.STALE and age is not None else ""
+        text, mend = f"{name} {_SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
+    return ProviderHealth(
+        state, pulse.node(chain, place), name, "node", chain, answers, row.since if row else None,
+        row.checked_at if row else None, row.block if row else None, age,
+        row.reason if row and answers != pulse.OK else None, used, text, mend,
+    )  # fmt: skip
+
+
+def lag(followed: Sequence[FollowView], now: datetime) -> tuple[LagHealth, ...]:
+    """How far each followed chain is behind the newest block that its nodes told us of."""
+    found: list[LagHealth] = []
+    for one in followed:
+        seconds = max(0, int((now - one.updated_at).total_seconds()))
+        late = now - one.updated_at > _LAGS_AFTER
+        blocks = "1 block" if one.behind == 1 else f"{one.behind} blocks"
+        text = f"{CHAINS[one.chain].title} is followed up to block {one.block}, {blocks} behind its newest."
+        if one.fault:
+            text += f" The last look failed: {one.fault}."
+        if late:
+            text += f" Nothing was read for {ago(seconds)}; sales there are noticed by the daily round meanwhile."
+        found.append(LagHealth(WARNING if late else GOOD, one.chain, one.block, one.behind, seconds, text))
+    return tuple(found)

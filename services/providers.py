@@ -1,0 +1,125 @@
+"""How the providers answer: noted by every process, kept in the database for Health and for alerts."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import case, func
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+from gateways import Gateways, pulse
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderError
+from gateways.pulse import Pulse
+from models import ProviderState, now
+from models.database import AsyncSession
+
+BOT = "bot"
+"""The bot's own connection to Discord's gateway."""
+REPEATED_EVERY = timedelta(seconds=10)
+"""How often an unchanged state is written again; a change is written at the next reading."""
+PROBED_AFTER = timedelta(seconds=20)
+"""A node that nobody has heard for so long is asked for its newest block."""
+SILENT_AFTER = timedelta(seconds=90)
+"""A state that nobody confirmed for so long is no longer known."""
+_NOBODY = "0x000000000000000000000000000000000000dead"
+"""An address whose profile is asked for only to see whether OpenSea answers."""
+
+
+@dataclass(slots=True)
+class Recorder:
+    """What one process has noted and written so far."""
+
+    _written: dict[str, tuple[str, datetime]] = field(default_factory=dict[str, tuple[str, datetime]])
+    _held: dict[str, Pulse] = field(default_factory=dict[str, Pulse])
+
+    def news(self) -> list[Pulse]:
+        """What is worth writing now: changes at once, the rest every few seconds."""
+        for noted in pulse.read_off():
+            self._held[noted.provider] = noted
+        found: list[Pulse] = []
+        for provider, noted in list(self._held.items()):
+            before = self._written.get(provider)
+            if before is None or before[0] != noted.state or noted.at - before[1] >= REPEATED_EVERY:
+                found.append(self._held.pop(provider))
+                self._written[provider] = (noted.state, noted.at)
+        return found
+
+
+def bot_is(connected: bool, reason: str | None = None) -> Pulse:
+    """The bot's own state, for `keep`."""
+    return Pulse(BOT, pulse.OK if connected else pulse.DOWN, now(), reason)
+
+
+async def keep(db: AsyncSession, noted: Sequence[Pulse]) -> None:
+    """Write outcomes down; an older one than what is there changes nothing."""
+    if not noted:
+        return
+    rows = [
+        {
+            "provider": one.provider, "state": one.state, "reason": one.reason, "since": one.at,
+            "checked_at": one.at, "ok_at": one.at if one.state == pulse.OK else None,
+            "block": one.block, "block_time": one.block_time,
+        }
+        for one in sorted(noted, key=lambda one: one.provider)
+    ]  # fmt: skip
+    new = insert(ProviderState).values(rows)
+    await db.execute(
+        new.on_conflict_do_update(
+            index_elements=["provider"],
+            set_={
+                "since": case(
+                    (col(ProviderState.state) == new.excluded.state, col(ProviderState.since)),
+                    else_=new.excluded.since,
+                ),
+                "state": new.excluded.state,
+                "reason": new.excluded.reason,
+                "checked_at": new.excluded.checked_at,
+                "ok_at": func.coalesce(new.excluded.ok_at, col(ProviderState.ok_at)),
+                "block": func.coalesce(new.excluded.block, col(ProviderState.block)),
+                "block_time": func.coalesce(new.excluded.block_time, col(ProviderState.block_time)),
+            },
+            where=col(ProviderState.checked_at) <= new.excluded.checked_at,
+        )
+    )
+
+
+async def states(db: AsyncSession) -> dict[str, ProviderState]:
+    """Every provider that was ever heard of, by its name."""
+    rows = await db.exec(select(ProviderState).execution_options(populate_existing=True))
+    return {row.provider: row for row in rows.all()}
+
+
+def nodes(outside: Gateways) -> list[str]:
+    """The names of all nodes that are set."""
+    return [pulse.node(chain, place) for chain in CHAINS for place in range(outside.chains.endpoints(chain))]
+
+
+async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
+    """Whom to ask now: nodes that nobody has heard of lately, and services that did not answer when last asked."""
+    known = await states(db)
+    since = now() - PROBED_AFTER
+    services = [name for name in (pulse.DISCORD, pulse.OPENSEA) if name in known and known[name].state != pulse.OK]
+    names = [*nodes(outside), *services]
+    return [name for name in names if (row := known.get(name)) is None or row.checked_at < since]
+
+
+async def probe(outside: Gateways, names: Iterable[str]) -> None:
+    """Ask these, all at once; what comes of it is noted."""
+    await asyncio.gather(*(_ask(outside, name) for name in names))
+
+
+async def _ask(outside: Gateways, name: str) -> None:
+    try:
+        if name == pulse.DISCORD:
+            await outside.discord.me()
+        elif name == pulse.OPENSEA:
+            await outside.opensea.profile(_NOBODY)
+        else:
+            chain, _, place = name.partition(":")
+            head = await outside.chains.head(chain, int(place))
+            pulse.answered(name, head.block, head.time)
+    except ProviderError as fault:
+        pulse.failed(name, fault)

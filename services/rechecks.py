@@ -1,0 +1,68 @@
+"""Re-checks: that an admin asks for, and that members ask for themselves; how many still wait for their look."""
+
+from datetime import timedelta
+
+from sqlalchemy import text
+
+from gateways import Gateways
+from models import Member
+from models.database import AsyncSession
+from services import due, events, rights
+from services.actors import Actor
+from services.errors import MemberNotFound, TooMany
+
+EVERY = timedelta(seconds=60)
+"""How often a member may ask in one server: a look costs reads at every chain concerned."""
+
+
+async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> None:
+    """Look at one member again, before others who wait. Raises ServerNotFound, MemberNotFound, ProviderUnavailable."""
+    await rights.by_id(db, outside, actor, server_id)
+    member = await db.get(Member, (server_id, discord_id))
+    if member is None or member.left_at is not None:
+        raise MemberNotFound
+    await due.mark_member(db, server_id, discord_id, due.WAITING)
+    await events.record(
+        db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=discord_id)
+    )
+
+
+async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = None) -> int:
+    """How many members of a server wait for a look or are being looked at now, or whether that one does.
+
+    Those who come up later (a grace time, a pause after a failure) do not count. The caller knows the actor's rights.
+    """
+    result = await db.execute(
+        text(
+            """
+            SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :keys
+            AND (due_at <= now() OR claimed_until > now())
+            """
+        ),
+        {"keys": f"{server_id}:{discord_id or '%'}"},
+    )
+    return int(result.scalar_one())
+
+
+async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
+    """Look at the member now, before all others. Raises TooMany, which says in how many seconds they may ask again."""
+    await db.execute(
+        text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 3))"), {"key": f"{server_id}:{actor.discord_id}"}
+    )
+    result = await db.execute(
+        text(
+            """
+            SELECT extract(epoch FROM max(at) + CAST(:every AS interval) - now()) FROM event
+            WHERE kind = 'recheck.asked' AND server_id = :server AND subject = :who AND actor = :who
+            """
+        ),
+        {"every": EVERY, "server": server_id, "who": actor.discord_id},
+    )
+    left = result.scalar_one()
+    if left is not None and left > 0:
+        seconds = max(1, round(left))
+        raise TooMany(f"You were looked at a moment ago. You can ask again in {seconds} seconds.", seconds)
+    await events.record(
+        db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id)
+    )
+    await due.mark_member(db, server_id, actor.discord_id, due.WAITING)

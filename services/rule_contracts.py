@@ -1,0 +1,43 @@
+"""Whether the contracts that a rule names are collections at all, on the chains where it says they are."""
+
+from gateways import Gateways
+from gateways.errors import ProviderError
+from models.database import AsyncSession
+from services import standards
+from services.addresses import shorten
+from services.errors import FieldRefused, unavailable
+from services.expressions import Expression, requirements
+from services.rule_form import chain_title
+from services.standards import Place
+from services.wants import ANY
+
+
+async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
+    """Every contract of a rule must be there and follow a standard that can be read; what it is, is remembered.
+
+    A contract that was found before is not asked about again. Raises FieldRefused, ProviderUnavailable.
+    """
+    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.contract != ANY)
+    known = await standards.known(db, places)
+    found: dict[Place, str] = {}
+    for chain, contract in places:
+        if (chain, contract) in known:
+            continue
+        try:
+            standard = await outside.chains.contract_standard(chain, contract)
+        except ProviderError as fault:
+            raise unavailable(fault) from fault
+        if reason := refusal(chain, contract, standard):
+            raise FieldRefused("contractAddress", reason)
+        found[chain, contract] = str(standard)
+    await standards.remember(db, found)
+
+
+def refusal(chain: str, contract: str, standard: str | None) -> str | None:
+    """Why no rule can ask about a contract of this standard, as a sentence; None where one can."""
+    where = f"{shorten(contract)} on {chain_title(chain)}"
+    if standard == "none":
+        return f"There is no contract at {where}. Is it a wallet's address, or is the collection on another chain?"
+    if standard is None:
+        return f"The contract {where} does not say that it is an NFT collection."
+    return None

@@ -1,0 +1,120 @@
+"""Between a rule's row and the draft that an admin fills in: drafts from rows, rows from drafts, and changes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from models import Rule, now
+from services.errors import FieldRefused
+from services.expressions import Requirement, parse, requirements, to_document
+from services.rights import Rights
+from services.role_safety import color_hex, find, refusal
+from services.rule_form import DEFAULT_COLOR, RuleDraft, check, expression_of
+
+STATES = ("active", "paused", "shadow")
+
+_CONDITION = {
+    "contractAddress": "contract_address", "blockchain": "blockchain", "verificationType": "verification_type",
+    "minTokens": "min_tokens", "traitType": "trait_type", "traitValue": "trait_value", "tokenIds": "token_ids",
+}  # fmt: skip
+_FIELDS = {
+    **_CONDITION, "ruleName": "rule_name", "roleId": "role_id", "roleColor": "role_color", "expression": "expression",
+    "takesOver": "takes_over",
+}  # fmt: skip
+
+
+def new_row(draft: RuleDraft, found: Rights, created_by: str) -> Rule:
+    """The row that a draft becomes, checked, and in no session yet. Raises FieldRefused, Conflict."""
+    rule = Rule(
+        server_id=draft.server_id, name="", role_id="", role_name="", verification_type="", contract_address="",
+        blockchain="", created_by=created_by, state="shadow" if draft.shadow else "active",
+    )  # fmt: skip
+    fill(rule, draft, found)
+    return rule
+
+
+def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
+    """Check a draft and put it into the row, with the role as Discord shows it now.
+
+    Raises FieldRefused (also for a role that cannot be granted), Conflict when the bot is not in the server.
+    """
+    draft = check(draft)
+    tree = expression_of(draft)
+    guild, person, bot = found.guild_with_bot()
+    role = find(guild.roles, draft.role_id)
+    if role is None:
+        raise FieldRefused("roleId", "This role does not exist in the server (any more). Choose another one.")
+    if reason := refusal(role, guild.id, bot, person):
+        raise FieldRefused("roleId", reason)
+    live = next(item for item in guild.roles if item.id == role.id)
+    rule.name = draft.rule_name
+    rule.role_id, rule.role_name = role.id, role.name
+    rule.role_color = color_hex(live.color, draft.role_color or DEFAULT_COLOR)
+    first = next(requirements(tree))
+    rule.verification_type, rule.blockchain, rule.contract_address = first.type, first.chain, first.contract
+    rule.min_tokens, rule.token_ids = first.min_tokens, list(first.token_ids)
+    rule.trait_type, rule.trait_value = first.trait or (None, None)
+    rule.expression = to_document(tree)
+    rule.removal_mode, rule.removal_hours = draft.removal_mode, draft.removal_hours
+    rule.takes_over = draft.takes_over
+    rule.updated_at = now()
+
+
+def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
+    """Change fields of a row (named as in the payload) and its state. Raises FieldRefused, Conflict.
+
+    A rule that is to decide again, or to watch, is checked anew even if nothing else changes.
+    """
+    state = changes.get("state", rule.state)
+    if state not in STATES:
+        raise FieldRefused("state", f"A rule's state is one of {', '.join(STATES)}.")
+    fields = {name: value for name, value in changes.items() if name != "state"}
+    if fields or (state != "paused" and state != rule.state):
+        fill(rule, _changed(_draft_of(rule), fields), found)
+    if fields and rule.pause_cause is not None and "state" not in changes:
+        # What stood against its role was checked just now and is mended, so nobody need resume it by hand.
+        state = "active"
+    if "state" in changes or state != rule.state:
+        rule.pause_reason = "Paused by an admin" if state == "paused" else None
+        rule.pause_cause, rule.paused_at = None, now() if state == "paused" else None
+    rule.state, rule.updated_at = state, now()
+
+
+def copy_of(rule: Rule) -> Rule:
+    """The same row again, in no session: what is done to it is written nowhere."""
+    return Rule(**rule.model_dump())
+
+
+def _draft_of(rule: Rule) -> RuleDraft:
+    simple = isinstance(parse(rule.expression), Requirement)
+    return RuleDraft(
+        rule_name=rule.name, contract_address=rule.contract_address, blockchain=rule.blockchain,
+        verification_type=rule.verification_type, role_id=rule.role_id, server_id=rule.server_id,
+        min_tokens=rule.min_tokens, role_color=rule.role_color, trait_type=rule.trait_type,
+        trait_value=rule.trait_value, token_ids=tuple(rule.token_ids),
+        expression=None if simple else rule.expression, removal_mode=rule.removal_mode,
+        removal_hours=rule.removal_hours, takes_over=rule.takes_over,
+    )  # fmt: skip
+
+
+def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
+    values = {ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields}
+    if "token_ids" in values:
+        values["token_ids"] = tuple(values["token_ids"] or ())
+    if "expression" not in values and values.keys() & set(_CONDITION.values()):
+        # Who names one condition's fields means a rule of that one condition.
+        values["expression"] = None
+    removal = fields.get("removal")
+    if isinstance(removal, Mapping):
+        values["removal_mode"] = removal.get("mode", draft.removal_mode)  # pyright: ignore[reportUnknownMemberType]
+        values["removal_hours"] = removal.get("hours", 0) or 0  # pyright: ignore[reportUnknownMemberType]
+    return replace(draft, **values)
+
+
+def document(rule: Rule) -> dict[str, Any]:
+    """A rule as the log keeps it."""
+    return {
+        "name": rule.name, "roleId": rule.role_id, "roleName": rule.role_name, "expression": rule.expression,
+        "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours}, "state": rule.state,
+        "takesOver": rule.takes_over,
+    }  # fmt: skip

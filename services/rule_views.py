@@ -1,0 +1,99 @@
+"""Rules as their admins see them, with what they require in plain words and how many hold a role by each."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import Rule
+from models.database import AsyncSession
+from services import collections
+from services.expressions import parse, requirements
+from services.rule_words import Line, Names, in_lines, in_words
+
+
+@dataclass(frozen=True, slots=True)
+class RuleView:
+    """A stored rule as its admins see it; `expression` is JSON text, `holders` counts who has the role by it."""
+
+    id: int
+    server_id: int
+    rule_name: str
+    contract_address: str
+    blockchain: str
+    verification_type: str
+    min_tokens: int
+    role_id: str
+    role_name: str
+    role_color: str
+    trait_type: str | None
+    trait_value: str | None
+    token_ids: tuple[str, ...]
+    expression: str
+    removal_mode: str
+    removal_hours: int
+    state: str
+    pause_reason: str | None
+    takes_over: bool
+    holders: int
+    summary: str
+    lines: tuple[Line, ...]
+    chains: tuple[str, ...]
+    """Every chain that a condition asks about, in the order of the rule."""
+    created_at: datetime
+
+
+async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
+    """Per server its rules, oldest first."""
+    ids = list(server_ids)
+    found = await db.exec(
+        select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
+    )
+    rules = found.all()
+    counted, names = await holders(db, ids), await names_of(db, rules)
+    views: dict[int, list[RuleView]] = {}
+    for rule in rules:
+        views.setdefault(rule.server_id, []).append(view(rule, counted.get(rule.id or 0, 0), names))
+    return {server_id: tuple(found) for server_id, found in views.items()}
+
+
+async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
+    """One rule."""
+    counted = await holders(db, [rule.server_id])
+    return view(rule, counted.get(rule.id or 0, 0), await names_of(db, [rule]))
+
+
+async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
+    """Per rule of these servers how many members have its role by it; rules with none are left out."""
+    result = await db.execute(
+        text(
+            'SELECT rule_id, count(*) FROM "grant", unnest(rule_ids) AS rule_id '
+            "WHERE server_id = ANY(CAST(:ids AS integer[])) AND state IN ('held', 'taking') GROUP BY rule_id"
+        ),
+        {"ids": list(server_ids)},
+    )
+    return {int(rule_id): int(count) for rule_id, count in result.all()}
+
+
+async def names_of(db: AsyncSession, rules: Iterable[Rule]) -> Names:
+    """The known names of the collections that these rules ask about."""
+    leaves = [leaf for rule in rules for leaf in requirements(parse(rule.expression))]
+    return await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+
+
+def view(rule: Rule, held_by: int, names: Names) -> RuleView:
+    """A row with what belongs to it."""
+    tree = parse(rule.expression)
+    return RuleView(
+        id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
+        blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
+        role_id=rule.role_id, role_name=rule.role_name, role_color=rule.role_color, trait_type=rule.trait_type,
+        trait_value=rule.trait_value, token_ids=tuple(rule.token_ids), expression=json.dumps(rule.expression),
+        removal_mode=rule.removal_mode, removal_hours=rule.removal_hours, state=rule.state,
+        pause_reason=rule.pause_reason, takes_over=rule.takes_over, holders=held_by, summary=in_words(tree, names),
+        lines=in_lines(tree, names), chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree))),
+        created_at=rule.created_at,
+    )  # fmt: skip

@@ -1,0 +1,175 @@
+"""How a server is: the bot, its rights, the roles, the providers and our own work, each with how to mend it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlmodel import col, select
+
+from gateways import Gateways
+from gateways.discord_types import Role
+from models import Access, Rule, Server, now
+from models.database import AsyncSession
+from services import following, provider_health, providers, rights, rule_states, work_health
+from services.actors import Actor
+from services.errors import ProviderUnavailable
+from services.expressions import parse, requirements
+from services.health_views import (
+    BAD,
+    GOOD,
+    WARNING,
+    BotHealth,
+    HealthView,
+    MissingPermission,
+    PermissionsHealth,
+    RoleOrderHealth,
+    RoleProblem,
+    ago,
+    worst,
+)
+from services.role_safety import ADMINISTRATOR, Standing, find, judge
+
+BOT_SILENT_AFTER = timedelta(seconds=60)
+
+# Bits: external-apis §1.5; what each is for is ours. Together they are the per-server invite's 2416004112, without the
+# right to use commands, which people need and the bot does not.
+NEEDED = {
+    "Manage Roles": (1 << 28, "No role can be given or taken."),
+    "Manage Channels": (1 << 4, "The verification channel cannot be made or repaired."),
+    "View Channels": (1 << 10, "The bot sees no channel, so it can post no panel and no alert."),
+    "Send Messages": (1 << 11, "Neither the panel nor alerts can be posted."),
+    "Embed Links": (1 << 14, "The panel and alerts cannot be shown as they should."),
+    "Read Message History": (1 << 16, "The panel cannot be found again to be repaired."),
+}
+_INVITE = "Switch it on for the bot's role in Server Settings › Roles, or invite the bot again."
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The server and, where Discord answers, its roles and the bot's place just now."""
+
+    server: Server
+    roles: tuple[Role, ...] | None
+    bot: Standing | None
+
+
+async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> HealthView:
+    """Everything about the server, for those who run it; ServerNotFound for anyone else.
+
+    While Discord does not answer, those who ran the server when it last did may read on: that is when they need it.
+    """
+    place = await _place(db, outside, actor, server_id)
+    moment = now()
+    rules = list((await db.exec(select(Rule).where(
+        Rule.server_id == server_id, col(Rule.deleted_at).is_(None)
+    ).order_by(col(Rule.id)))).all())  # fmt: skip
+    names = {rule.role_id: rule.role_name for rule in rules}
+    states = await providers.states(db)
+    used = frozenset(leaf.chain for rule in rules for leaf in requirements(parse(rule.expression)))
+    followed = [one for one in await following.views(db) if one.chain in used]
+    bot = _bot(place.server, states, moment)
+    permissions = _permissions(place)
+    order = _role_order(place, rules)
+    sweep = await work_health.last_sweep(db, moment)
+    shown = provider_health.providers(outside, states, used, moment)
+    lag = provider_health.lag(followed, moment)
+    paused = await work_health.paused_rules(db, server_id)
+    breakers = await work_health.breakers(db, server_id, names)
+    queue = await work_health.queue(db, server_id, moment)
+    unknown = await work_health.unknown(db, server_id)
+    alerts = await work_health.alerts(db, place.server)
+    parts = (bot, permissions, order, sweep, *shown, *lag, *paused, *breakers, queue, *unknown, alerts)
+    state = worst(*(part.state for part in parts))
+    return HealthView(
+        state, moment, bot, permissions, order, sweep, shown, lag, paused, breakers, queue, unknown, alerts
+    )
+
+
+async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> _Place:
+    try:
+        found = await rights.by_id(db, outside, actor, server_id)
+    except ProviderUnavailable:
+        # A look, not a change: who ran the server when Discord last said so sees how it is.
+        server = await db.get(Server, server_id)
+        if server is None or await db.get(Access, (server_id, actor.discord_id)) is None:
+            raise
+        return _Place(server, None, None)
+    return _Place(found.server, found.guild.roles if found.guild else None, found.bot)
+
+
+def _bot(server: Server, states: provider_health.States, moment: datetime) -> BotHealth:
+    row = states.get(providers.BOT)
+    fresh = row is not None and moment - row.checked_at <= BOT_SILENT_AFTER
+    connected = fresh and row is not None and row.state == "ok"
+    heard, since = (row.checked_at, row.since) if row else (None, None)
+    if not server.bot_invited:
+        text = "The bot is not in this server, so no role can be given or taken."
+        mend = "Invite it from the dashboard; rules that rest because of it resume by themselves."
+        return BotHealth(BAD, False, connected, heard, since, text, mend)
+    if connected:
+        return BotHealth(GOOD, True, True, heard, since, "The bot is in this server and listens.", None)
+    if fresh and row is not None:
+        why = f" ({row.reason})" if row.reason else ""
+        text = f"The bot is not connected to Discord's gateway{why}. Roles still follow the daily round."
+    else:
+        when = "" if heard is None else f"; it was last heard {ago((moment - heard).total_seconds())} ago"
+        text = f"The bot does not run{when}. Nobody answers commands or sees who joins."
+    return BotHealth(BAD, True, False, heard, since, text, "It connects again by itself; if not, tell whoever runs it.")
+
+
+def _permissions(place: _Place) -> PermissionsHealth:
+    if not place.server.bot_invited:
+        return PermissionsHealth(GOOD, False, (), "The bot is not in this server.", None)
+    bits = place.bot.permissions if place.bot else place.server.bot_permissions
+    if bits is None:
+        return PermissionsHealth(WARNING, False, (), "What the bot may do here is not known yet.", None)
+    admin = bool(bits & ADMINISTRATOR) or bool(place.bot and place.bot.owner)
+    missing = tuple(
+        MissingPermission(name, text, _INVITE) for name, (bit, text) in NEEDED.items() if not (admin or bits & bit)
+    )
+    if not missing:
+        return PermissionsHealth(GOOD, True, (), "The bot has every permission that it needs.", None)
+    told = ", ".join(one.name for one in missing)
+    text = f"The bot lacks {told}. " + " ".join(one.text for one in missing)
+    return PermissionsHealth(BAD, True, missing, text, _INVITE)
+
+
+def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
+    problems: dict[str, RoleProblem] = {}
+    for rule in rules:
+        if rule.role_id in problems:
+            continue
+        if place.roles is not None and place.bot is not None:
+            problem = _judged(place.roles, place.server.discord_id, place.bot, rule)
+        else:
+            problem = _remembered(rule)
+        if problem is not None:
+            problems[rule.role_id] = problem
+    if not problems:
+        text = "Every role of the rules can be given." if rules else "No rule names a role yet."
+        return RoleOrderHealth(GOOD, (), text)
+    found = tuple(problems.values())
+    return RoleOrderHealth(BAD, found, " ".join(problem.text for problem in found))
+
+
+def _judged(roles: Sequence[Role], guild_id: str, bot: Standing, rule: Rule) -> RoleProblem | None:
+    role = find(roles, rule.role_id)
+    if role is None:
+        return _gone(rule)
+    refused = judge(role, guild_id, bot)
+    return refused and RoleProblem(rule.role_id, role.name, refused.cause, refused.text, refused.mend)
+
+
+def _gone(rule: Rule) -> RoleProblem:
+    text = f"{rule.role_name} was deleted in Discord."
+    mend = work_health.mend_of(rule_states.GONE)
+    return RoleProblem(rule.role_id, rule.role_name, rule_states.GONE, text, mend)
+
+
+def _remembered(rule: Rule) -> RoleProblem | None:
+    """What the gateway last said about the rule's role, while Discord cannot be asked."""
+    cause = rule.pause_cause
+    if cause is None or cause in {rule_states.AWAY, rule_states.REFUSED}:
+        return None
+    text = rule.pause_reason or rule.role_name
+    return RoleProblem(rule.role_id, rule.role_name, cause, text, work_health.mend_of(cause))

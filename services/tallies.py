@@ -1,0 +1,127 @@
+"""What wallets were last seen to hold, requirement by requirement, as it is told to people afterwards."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, or_
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+from models import Observation, Tally
+from models.database import AsyncSession
+from services.expressions import Answer, Requirement
+from services.readings import Part, Reading, addresses_on, conclude, needed_of
+from services.wants import ANY
+
+ROWS_A_STATEMENT = 2_000
+BALANCE = "balance"
+"""The scope of a requirement that counts all tokens of a contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one wallet was seen to hold of what one requirement asks for."""
+
+    part: Part
+    block: int
+    source: str
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What is remembered of one requirement and one member's wallets; `oldest` is what was seen least lately."""
+
+    answer: Answer
+    held: int | None
+    addresses: tuple[str, ...] = ()
+    """The wallets that hold something; all that count, if none does."""
+    oldest: Seen | None = None
+    reason: str | None = None
+
+
+Memory = Mapping[tuple[str, str, str, str], Seen]
+"""Chain, contract, wallet and scope → what was seen."""
+
+
+def scope_of(leaf: Requirement) -> str:
+    """What a requirement counts, whatever number of it it needs: equal scopes count the same."""
+    if leaf.type == "basic":
+        return BALANCE
+    if leaf.type == "any_nft":
+        return ANY
+    what = [one.strip().casefold() for one in leaf.trait or ()] if leaf.type == "trait" else sorted(leaf.token_ids)
+    digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+    return f"{leaf.type}:{digest}"
+
+
+async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Sequence[str]) -> Memory:
+    """What these wallets were last seen to hold of what these requirements ask for."""
+    contracts = sorted({leaf.contract for leaf in leaves})
+    memory: dict[tuple[str, str, str, str], Seen] = {}
+    balances = await db.exec(
+        select(Observation).where(col(Observation.contract).in_(contracts), col(Observation.address).in_(addresses))
+    )
+    for row in balances.all():
+        part = Part(row.address, int(row.amount))
+        memory[row.chain, row.contract, row.address, BALANCE] = Seen(part, row.block, row.source, row.observed_at)
+    tokens = await db.exec(select(Tally).where(col(Tally.contract).in_(contracts), col(Tally.address).in_(addresses)))
+    for row in tokens.all():
+        key = (row.chain, row.contract, row.address, row.scope)
+        if key not in memory or memory[key].block <= row.block:
+            part = Part(row.address, int(row.amount), (row.reason or "not complete") if row.at_least else None)
+            memory[key] = Seen(part, row.block, row.source, row.observed_at)
+    return memory
+
+
+def recall(leaf: Requirement, wallets: Iterable[tuple[str, str]], memory: Memory) -> Remembered:
+    """Hold a requirement against what is remembered, as it would be held against fresh answers."""
+    addresses = addresses_on(leaf.chain, wallets)
+    if not addresses:
+        return Remembered(Answer.NO, 0, reason="no proved wallet on this chain")
+    scope = scope_of(leaf)
+    seen = [one for address in addresses if (one := memory.get((leaf.chain, leaf.contract, address, scope)))]
+    if not seen:
+        return Remembered(Answer.UNKNOWN, None, addresses, reason="not read yet")
+    parts = [one.part for one in seen]
+    if len(seen) < len(addresses):
+        parts.append(Part("", 0, "not every wallet has been read yet"))
+    answer, reason = conclude(parts, needed_of(leaf))
+    holding = tuple(part.address for part in parts if part.amount) or addresses
+    oldest = min(seen, key=lambda one: one.observed_at)
+    return Remembered(answer, sum(part.amount for part in parts), holding, oldest, reason)
+
+
+async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
+    """Keep what was read token by token.
+
+    A complete reading gives way to a newer one that is complete, or that shows more than it said.
+    """
+    rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    for reading in readings:
+        if reading.by_balance:
+            continue  # kept with the balances
+        leaf, scope = reading.requirement, scope_of(reading.requirement)
+        for part in reading.parts:
+            rows[leaf.chain, leaf.contract, part.address, scope] = {
+                "chain": leaf.chain, "contract": leaf.contract, "address": part.address, "scope": scope,
+                "amount": part.amount, "at_least": part.reason is not None, "reason": part.reason,
+                "block": reading.block, "source": reading.source, "observed_at": reading.observed_at,
+            }  # fmt: skip
+    values = [rows[key] for key in sorted(rows)]
+    for start in range(0, len(values), ROWS_A_STATEMENT):
+        statement = insert(Tally).values(values[start : start + ROWS_A_STATEMENT])
+        newer = col(Tally.block) <= statement.excluded.block
+        more = col(Tally.amount) < statement.excluded.amount
+        names = ("amount", "at_least", "reason", "block", "source", "observed_at")
+        await db.execute(
+            statement.on_conflict_do_update(
+                index_elements=["chain", "contract", "address", "scope"],
+                set_={name: statement.excluded[name] for name in names},
+                where=and_(newer, or_(col(Tally.at_least), ~statement.excluded.at_least, more)),
+            )
+        )

@@ -1,0 +1,119 @@
+"""The traits of single tokens: read where they are told, remembered for a while, and held against what is wanted."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import delete, tuple_
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+from gateways.attributes import Trait
+from models import Collection, Token, now
+from models.database import AsyncSession
+from services.addresses import shorten
+from services.trait_match import TokenTraits, matches
+from services.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch
+from settings import settings
+
+__all__ = [
+    "FROM_METADATA", "FROM_OPENSEA", "Place", "TokenTraits", "fetch", "forget_old", "fresh_for", "known", "matches",
+    "of_row", "remember",
+]  # fmt: skip
+
+FRESH_AT_MOST = timedelta(hours=6)
+KEPT_FOR = timedelta(days=90)
+ROWS_A_STATEMENT = 5_000
+
+T = TypeVar("T")
+
+
+def fresh_for() -> timedelta:
+    """How long traits are taken from our own table: some hours, and never longer than a quarter of a round."""
+    return min(FRESH_AT_MOST, timedelta(seconds=settings().sweep_seconds / 4))
+
+
+async def known(
+    db: AsyncSession, places: Iterable[Place], *, no_older_than: timedelta | None = None
+) -> dict[Place, TokenTraits]:
+    """What our own table has of these tokens, read within `no_older_than` (`fresh_for`, unless it is told)."""
+    since = now() - (fresh_for() if no_older_than is None else no_older_than)
+    wanted = sorted(set(places))
+    found: dict[Place, TokenTraits] = {}
+    for part in _parts(wanted, ROWS_A_STATEMENT):
+        rows = await db.exec(
+            select(Collection.chain, Collection.contract, Token)
+            .join(Collection, col(Collection.id) == col(Token.collection_id))
+            .where(
+                tuple_(col(Collection.chain), col(Collection.contract), col(Token.token_id)).in_(part),
+                col(Token.updated_at) >= since,
+            )
+        )
+        found.update({(chain, contract, token.token_id): of_row(token) for chain, contract, token in rows.all()})
+    return found
+
+
+async def remember(db: AsyncSession, found: Mapping[Place, TokenTraits | str]) -> None:
+    """Keep what became known; an unknown overwrites nothing, nor does an older reading."""
+    known_now = {place: traits for place, traits in found.items() if not isinstance(traits, str)}
+    if not known_now:
+        return
+    ids = await _collection_ids(db, {place[:2] for place in known_now})
+    rows = [
+        {
+            "collection_id": ids[place[:2]], "token_id": place[2], "traits": _document(traits),
+            "updated_at": traits.read_at,
+        }
+        for place, traits in sorted(known_now.items())
+    ]  # fmt: skip
+    for part in _parts(rows, ROWS_A_STATEMENT):
+        statement = insert(Token).values(part)
+        await db.execute(
+            statement.on_conflict_do_update(
+                index_elements=["collection_id", "token_id"],
+                set_={name: statement.excluded[name] for name in ("traits", "updated_at")},
+                where=col(Token.updated_at) <= statement.excluded.updated_at,
+            )
+        )
+
+
+def _document(traits: TokenTraits) -> dict[str, Any]:
+    return {
+        "source": traits.source,
+        "whole": traits.whole,
+        "traits": [[trait.kind, trait.value] for trait in traits.traits],
+    }
+
+
+async def forget_old(db: AsyncSession) -> None:
+    """Let go of tokens that nobody has asked about for a long time."""
+    await db.execute(delete(Token).where(col(Token.updated_at) < now() - KEPT_FOR))
+
+
+def of_row(token: Token) -> TokenTraits:
+    """What was remembered of a token."""
+    pairs = cast("list[tuple[str, str | int | float]]", token.traits.get("traits", []))
+    return TokenTraits(
+        tuple(Trait(kind, value) for kind, value in pairs),
+        str(token.traits.get("source", "")),
+        token.updated_at,
+        bool(token.traits.get("whole", False)),
+    )
+
+
+async def _collection_ids(db: AsyncSession, contracts: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """The collections' own ids; one that has no name yet gets a row, too old to be believed when it is asked about."""
+    long_ago = datetime.fromtimestamp(0, UTC)
+    unnamed = [
+        {"chain": chain, "contract": contract, "name": shorten(contract), "source": "", "updated_at": long_ago}
+        for chain, contract in sorted(contracts)
+    ]
+    await db.execute(insert(Collection).values(unnamed).on_conflict_do_nothing(index_elements=["chain", "contract"]))
+    rows = await db.exec(
+        select(Collection).where(tuple_(col(Collection.chain), col(Collection.contract)).in_(sorted(contracts)))
+    )
+    return {(row.chain, row.contract): row.id or 0 for row in rows.all()}
+
+
+def _parts(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

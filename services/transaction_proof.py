@@ -1,0 +1,181 @@
+"""Proving a wallet by a transaction from it to itself: found by its trail, or named by its hash or a link to it."""
+
+import asyncio
+from collections.abc import Sequence
+
+from gateways import Gateways
+from gateways.chain_table import CHAINS
+from gateways.errors import NotThere, ProviderError
+from gateways.transactions import Transaction
+from models import Challenge, now
+from models.database import AsyncSession
+from services import claims, memo_trails, open_challenges, trails
+from services.addresses import solana_signature
+from services.claims import SPENT, VERIFIED, Verdict
+from services.trail_state import OpenChallenge
+from services.transactions import Outcome, in_coins, marker, read_reference, waits
+
+METHOD = open_challenges.METHOD
+CONTRACTS_SEND = frozenset({"abstract"})
+"""Where smart-contract accounts are the sender of what they send, as people's own are (external-apis §4.10)."""
+NOTING = 4.0
+"""Seconds that showing a challenge may wait for the chains; a chain that is slower is noted by the next look."""
+
+
+async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[OpenChallenge]:
+    """Begin the trail of a challenge on every chain that does not have it yet, and keep looking often for a while."""
+    watched = await open_challenges.load(db, [row.id or 0])
+    if any(not set(trails.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
+        await trails.look(outside, watched, NOTING)
+        await open_challenges.settle(db, watched)
+    await _touch(db, row)
+    return watched
+
+
+async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge], pasted: str) -> Verdict:
+    """Look for the proof of the newest of these challenges of one address, or judge the transaction that was pasted.
+
+    A pasted transaction may answer any of them.
+    """
+    watched = await open_challenges.load(db, [row.id or 0 for row in rows])
+    newest = watched[-1]
+    if not trails.chains_of(outside, newest.family):
+        return Verdict(False, "No chain of this wallet is set up here, so no transaction can be looked at.")
+    if pasted.strip():
+        return await _pasted(db, outside, watched, pasted)
+    await trails.look(outside, [newest])
+    verdict = await _settled(db, newest)
+    await _touch(db, rows[-1])
+    return verdict
+
+
+async def status(db: AsyncSession, row: Challenge) -> Verdict:
+    """What the looks of the clock have found so far, without asking any chain; keeps it looking often."""
+    if row.used_at is not None:
+        return Verdict(True, VERIFIED)
+    await _touch(db, row)
+    (one,) = await open_challenges.load(db, [row.id or 0])
+    return _waiting(one)
+
+
+async def _touch(db: AsyncSession, row: Challenge) -> None:
+    row.screen_at = now()
+    db.add(row)
+    await db.flush()
+
+
+async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallenge], text: str) -> Verdict:
+    one = watched[-1]
+    if one.family == "solana":
+        return await _pasted_signature(db, outside, one, text)
+    reference = read_reference(text)
+    if reference is None:
+        return Verdict(
+            False, "That is no transaction's hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."
+        )
+    if await claims.is_spent(db, reference.hash):
+        return Verdict(False, SPENT)
+    known = trails.chains_of(outside, one.family)
+    asked = [reference.chain] if reference.chain else known
+    if reference.chain and reference.chain not in known:
+        return Verdict(
+            False, f"{CHAINS[reference.chain].title} is not set up here. These chains are: {_titles(known)}."
+        )
+    found, failed = await _on_any(outside, asked, reference.hash)
+    if found is None:
+        if failed:
+            return Verdict(
+                False, f"{_titles(failed)} cannot be asked right now. Please try again in a minute.", again=True
+            )  # fmt: skip
+        elsewhere = " If it was sent on another chain, paste only its hash." if reference.chain else ""
+        return Verdict(False, f"{_titles(asked, 'or')} does not know this transaction yet.{elsewhere}", again=True)
+    meant = next((each for each in reversed(watched) if marker(found, each.wanted)), one)
+    trails.take(meant, found)
+    return await _answered(db, meant)
+
+
+async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChallenge, text: str) -> Verdict:
+    signature = solana_signature(text)
+    if signature is None:
+        return Verdict(
+            False, "That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it."
+        )
+    if await claims.is_spent(db, signature):
+        return Verdict(False, SPENT)
+    try:
+        known = await memo_trails.judge_signature(outside, one, signature)
+    except ProviderError:
+        return Verdict(
+            False, "Solana cannot be asked right now. Nothing was changed; please try again in a minute.", again=True
+        )
+    if not known:
+        return Verdict(
+            False, "Solana does not know this transaction as final yet. That takes some seconds.", again=True
+        )
+    return await _answered(db, one)
+
+
+async def _answered(db: AsyncSession, one: OpenChallenge) -> Verdict:
+    """What a pasted transaction came to; that it is the wrong one says nothing about what may still come."""
+    if one.judged is not None and one.judged.outcome is Outcome.REFUSED:
+        return Verdict(False, one.judged.message)
+    return await _settled(db, one)
+
+
+async def _on_any(outside: Gateways, chains: Sequence[str], hash: str) -> tuple[Transaction | None, list[str]]:
+    """The transaction on whichever of the chains has it, mined if possible; and the chains that could not be asked."""
+    answers = await asyncio.gather(
+        *(outside.transactions.transaction(chain, hash) for chain in chains), return_exceptions=True
+    )
+    found: Transaction | None = None
+    failed: list[str] = []
+    for chain, answer in zip(chains, answers, strict=True):
+        if isinstance(answer, Transaction):
+            found = answer if found is None or found.block is None else found
+        elif not isinstance(answer, ProviderError):
+            raise answer
+        elif not isinstance(answer, NotThere):
+            failed.append(chain)
+    return found, failed
+
+
+async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
+    """Write down what was found, and say it."""
+    await open_challenges.settle(db, [one])
+    row = await db.get_one(Challenge, one.challenge_id)
+    if row.used_at is not None:
+        return Verdict(True, VERIFIED)
+    if one.judged is not None and one.judged.outcome is Outcome.PROVES:
+        return Verdict(False, row.note)
+    return _waiting(one)
+
+
+def _waiting(one: OpenChallenge) -> Verdict:
+    """How far it is, in a sentence; never that there is nothing."""
+    if one.seen is not None:
+        said, title = waits(one.seen.chain, one.seen.confirmations), CHAINS[one.seen.chain].title
+        return Verdict(False, said, True, title, one.seen.confirmations, one.seen.needed)
+    contracts = [chain for chain, point in one.points.items() if point.contract and chain not in CONTRACTS_SEND]
+    if contracts:
+        said = (
+            f"There is a smart-contract wallet at this address on {_titles(contracts)}. It cannot send such a "
+            "transaction: prove it by its OpenSea bio, or delegate it at delegate.xyz to a wallet of yours."
+        )
+        return Verdict(False, said, remark=said)
+    remarks = [one.note] if one.note else []
+    if one.unreachable:
+        remarks.append(f"{_titles(sorted(one.unreachable))} cannot be asked right now.")
+    if lost := [chain for chain, point in one.points.items() if point.lost]:
+        remarks.append(f"On {_titles(lost)} this wallet can no longer be followed: what it sent there needs its hash.")
+    if one.family == "solana":
+        nothing = f"No transaction with the memo {one.code}, signed by this wallet, was seen yet."
+    else:
+        amount = in_coins(one.amount_wei)
+        nothing = f"No transaction of this wallet to itself with exactly {amount} was seen yet."
+    sentences = [*([] if one.note else [nothing]), *remarks, "If you have sent it, you can paste its hash or a link."]
+    return Verdict(False, " ".join(sentences), again=True, remark=" ".join(remarks))
+
+
+def _titles(chains: Sequence[str], last: str = "and") -> str:
+    *first, end = (CHAINS[chain].title for chain in chains)
+    return f"{', '.join(first)} {last} {end}" if first else end

@@ -1,0 +1,186 @@
+"""A transaction as the proof of a wallet: what to send, what people paste to name one, and pure judgements of it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from urllib.parse import urlsplit
+
+from gateways.chain_table import CHAINS
+from gateways.solana_proof import SolanaTransaction
+from gateways.transactions import Transaction
+from services.addresses import shorten
+
+CLOCKS_DIFFER = timedelta(seconds=60)
+"""A block may carry a time that is a little before the moment at which its transactions were sent."""
+WEI_DIGITS = 18
+# Sites beside the ones in the chain table that show the transactions of one chain (blockscout's addresses).
+_OTHER_SITES = {
+    "eth.blockscout.com": "ethereum",
+    "polygon.blockscout.com": "polygon",
+    "arbitrum.blockscout.com": "arbitrum",
+    "optimism.blockscout.com": "optimism",
+    "explorer.optimism.io": "optimism",
+    "base.blockscout.com": "base",
+}
+_SITES = {urlsplit(chain.explorer).hostname or "": key for key, chain in CHAINS.items()} | _OTHER_SITES
+_HASH = re.compile(r"(?<![0-9a-zA-Z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
+
+
+class Outcome(Enum):
+    """What a transaction is worth for a challenge."""
+
+    PROVES = "proves"
+    WAITS = "waits"
+    """It is the right one, and not confirmed yet."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one challenge asks for; `first_blocks` has per chain the head of when it was made, where that is known."""
+
+    address: str
+    code: str
+    amount_wei: int
+    created_at: datetime
+    first_blocks: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An outcome and its sentence; `marker` says by what it matches: `amount`, `code` or nothing."""
+
+    outcome: Outcome
+    message: str
+    marker: str = ""
+    confirmations: int = 0
+    needed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A transaction that somebody named; `chain` where the link says which."""
+
+    hash: str
+    chain: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainAsk:
+    """What to send on one chain: from the address `to` itself, either the exact amount or the data."""
+
+    chain: str
+    title: str
+    coin: str
+    to: str
+    value_wei: str
+    amount: str
+    data: str
+
+
+def ask(chain: str, address: str, amount_wei: int, code: str) -> ChainAsk:
+    """What the challenge asks for on this chain; `amount` is the value in the chain's own coin."""
+    facts = CHAINS[chain]
+    return ChainAsk(chain, facts.title, facts.coin, address, str(amount_wei), in_coins(amount_wei), data_of(code))
+
+
+def data_of(code: str) -> str:
+    """The code as a transaction's data: hexadecimal with 0x."""
+    return "0x" + code.encode().hex()
+
+
+def in_coins(wei: int) -> str:
+    """An exact amount of the chain's coin, without exponent and without zeros at the end."""
+    written = f"{Decimal(wei).scaleb(-WEI_DIGITS):f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+def read_reference(text: str) -> Reference | None:
+    """The transaction that a pasted hash or explorer link names; None where there is none in it."""
+    found = _HASH.findall(text)
+    if len(found) != 1:
+        return None
+    given = text.strip()
+    host = urlsplit(given if "//" in given else f"https://{given}").hostname or ""
+    return Reference(found[0].lower(), _SITES.get(host.removeprefix("www.")))
+
+
+def marker(transaction: Transaction, wanted: Wanted) -> str:
+    """By what the transaction carries this challenge's mark: its exact amount, or its code; empty for neither."""
+    if transaction.value == wanted.amount_wei:
+        return "amount"
+    return "code" if transaction.data == wanted.code.encode() else ""
+
+
+def judge(transaction: Transaction, wanted: Wanted) -> Judgement:
+    """Whether the transaction proves that whoever was shown the challenge holds the wallet."""
+    chain = CHAINS[transaction.chain]
+    if transaction.sender != wanted.address:
+        return _refused(
+            f"That transaction was sent from {shorten(transaction.sender)}, not from {shorten(wanted.address)}. "
+            "Send it from the wallet that you want to verify."
+        )
+    if transaction.to != wanted.address:
+        return _refused("That transaction goes to somebody else. Send it from your wallet to the same wallet.")
+    if transaction.block is not None and _is_older(transaction, wanted):
+        return _refused("That transaction is older than your challenge. Send a new one, exactly as shown.")
+    by = marker(transaction, wanted)
+    if not by:
+        return _refused(
+            f"That transaction carries {in_coins(transaction.value)} {chain.coin}. It has to carry exactly "
+            f"{in_coins(wanted.amount_wei)} {chain.coin}, or your code {wanted.code} as its data."
+        )
+    if transaction.block is None:
+        return Judgement(Outcome.WAITS, waits(transaction.chain, 0), by, 0, chain.confirmations)
+    if not transaction.succeeded:
+        return _refused(f"That transaction failed on {chain.title}, so it proves nothing. Please send it again.")
+    if transaction.confirmations < chain.confirmations:
+        said = waits(transaction.chain, transaction.confirmations)
+        return Judgement(Outcome.WAITS, said, by, transaction.confirmations, chain.confirmations)
+    return Judgement(Outcome.PROVES, "", by, transaction.confirmations, chain.confirmations)
+
+
+def waits(chain: str, confirmations: int) -> str:
+    """How far the right transaction is confirmed."""
+    title, needed = CHAINS[chain].title, CHAINS[chain].confirmations
+    if confirmations == 0:
+        return f"Your transaction waits to be taken into a block of {title}."
+    missing = needed - confirmations
+    return (
+        f"Your transaction is on {title} and has {confirmations} of {needed} confirmations; "
+        f"{missing} {'is' if missing == 1 else 'are'} missing."
+    )
+
+
+def judge_memo(transaction: SolanaTransaction, wanted: Wanted) -> Judgement:
+    """The same for a finalized transaction on Solana, which carries the code as its memo and is signed by the wallet.
+
+    A wallet that a transaction only mentions has signed nothing (external-apis §6.11).
+    """
+    if wanted.address not in transaction.signers:
+        return _refused(
+            f"That transaction was not signed by {shorten(wanted.address)}. "
+            "Send it from the wallet that you want to verify."
+        )
+    first, time = wanted.first_blocks.get("solana", 0), transaction.time
+    if transaction.slot <= first if first else time is not None and time < wanted.created_at - CLOCKS_DIFFER:
+        return _refused("That transaction is older than your challenge. Send a new one, exactly as shown.")
+    if wanted.code not in {memo.strip() for memo in transaction.memos}:
+        return _refused(f"That transaction has no memo that reads {wanted.code}, and nothing else.")
+    if not transaction.ok:
+        return _refused("That transaction failed on Solana, so it proves nothing. Please send it again.")
+    return Judgement(Outcome.PROVES, "", "memo")
+
+
+def _is_older(transaction: Transaction, wanted: Wanted) -> bool:
+    first = wanted.first_blocks.get(transaction.chain, 0)
+    if first and transaction.block is not None:
+        return transaction.block <= first
+    return transaction.block_time is not None and transaction.block_time < wanted.created_at - CLOCKS_DIFFER
+
+
+def _refused(message: str) -> Judgement:
+    return Judgement(Outcome.REFUSED, message)

@@ -1,0 +1,162 @@
+"""What stands against a server's roles right now, as far as the database knows: the material of alerts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from gateways import pulse
+from gateways.chain_table import CHAINS
+from models import ProviderState, Rule, Server, now
+from models.database import AsyncSession
+from services import rule_states
+from services.provider_health import consequence
+from services.role_safety import ADMINISTRATOR
+from services.server_health import NEEDED
+from services.work_health import mend_of
+
+_BEGINS_AFTER = timedelta(seconds=30)
+_ENDS_AFTER = timedelta(seconds=60)
+"""How long a provider must have been ill (or well again) before anybody is told: a hiccup is no news."""
+
+_TITLES = {
+    "above_bot": "Role order broken",
+    "dangerous": "A role became dangerous",
+    "managed": "A role is managed now",
+    "manage_roles": "The bot lacks Manage Roles",
+    rule_states.GONE: "A role was deleted",
+    rule_states.REFUSED: "Discord refused a role",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One trouble of one server; `certain` is False while it may still pass by itself within moments."""
+
+    server_id: int
+    key: str
+    title: str
+    text: str
+    mend: str
+    certain: bool = True
+
+
+async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    """The troubles of these servers, in a handful of statements however many they are."""
+    return [
+        *await _paused(db, servers),
+        *await _stopped(db, servers),
+        *await _lacking(db, servers),
+        *await _nodes(db, servers),
+    ]
+
+
+async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    rows = await db.exec(
+        select(Rule).where(
+            col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            col(Rule.pause_cause).is_not(None),
+        )
+    )  # fmt: skip
+    return [
+        Trouble(
+            row.server_id, f"rule:{row.id}:{row.pause_cause}",
+            f"{_TITLES.get(row.pause_cause or '', 'A rule rests')}: the rule {row.name} is paused",
+            f"{row.pause_reason} Until then the rule neither gives nor takes; roles it gave stay.",
+            mend_of(row.pause_cause),
+        )
+        for row in rows.all()
+    ]  # fmt: skip
+
+
+async def _stopped(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    result = await db.execute(
+        text(
+            """
+            SELECT b.server_id, b.role_id, b.would_lose, b.holders, extract(epoch FROM b.tripped_at)::bigint,
+                   COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = b.server_id AND r.role_id = b.role_id
+                             ORDER BY r.id DESC LIMIT 1), b.role_id)
+            FROM breaker b WHERE b.approved_at IS NULL AND b.server_id = ANY(CAST(:servers AS integer[]))
+            """
+        ),
+        {"servers": list(servers)},
+    )
+    return [
+        Trouble(
+            server_id, f"breaker:{role_id}:{moment}", f"Removals of {name} were stopped",
+            f"{losing} of {holders} holders would have lost {name} within a day. Nothing more is taken for it until an "
+            "admin approves.",
+            "Look at why on the dashboard, then approve the removals if they are right.",
+        )
+        for server_id, role_id, losing, holders, moment, name in result.all()
+    ]  # fmt: skip
+
+
+async def _lacking(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    needed = 0
+    for bit, _ in NEEDED.values():
+        needed |= bit
+    rows = await db.exec(
+        select(Server.id, Server.bot_permissions).where(
+            col(Server.id).in_(servers),
+            col(Server.bot_permissions).op("&")(ADMINISTRATOR) == 0,
+            col(Server.bot_permissions).op("&")(needed) != needed,
+        )
+    )
+    found: list[Trouble] = []
+    for server_id, bits in rows.all():
+        missing = [name for name, (bit, _) in NEEDED.items() if not (bits or 0) & bit]
+        found.append(
+            Trouble(
+                server_id or 0, f"permissions:{','.join(missing)}", "The bot lacks permissions",
+                f"The bot lacks {', '.join(missing)}. " + " ".join(NEEDED[name][1] for name in missing),
+                "Switch them on for the bot's role in Server Settings › Roles, or invite the bot again.",
+            )
+        )  # fmt: skip
+    return found
+
+
+async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    """Nodes that are ill, or well again only since a moment, for the servers whose rules ask about their chain."""
+    moment = now()
+    rows = (await db.exec(select(ProviderState))).all()
+    shaky = [
+        row
+        for row in rows
+        if row.provider.partition(":")[0] in CHAINS and (row.state != pulse.OK or moment - row.since < _ENDS_AFTER)
+    ]
+    if not shaky:
+        return []
+    chains = {row.provider.partition(":")[0] for row in shaky}
+    asking = await db.execute(
+        text(
+            """
+            SELECT DISTINCT r.server_id, chain #>> '{}' FROM rule r,
+                   LATERAL jsonb_path_query(r.expression, '$.**.chain') AS chain
+            WHERE r.server_id = ANY(CAST(:servers AS integer[])) AND r.deleted_at IS NULL
+            AND chain #>> '{}' = ANY(CAST(:chains AS text[]))
+            """
+        ),
+        {"servers": list(servers), "chains": sorted(chains)},
+    )
+    concerned: dict[str, list[int]] = {}
+    for server_id, chain in asking.all():
+        concerned.setdefault(str(chain), []).append(int(server_id))
+    found: list[Trouble] = []
+    for row in shaky:
+        chain, _, place = row.provider.partition(":")
+        title = CHAINS[chain].title
+        all_nodes = [other for other in rows if other.provider.startswith(f"{chain}:")]
+        well = sum(other.state == pulse.OK for other in all_nodes)
+        certain = row.state != pulse.OK and moment - row.since >= _BEGINS_AFTER
+        told = f"{row.reason or 'No answer.'} {consequence(title, len(all_nodes), well)}"
+        found += [
+            Trouble(
+                server_id, f"node:{row.provider}", f"{title} node {int(place) + 1} does not answer as it should", told,
+                "Nothing for you to do: it goes on by itself. If it lasts, tell whoever runs the bot.", certain,
+            )
+            for server_id in concerned.get(chain, [])
+        ]  # fmt: skip
+    return found

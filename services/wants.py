@@ -1,0 +1,87 @@
+"""What a server's rules want to know of each chain: balances where those tell it, else tokens, else anything at all."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from services.expressions import Requirement
+from services.standards import MANY, Place
+
+EVM, SOLANA = "evm", "solana"
+ANY = "any"
+"""In the place of a contract: whatever collection."""
+
+TokenWant = tuple[str, tuple[str, ...]]
+"""A contract and the token ids that matter there; without ids, all of its tokens do."""
+
+
+def family_of(chain: str) -> str:
+    """Which kind of wallet counts on a chain."""
+    return SOLANA if chain == SOLANA else EVM
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What is to be asked of one chain about every wallet."""
+
+    balances: tuple[str, ...] = ()
+    """Contracts that are asked how many tokens a wallet has."""
+    tokens: tuple[TokenWant, ...] = ()
+    anything: bool = False
+    beside: tuple[str, ...] = ()
+    """Where anything counts: contracts that are asked for a balance too, beside what an indexer knows."""
+    with_traits: frozenset[str] = field(default_factory=frozenset[str])
+    """Contracts whose tokens' traits matter."""
+    sorted: frozenset[str] = field(default_factory=frozenset[str])
+    """Contracts whose standard is known."""
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """Every contract that is asked about, and "any" where anything counts."""
+        named = {*self.balances, *(contract for contract, _ in self.tokens)}
+        return (*sorted(named), *((ANY,) if self.anything else ()))
+
+
+def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | None:
+    """The tokens that a requirement asks about; None where balances or anything at all answer it."""
+    if leaf.type == "token_id":
+        return leaf.contract, leaf.token_ids
+    by_token = leaf.chain == SOLANA or standards.get((leaf.chain, leaf.contract)) == MANY
+    return (leaf.contract, ()) if leaf.type == "trait" or (leaf.type == "basic" and by_token) else None
+
+
+def by_chain(
+    leaves: Iterable[Requirement], standards: Mapping[Place, str], countable: Mapping[str, Iterable[str]]
+) -> dict[str, Wants]:
+    """Per chain, in a fixed order, what these requirements ask about.
+
+    Where anything counts, `countable` collections of the chain are looked at too, beside what an indexer knows.
+    """
+    found: dict[str, list[Requirement]] = {}
+    for leaf in leaves:
+        found.setdefault(leaf.chain, []).append(leaf)
+    return {chain: _wants(chain, found[chain], standards, countable.get(chain, ())) for chain in sorted(found)}
+
+
+def _wants(
+    chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, str], countable: Iterable[str]
+) -> Wants:
+    balances, tokens, with_traits, anything = set[str](), set[TokenWant](), set[str](), False
+    for leaf in leaves:
+        want = want_of(leaf, standards)
+        if leaf.type == "any_nft":
+            anything = True
+        elif want is None:
+            balances.add(leaf.contract)
+        else:
+            tokens.add(want)
+        if leaf.type == "trait":
+            with_traits.add(leaf.contract)
+    more = set(countable) - balances if anything and family_of(chain) == EVM else set[str]()
+    return Wants(
+        balances=tuple(sorted(balances)),
+        tokens=tuple(sorted(tokens)),
+        anything=anything,
+        beside=tuple(sorted(more)),
+        with_traits=frozenset(with_traits),
+        sorted=frozenset(contract for place_chain, contract in standards if place_chain == chain),
+    )

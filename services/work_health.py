@@ -1,0 +1,176 @@
+"""The state of our own work for a server: the round, the queue, what rests, what was stopped, what is unknown."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import Alert, Breaker, Rule, Schedule, Server
+from models.database import AsyncSession
+from services import breaker, rule_states, sweep
+from services.health_views import (
+    BAD,
+    GOOD,
+    OFF,
+    WARNING,
+    AlertsHealth,
+    BreakerHealth,
+    PausedRule,
+    QueueHealth,
+    SweepHealth,
+    UnknownReading,
+    ago,
+)
+
+_LATE = timedelta(minutes=10)
+_MENDS = {
+    rule_states.AWAY: "Invite the bot again; the rule resumes by itself.",
+    rule_states.GONE: "Choose another role for the rule; it resumes by itself.",
+    rule_states.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab.",
+    "managed": "Choose another role for the rule; it resumes by itself.",
+    "dangerous": "Take that permission from the role, or choose another role; the rule resumes by itself.",
+    "manage_roles": "Give the bot's role Manage Roles, or invite the bot again; the rule resumes by itself.",
+    "above_bot": "Move the bot's role above it in Server Settings › Roles; the rule resumes by itself.",
+}
+_BY_HAND = "Press Resume on the Rules tab when it should give and take again."
+
+
+async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
+    """The round over everybody, on all servers."""
+    row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
+    if row is None:
+        return SweepHealth(
+            WARNING, None, None, None, 0, 0, "No daily round is planned yet.",
+            "The background jobs do not run: tell whoever runs the bot.",
+        )  # fmt: skip
+    left = (await sweep.progress(db)).left if row.started_at and row.finished_at is None else 0
+    late = row.next_at < now - _LATE
+    if row.started_at is None:
+        told = "The first round over everybody has not begun yet."
+    elif row.finished_at is None:
+        told = f"A round over everybody is under way: {left} of {row.total} members are still to be looked at."
+    else:
+        members = "1 member" if row.total == 1 else f"{row.total} members"
+        told = f"The last round looked at {members} and ended {ago((now - row.finished_at).total_seconds())} ago."
+    if late:
+        told += f" The next one is {ago((now - row.next_at).total_seconds())} late."
+    mend = "The background jobs do not run: tell whoever runs the bot." if late else None
+    return SweepHealth(BAD if late else GOOD, row.started_at, row.finished_at, row.next_at, row.total, left, told, mend)
+
+
+def mend_of(cause: str | None) -> str:
+    """How a rule that rests for this cause gets going again."""
+    return _MENDS.get(cause, _MENDS[rule_states.REFUSED]) if cause else _BY_HAND
+
+
+async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ...]:
+    """The rules that rest, oldest first."""
+    rows = await db.exec(
+        select(Rule)
+        .where(Rule.server_id == server_id, Rule.state == "paused", col(Rule.deleted_at).is_(None))
+        .order_by(col(Rule.id))
+    )
+    return tuple(
+        PausedRule(
+            WARNING if row.pause_cause else OFF, row.id or 0, row.name, row.role_id, row.role_name,
+            row.paused_at or row.updated_at, row.pause_cause or "admin", row.pause_reason or "Paused by an admin",
+            mend_of(row.pause_cause), row.pause_cause is not None,
+        )
+        for row in rows.all()
+    )  # fmt: skip
+
+
+async def breakers(db: AsyncSession, server_id: int, names: dict[str, str]) -> tuple[BreakerHealth, ...]:
+    """The roles whose removals wait for an admin."""
+    return tuple(_breaker(row, names) for row in await breaker.tripped(db, server_id))
+
+
+def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
+    name = names.get(row.role_id, row.role_id)
+    return BreakerHealth(
+        BAD, row.role_id, name, row.would_lose, row.holders, row.tripped_at,
+        f"{row.would_lose} of {row.holders} holders would have lost {name} within a day, so nothing more is taken "
+        "for it.",
+        "Look at why, then approve the removals if they are right.",
+    )  # fmt: skip
+
+
+async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
+    """Who waits to be looked at, and which roles wait to be written."""
+    row = (
+        await db.execute(
+            text(
+                """
+                SELECT (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+                        AND due_at <= now()),
+                       (SELECT min(due_at) FROM due WHERE kind = 'member' AND key LIKE :members
+                        AND due_at <= now()),
+                       (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+                        AND attempts > 0),
+                       (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
+                        AND state IN ('giving', 'taking')),
+                       (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
+                        AND state IN ('giving', 'taking') AND last_error IS NOT NULL)
+                """
+            ),
+            {"server": str(server_id), "members": f"{server_id}:%"},
+        )
+    ).one()
+    due, oldest_at, failing, writes, writes_failing = row
+    waits = oldest_at is not None and now - oldest_at > _LATE
+    parts = [
+        "Nobody waits to be looked at." if due == 0 else f"{_people(due)} to be looked at.",
+        "" if failing == 0 else f"{_people(failing)} for a second try, because something could not be read.",
+        "" if writes == 0 else f"{writes} role {'change waits' if writes == 1 else 'changes wait'} to be written.",
+        "" if writes_failing == 0 else f"Of these, {writes_failing} could not be written yet.",
+    ]
+    state = BAD if waits else WARNING if failing or writes_failing else GOOD
+    mend = "The background jobs do not keep up: tell whoever runs the bot." if waits else None
+    return QueueHealth(
+        state, due, oldest_at, failing, writes, writes_failing, " ".join(part for part in parts if part), mend
+    )
+
+
+def _people(count: int) -> str:
+    return "1 member waits" if count == 1 else f"{count} members wait"
+
+
+async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...]:
+    """Why members of this server wait for a second try, the most frequent reason first."""
+    rows = await db.execute(
+        text(
+            """
+            SELECT reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+            AND reason IS NOT NULL GROUP BY reason ORDER BY count(*) DESC, reason LIMIT 20
+            """
+        ),
+        {"members": f"{server_id}:%"},
+    )
+    return tuple(
+        UnknownReading(
+            WARNING, str(reason), int(count),
+            f"Unknown for {'1 member' if count == 1 else f'{count} members'}, whose roles stay as they are: {reason}",
+        )
+        for reason, count in rows.all()
+    )  # fmt: skip
+
+
+async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
+    """Whether alerts reach the admins' channel."""
+    if server.log_channel_id is None:
+        return AlertsHealth(
+            OFF, None, None, "No log channel is chosen, so trouble is told here only.",
+            "Choose one on the Verification channel tab.",
+        )  # fmt: skip
+    rows = await db.exec(
+        select(Alert.last_error)
+        .where(Alert.server_id == server.id, col(Alert.last_error).is_not(None), col(Alert.attempts) > 0)
+        .order_by(col(Alert.id).desc())
+        .limit(1)
+    )
+    if error := rows.first():
+        return AlertsHealth(
+            WARNING, server.log_channel_id, error, f"The last alert could not be posted: {error}",
+            "Let the bot see the log channel and write in it, or choose another one.",
+        )  # fmt: skip
+    return AlertsHealth(GOOD, server.log_channel_id, None, "Alerts are posted in the log channel.", None)
