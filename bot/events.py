@@ -2,15 +2,21 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import nextcord
 from nextcord.ext import commands
+from sqlalchemy.exc import OperationalError
 
 from bot.facts import guild_facts, member_facts
 from models import transaction
-from services import guilds
+from services import channels, guilds
 
 log = logging.getLogger("holdfast.bot")
+
+DATABASE_PAUSE = 2.0
+"""Seconds between tries while the database does not answer: no event may be lost by that."""
 
 
 class Events(commands.Cog):
@@ -27,9 +33,9 @@ class Events(commands.Cog):
         for guild in self.bot.guilds:
             if not guild.unavailable:
                 await self._seen(guild)
-        async with transaction() as db:
-            await guilds.present(db, [str(guild.id) for guild in self.bot.guilds])
-            await guilds.ready(db)
+        present = [str(guild.id) for guild in self.bot.guilds]
+        await self._tell(lambda db: guilds.present(db, present))
+        await self._tell(guilds.ready)
         log.info("ready in %s guilds", len(self.bot.guilds))
 
     @commands.Cog.listener()
@@ -46,8 +52,7 @@ class Events(commands.Cog):
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
         """The bot was removed (an outage is another event)."""
-        async with self.turn, transaction() as db:
-            await guilds.left(db, str(guild.id))
+        await self._tell(lambda db: guilds.left(db, str(guild.id)))
 
     @commands.Cog.listener()
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:
@@ -67,22 +72,24 @@ class Events(commands.Cog):
     @commands.Cog.listener()
     async def on_member_join(self, member: nextcord.Member) -> None:
         """Somebody came (back)."""
-        async with self.turn, transaction() as db:
-            await guilds.member_joined(db, str(member.guild.id), member_facts(member))
+        await self._tell(lambda db: guilds.member_joined(db, str(member.guild.id), member_facts(member)))
 
     @commands.Cog.listener()
     async def on_member_update(self, before: nextcord.Member, after: nextcord.Member) -> None:
         """Somebody's roles, name or screening changed."""
         if after.id == after.guild.me.id or self._power(before) != self._power(after):
             await self._runs(after.guild)
-        async with self.turn, transaction() as db:
-            await guilds.member_changed(db, str(after.guild.id), member_facts(after))
+        await self._tell(lambda db: guilds.member_changed(db, str(after.guild.id), member_facts(after)))
 
     @commands.Cog.listener()
     async def on_raw_member_remove(self, payload: nextcord.RawMemberRemoveEvent) -> None:
         """Somebody left, whether or not the cache knew them."""
-        async with self.turn, transaction() as db:
-            await guilds.member_left(db, str(payload.guild_id), str(payload.user.id))
+        await self._tell(lambda db: guilds.member_left(db, str(payload.guild_id), str(payload.user.id)))
+
+    @commands.Cog.listener()
+    async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
+        """A channel is gone; it may be the one for verification or for alerts."""
+        await self._tell(lambda db: channels.gone(db, str(channel.guild.id), str(channel.id)))
 
     @staticmethod
     def _power(member: nextcord.Member) -> bool:
@@ -95,11 +102,25 @@ class Events(commands.Cog):
             if guild.get_member(member.id) is None:
                 # The library tells of changes only for members that it has in its cache, and has no public way in.
                 guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
-        async with self.turn, transaction() as db:
-            await guilds.seen(db, guild_facts(guild))
+        await self._tell(lambda db: guilds.seen(db, guild_facts(guild)))
 
     async def _runs(self, guild: nextcord.Guild) -> None:
-        async with self.turn, transaction() as db:
+        async def write(db: Any) -> None:
             facts = guild_facts(guild)
             await guilds.who_runs(db, facts)
             await guilds.check_roles(db, facts)
+
+        await self._tell(write)
+
+    async def _tell(self, write: Callable[[Any], Awaitable[None]]) -> None:
+        """Pass one thing on when its turn comes, in a transaction of its own, as often as it takes."""
+        async with self.turn:
+            while True:
+                try:
+                    async with transaction() as db:
+                        await write(db)
+                except OperationalError as fault:
+                    log.warning("the database did not answer, the event waits: %s", fault.orig)
+                    await asyncio.sleep(DATABASE_PAUSE)
+                else:
+                    return

@@ -13,6 +13,7 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
         name=member.nick or member.global_name or member.name,
         roles=frozenset(str(role.id) for role in member.roles if role.id != member.guild.id),
         pending=bool(member.pending),
+        avatar=member.avatar.key if member.avatar else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""`python -m jobs` runs clock, looker and writer; `python -m jobs sweep --now` asks for a round over everybody."""
+"""`python -m jobs` runs clock, looker, watch, writer, followers, proofs; `… sweep --now` asks for a round."""
 
 import argparse
 import asyncio
@@ -9,17 +9,20 @@ import sys
 
 from sqlalchemy.exc import OperationalError
 
-from gateways import close_gateways
-from jobs import clock
+from gateways import close_gateways, gateways
+from jobs import clock, proofs
+from jobs.follower import Follower
 from jobs.looker import Looker
+from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
 from services import health, sweep
 from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
+from services.transfers import followed_chains
 
-PARTS = ("clock", "looker", "writer")
+PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs")
 
 
 async def _run(parts: set[str]) -> None:
@@ -30,6 +33,12 @@ async def _run(parts: set[str]) -> None:
         loops.append(Looker(due_called).run())
     if "writer" in parts:
         loops.append(Writer(intent_called).run())
+    if "watch" in parts:
+        loops.append(Watch().run())
+    if "followers" in parts:
+        loops += [Follower(chain).run() for chain in followed_chains(gateways())]
+    if "proofs" in parts:
+        loops.append(proofs.run())
     if "clock" in parts:
         await clock.prepare()
         ticking = clock.start()
@@ -68,7 +77,7 @@ async def _ask_for_sweep() -> int:
 
 def main() -> int:
     """Read the command line and run; 1 when a round cannot be asked for."""
-    parser = argparse.ArgumentParser(prog="python -m jobs", description="The clock, the looker and the writer.")
+    parser = argparse.ArgumentParser(prog="python -m jobs", description="Clock, looker, watch and writer.")
     parser.add_argument("--without", action="append", default=[], choices=PARTS, help="leave a part out")
     commands = parser.add_subparsers(dest="command")
     sweeping = commands.add_parser("sweep", help="a round over everybody")

@@ -7,7 +7,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[r
 from sqlalchemy.exc import DBAPIError
 
 from models import transaction
-from services import housekeeping, rule_states, schedules, sweep
+from services import farewells, housekeeping, rule_states, schedules, sweep
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.clock")
@@ -33,6 +33,8 @@ async def tick() -> None:
                 log.info("the round over everybody begins: %s members", total)
         async with transaction() as db:
             await sweep.finish_if_done(db)
+        async with transaction() as db:
+            await farewells.finish(db)
         async with transaction() as db:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
                 await housekeeping.clear_expired(db)

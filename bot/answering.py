@@ -1,0 +1,108 @@
+"""How the bot answers: within three seconds that it is at work, then what came of it, and never with silence."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import nextcord
+from sqlalchemy.exc import DBAPIError
+
+from bot.replies import Reply, lines
+from models import transaction
+from services import meetings
+from services.discord_text import COLORS
+from services.errors import HoldfastError, TooMany
+from services.meetings import Meeting, NoticeView
+
+log = logging.getLogger("holdfast.bot")
+
+Work = Callable[["Visit"], Awaitable[Reply]]
+
+SORRY = Reply("Something went wrong on our side", "Nothing was changed. Please try again in a minute.", "bad")
+BUSY = Reply("One moment", "Our database does not answer right now. Please try again in a minute.", "warning")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """An interaction in a server, and whose it is."""
+
+    interaction: nextcord.Interaction[nextcord.Client]
+    guild_id: str
+    discord_id: str
+    username: str
+
+    async def meet(self, *, keep: bool = False) -> Meeting:
+        """Who this is to us; with `keep` they get a row of their own. Raises ServerNotFound."""
+        async with transaction() as db:
+            return await meetings.meet(db, self.guild_id, self.discord_id, self.username, keep=keep)
+
+
+def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None:
+    """The visit, or None outside of a server."""
+    if interaction.guild_id is None or interaction.user is None:
+        return None
+    user = interaction.user
+    # Names of before 2023 keep their number after a #.
+    number = "" if user.discriminator in {"", "0"} else f"#{user.discriminator}"
+    return Visit(interaction, str(interaction.guild_id), str(user.id), user.name + number)
+
+
+async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
+    """Do the work and show its reply to the person alone, after what they were still to be told."""
+    visit = visit_of(interaction)
+    if visit is None:
+        await interaction.response.send_message("Use this inside a server.", ephemeral=True)
+        return
+    await interaction.response.defer(ephemeral=True, with_message=True)
+    reply = await outcome(work(visit))
+    notices = await _notices(visit)
+    if notices:
+        text = lines([notice.text for notice in notices])
+        reply = reply.after([nextcord.Embed(title="Since we last met", description=text, color=COLORS["warning"])])
+    if await show(interaction, reply) and notices:
+        async with transaction() as db:
+            await meetings.told(db, notices)
+
+
+async def outcome(work: Awaitable[Reply]) -> Reply:
+    """The reply, or what a person is told instead when the work failed; the cause of the unexpected is logged."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait({task})
+    fault = task.exception()
+    if fault is None:
+        return task.result()
+    if isinstance(fault, TooMany):
+        return Reply("Not so fast", fault.message, "warning")
+    if isinstance(fault, HoldfastError):
+        return Reply("That did not work", fault.message, "warning")
+    if isinstance(fault, DBAPIError):
+        log.warning("the database did not answer: %s", fault.orig)
+        return BUSY
+    log.error("an interaction failed", exc_info=fault)
+    return SORRY
+
+
+async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply) -> bool:
+    """Put the reply in the place of the answer so far; False when it can be shown no more (after 15 minutes)."""
+    try:
+        await interaction.edit_original_message(embeds=reply.embeds(), view=reply.view())
+    except nextcord.HTTPException as fault:
+        log.warning("an answer could not be shown: HTTP %s, code %s", fault.status, fault.code)
+        return False
+    return True
+
+
+async def offer(interaction: nextcord.Interaction[nextcord.Client], found: Mapping[str, str]) -> None:
+    """The choices of an autocomplete, shown and sent; Discord takes 25 (external-apis §1.10)."""
+    choices: dict[str, str] = dict(list(found.items())[:25])
+    await interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]
+
+
+async def _notices(visit: Visit) -> list[NoticeView]:
+    try:
+        meeting = await visit.meet()
+        async with transaction() as db:
+            return await meetings.waiting(db, meeting)
+    except (HoldfastError, DBAPIError):
+        return []

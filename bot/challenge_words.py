@@ -1,0 +1,93 @@
+"""What a member is asked to show for a wallet, and what is said when it is not there yet."""
+
+from nextcord import ButtonStyle
+
+from bot.replies import Button, Reply
+from bot.words import on
+from services.addresses import shorten
+from services.discord_text import plain
+from services.proof import bare_name
+from services.wallets import BIO, TRANSACTION, ChallengeView, Verdict
+
+
+def buttons(address: str, method: str) -> tuple[Button, ...]:
+    """Check now, and for a transaction the way to name it."""
+    check = Button(f"holdfast:check:{method}:{address}", "Check now", ButtonStyle.primary)
+    return (check, Button(f"holdfast:hash:{address}", "I have the hash")) if method == TRANSACTION else (check,)
+
+
+def confirm(asked: ChallengeView, method: str) -> Reply:
+    """A name was given: is the address behind it theirs?"""
+    return Reply(
+        "Is this your wallet?",
+        f"{plain(asked.name or '')} stands for\n`{asked.address}`\nNames can be pointed elsewhere, so it is the "
+        "address that is proved.",
+        "info",
+        buttons=(Button(f"holdfast:address:{method}:{asked.address}", "Yes, that is mine", ButtonStyle.primary),),
+    )
+
+
+def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
+    """What to add or to send, whose code it is, and until when it counts."""
+    whose = (
+        f"This code is for **you, @{plain(bare_name(username))}**, and for nobody else: it proves this wallet only for "
+        f"your Discord account. It counts until {on(asked.expires_at)}."
+    )
+    after = "I look again by myself for some minutes. **Check now** looks at once."
+    steps = _send(asked) if method == TRANSACTION else _add(asked, username)
+    return Reply(
+        f"Prove {shorten(asked.address)}",
+        f"{steps}\n\n{whose}\n\n{after}",
+        "info",
+        buttons=buttons(asked.address, method),
+    )
+
+
+def _add(asked: ChallengeView, username: str) -> str:
+    name = plain(bare_name(username))
+    return (
+        f"1. Open the OpenSea profile of `{asked.address}`.\n2. Add this to its **bio** and save:\n"
+        f"```\n{asked.code}\n```\nInstead of the code, `{asked.handle_marker}` will do as well, only if **you** are "
+        f"@{name}."
+    )
+
+
+def _send(asked: ChallengeView) -> str:
+    if asked.memo is not None:
+        return (
+            f"Send a transaction from `{asked.address}` with this **memo** (of the Memo program), signed by that "
+            f"wallet:\n```\n{asked.memo}\n```"
+        )
+    if not asked.chains:
+        return "No chain is set up for transaction proofs here. Take the bio instead."
+    first = asked.chains[0]
+    chains = ", ".join(f"{one.title} ({one.coin})" for one in asked.chains)
+    return (
+        f"Send **exactly {first.amount}** of the chain's own coin from `{asked.address}` **to itself**, on one of: "
+        f"{chains}.\n```\n{first.amount}\n```\nThe amount comes back to you; only the fee is spent. If your wallet "
+        f"can attach data, any amount with this data does as well:\n```\n{first.data}\n```\nWallets that are smart "
+        "contracts cannot send such a transaction: they take the bio."
+    )
+
+
+def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
+    """Why it is not proved (yet)."""
+    title = "Not there yet" if verdict.again else "Not verified"
+    text = plain(verdict.message, 900)
+    if verdict.needed:
+        text += f"\n{verdict.confirmations} of {verdict.needed} confirmations."
+    if verdict.again:
+        text += "\n\nI go on looking by myself for some minutes."
+    return Reply(title, text, "warning", buttons=buttons(address, method) if verdict.again else ())
+
+
+def stopped(address: str, method: str) -> Reply:
+    """We looked long enough."""
+    where = "in the bio" if method == BIO else "on the chains"
+    return Reply(
+        "I stopped looking",
+        f"Nothing for {shorten(address)} was found {where} within ten minutes. Your code still counts: press "
+        "**Check now** whenever it is there.",
+        "warning",
+        buttons=buttons(address, method),
+    )

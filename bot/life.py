@@ -1,0 +1,91 @@
+"""Staying connected whatever happens: a client that ends is followed by the next one, and Health says why."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+import nextcord
+from nextcord.ext import commands
+
+from bot.pulse import tell
+
+log = logging.getLogger("holdfast.bot")
+
+FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 60.0, 120.0
+"""Seconds. A refused login is tried again rarely: Discord counts logins (1,000 a day, external-apis §1.8)."""
+LIVED_WELL = 60.0
+"""Seconds after which a client counts as having worked, so that the next pause is short again."""
+TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0
+
+NO_INTENT = "Discord refuses the intent (4014). Turn on Server Members Intent: Developer Portal › Bot."
+NO_TOKEN = "Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token."
+_TOKEN_CODES, _INTENT_CODES = frozenset({4004}), frozenset({4013, 4014})
+"""Close codes after which trying on changes nothing (external-apis §1.8)."""
+
+
+def reason(fault: BaseException | None) -> tuple[str, bool]:
+    """Why a client ended, in a sentence, and whether somebody has to act first."""
+    if isinstance(fault, nextcord.PrivilegedIntentsRequired):
+        return NO_INTENT, True
+    if isinstance(fault, nextcord.LoginFailure):
+        return NO_TOKEN, True
+    if isinstance(fault, nextcord.ConnectionClosed):
+        if fault.code in _INTENT_CODES:
+            return NO_INTENT, True
+        if fault.code in _TOKEN_CODES:
+            return NO_TOKEN, True
+        return f"Discord closed the connection (code {fault.code}).", False
+    if isinstance(fault, nextcord.HTTPException):
+        return f"Discord does not let the bot connect (HTTP {fault.status}).", False
+    if isinstance(fault, OSError | nextcord.GatewayNotFound):
+        return "Discord cannot be reached.", False
+    if fault is None:
+        return "The connection ended.", False
+    return f"Something came from Discord that could not be read ({type(fault).__name__}).", False
+
+
+async def live(build: Callable[[], commands.AutoShardedBot], token: str) -> None:
+    """Run one client after another until cancelled."""
+    loop = asyncio.get_running_loop()
+    pause = FIRST_PAUSE
+    while True:
+        began = loop.time()
+        fault = await _one_life(build(), token)
+        sentence, refused = reason(fault)
+        if refused:
+            log.critical("%s", sentence)
+        else:
+            log.error("the bot's client ended, another follows: %s", sentence, exc_info=fault)
+        pause = FIRST_PAUSE if loop.time() - began > LIVED_WELL else min(pause * 2, LONGEST_PAUSE)
+        await _rest(REFUSED_PAUSE if refused else pause, sentence)
+
+
+async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException | None:
+    task = asyncio.create_task(bot.start(token, reconnect=True))
+    closed_since: float | None = None
+    loop = asyncio.get_running_loop()
+    try:
+        while not (await asyncio.wait({task}, timeout=CHECKED_EVERY))[0]:
+            # The library's own pauses grow to a quarter of an hour, long after Discord is back.
+            broken = any(shard.is_closed() for shard in bot.shards.values())
+            closed_since = (closed_since or loop.time()) if broken else None
+            if closed_since is not None and loop.time() - closed_since > CLOSED_FOR:
+                return nextcord.GatewayNotFound()
+        return task.exception()
+    finally:
+        if not task.done():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        # A client that never came up is closed too, for its cogs' sake.
+        await bot.close()
+
+
+async def _rest(seconds: float, sentence: str) -> None:
+    """Wait, saying every now and then why."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (left := until - loop.time()) > 0:
+        await tell(sentence)
+        await asyncio.sleep(min(left, TOLD_EVERY))

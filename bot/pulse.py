@@ -1,0 +1,58 @@
+"""The cog that says that the bot lives: its connection to Discord, written down every few seconds for Health."""
+
+import asyncio
+import contextlib
+import logging
+
+from nextcord.ext import commands
+from sqlalchemy.exc import DBAPIError
+
+from models import transaction
+from services import providers
+
+log = logging.getLogger("holdfast.bot")
+
+PAUSE_SECONDS = 5.0
+
+
+class Pulse(commands.Cog):
+    """Writes the bot's own state and what this process's clients noted."""
+
+    def __init__(self, bot: commands.AutoShardedBot) -> None:
+        self.bot: commands.AutoShardedBot = bot
+        self.recorder: providers.Recorder = providers.Recorder()
+        self.task: asyncio.Task[None] = asyncio.create_task(self._run())
+
+    def cog_unload(self) -> None:
+        """Stop with the bot."""
+        self.task.cancel()
+
+    @property
+    def connected(self) -> bool:
+        """Whether every shard has an open connection and has told of its guilds."""
+        shards = self.bot.shards
+        return self.bot.is_ready() and bool(shards) and not any(shard.is_closed() for shard in shards.values())
+
+    async def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                await self.write()
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def write(self) -> None:
+        """Write the state of this moment."""
+        reason = None if self.connected else "no open connection"
+        try:
+            async with transaction() as db:
+                await providers.keep(db, [*self.recorder.news(), providers.bot_is(self.connected, reason)])
+        except DBAPIError as fault:
+            log.warning("the database did not answer, the bot's state is written again soon: %s", fault.orig)
+
+
+async def tell(reason: str) -> None:
+    """Write down why there is no connection at all."""
+    try:
+        async with transaction() as db:
+            await providers.keep(db, [providers.bot_is(False, reason)])
+    except DBAPIError as fault:
+        log.warning("the database did not answer: %s", fault.orig)

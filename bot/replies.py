@@ -1,0 +1,86 @@
+"""What the bot says: an embed or some, with buttons that carry all they need in their names."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import nextcord
+
+from services.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIELD, cut
+
+MOST_FIELDS = 25
+MOST_CHARACTERS = 5500
+"""Of all embeds of a message together Discord takes 6000 (external-apis §1.10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button; `name` is its custom id, at most 100 characters."""
+
+    name: str
+    label: str
+    style: nextcord.ButtonStyle = nextcord.ButtonStyle.secondary
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A menu of at most 25 options `(value, label)`."""
+
+    name: str
+    placeholder: str
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A message that only the person sees. `text` is markup of ours: words of others are made plain before."""
+
+    title: str
+    text: str = ""
+    tone: str = "info"
+    fields: tuple[tuple[str, str], ...] = ()
+    buttons: tuple[Button, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    before: tuple[nextcord.Embed, ...] = field(default=())
+    """Embeds that come first: what the person was still to be told."""
+
+    def after(self, embeds: Iterable[nextcord.Embed]) -> "Reply":
+        """The same with these embeds before it."""
+        return replace(self, before=(*embeds, *self.before))
+
+    def embeds(self) -> list[nextcord.Embed]:
+        """The embeds as the library takes them, within Discord's limits."""
+        main = nextcord.Embed(
+            title=cut(self.title, 256), description=cut(self.text, LONGEST_DESCRIPTION - 600), color=COLORS[self.tone]
+        )
+        used = len(self.title) + len(self.text) + sum(len(one) for one in self.before)
+        for name, value in self.fields[:MOST_FIELDS]:
+            name, value = cut(name, 256), cut(value, LONGEST_FIELD)
+            if used + len(name) + len(value) > MOST_CHARACTERS:
+                main.set_footer(text="There is more than fits here: the dashboard shows everything.")
+                break
+            used += len(name) + len(value)
+            main.add_field(name=name, value=value, inline=False)
+        return [*self.before, main]
+
+    def view(self) -> nextcord.ui.View | None:
+        """The buttons and menus; None where there are none."""
+        if not self.buttons and not self.choices:
+            return None
+        made = nextcord.ui.View(timeout=None)
+        for choice in self.choices:
+            options = [nextcord.SelectOption(label=cut(label, 100), value=value) for value, label in choice.options]
+            menu: nextcord.ui.StringSelect[nextcord.ui.View] = nextcord.ui.StringSelect(
+                custom_id=choice.name, placeholder=choice.placeholder, options=options[:25]
+            )
+            made.add_item(menu)
+        for button in self.buttons:
+            made.add_item(nextcord.ui.Button(custom_id=button.name, label=button.label, style=button.style))
+        # Finished from the start: the library then neither keeps it nor answers for it. Whoever presses a button is
+        # answered by `bot.presses`, after a restart too.
+        made.stop()
+        return made
+
+
+def lines(items: Sequence[str]) -> str:
+    """Items one below the other."""
+    return "\n".join(f"• {item}" for item in items)

@@ -1,0 +1,85 @@
+"""/why, /recheck and /rules, and the panel's My roles and Re-check: one's roles here, and what gives them."""
+
+import nextcord
+from nextcord.ext import commands
+
+from bot import waiting, words
+from bot.answering import Visit, answer, offer, visit_of
+from bot.presses import Presses
+from bot.replies import Reply
+from models import transaction
+from services import member_why, rechecks, rule_views
+from services.errors import HoldfastError
+
+Interaction = nextcord.Interaction[nextcord.Client]
+
+
+class Roles(commands.Cog):
+    """What a member has, lacks and could have."""
+
+    def __init__(self, presses: Presses) -> None:
+        presses.pressed |= {"roles": self.show_roles, "recheck": self.look_again}
+
+    @nextcord.slash_command(name="why", description="Each role here: whether you have it, and why")
+    async def why(
+        self,
+        interaction: Interaction,
+        role: str = nextcord.SlashOption(description="Only this role", required=False, default=""),
+    ) -> None:
+        """Tell of every role, or of one."""
+        await answer(interaction, lambda visit: self._why(visit, role))
+
+    @why.on_autocomplete("role")
+    async def roles_like(self, interaction: Interaction, typed: str) -> None:
+        """The roles that rules are about, those first whose name has what was typed."""
+        visit = visit_of(interaction)
+        names: dict[str, str] = {}
+        if visit is not None:
+            try:
+                meeting = await visit.meet()
+                async with transaction() as db:
+                    found = (await rule_views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
+                names = {rule.role_name[:100]: rule.role_id for rule in found if rule.state != "shadow"}
+            except HoldfastError:
+                names = {}
+        await offer(interaction, {name: id_ for name, id_ in names.items() if typed.casefold() in name.casefold()})
+
+    async def show_roles(self, interaction: Interaction, _: list[str]) -> None:
+        """The panel's My roles."""
+        await answer(interaction, lambda visit: self._why(visit, ""))
+
+    async def _why(self, visit: Visit, role: str) -> Reply:
+        meeting = await visit.meet()
+        async with transaction() as db:
+            seen = await member_why.own(db, meeting.actor, meeting.server_id)
+        chosen = next((one.role_id for one in seen.roles if role and role in {one.role_id, one.role_name}), None)
+        return words.why(seen, chosen)
+
+    @nextcord.slash_command(name="recheck", description="Look at your wallets again, now")
+    async def recheck(self, interaction: Interaction) -> None:
+        """Look at once."""
+        await self.look_again(interaction, [])
+
+    async def look_again(self, interaction: Interaction, _: list[str]) -> None:
+        """The panel's Re-check."""
+        await answer(interaction, self._recheck)
+
+    async def _recheck(self, visit: Visit) -> Reply:
+        meeting = await visit.meet()
+        before = await waiting.held(meeting)
+        async with transaction() as db:
+            await rechecks.ask(db, meeting.actor, meeting.server_id)
+        seconds = int(rechecks.EVERY.total_seconds())
+        text = f"You can ask again in {seconds} seconds."
+        return await waiting.result(visit, meeting, before, "Looked again", text)
+
+    @nextcord.slash_command(name="rules", description="Which roles there are to earn here")
+    async def rules(self, interaction: Interaction) -> None:
+        """Tell what each rule asks for."""
+        await answer(interaction, self._rules)
+
+    async def _rules(self, visit: Visit) -> Reply:
+        meeting = await visit.meet()
+        async with transaction() as db:
+            found = (await rule_views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
+        return words.rules(found)

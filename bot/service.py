@@ -1,0 +1,81 @@
+"""/setup, /forget and /help: making the channel, leaving no trace, and what there is to ask."""
+
+import nextcord
+from nextcord.ext import commands
+
+from bot import words
+from bot.answering import Visit, answer
+from bot.presses import Presses
+from bot.replies import Button, Reply, lines
+from gateways import gateways
+from models import transaction
+from services import channels, me, sign_in
+
+Interaction = nextcord.Interaction[nextcord.Client]
+
+
+class Service(commands.Cog):
+    """What is not about roles."""
+
+    def __init__(self, presses: Presses) -> None:
+        presses.pressed |= {"forget": self.forget_now}
+
+    @nextcord.slash_command(
+        name="setup",
+        description="Make or repair the verification channel (needs Manage Server)",
+        default_member_permissions=nextcord.Permissions(manage_guild=True),
+    )
+    async def setup(self, interaction: Interaction) -> None:
+        """Make or repair the channel; the right to is asked of Discord again."""
+        await answer(interaction, self._setup)
+
+    async def _setup(self, visit: Visit) -> Reply:
+        meeting = await visit.meet()
+        async with transaction() as db:
+            made = await channels.set_up(db, gateways(), meeting.actor, visit.guild_id)
+        done = lines(made.done) if made.done else "Everything was right already."
+        return Reply(
+            "The verification channel is ready", f"<#{made.channel_id}> (#{made.channel_name})\n{done}", "good"
+        )
+
+    @nextcord.slash_command(name="forget", description="Delete everything about you, after a question")
+    async def forget(self, interaction: Interaction) -> None:
+        """Say what being forgotten does."""
+        await answer(interaction, self._ask_forget)
+
+    async def _ask_forget(self, visit: Visit) -> Reply:
+        meeting = await visit.meet()
+        async with transaction() as db:
+            roles = await me.consequences(db, meeting.actor)
+        text = (
+            "Your wallets, their proofs, your choices, your sessions on the dashboard and what Discord granted us are "
+            "deleted at once, on every server, and the log calls you by a pseudonym. This cannot be undone.\n\n"
+            f"{words.ending(roles)}"
+        )
+        buttons = (
+            Button("holdfast:forget:yes", "Forget me", nextcord.ButtonStyle.danger),
+            Button("holdfast:forget:no", "Keep everything"),
+        )
+        return Reply("Delete everything about you?", text, "bad", buttons=buttons)
+
+    async def forget_now(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Forget, if that was the answer."""
+        await answer(interaction, self._forget if arguments == ["yes"] else self._keep)
+
+    async def _keep(self, visit: Visit) -> Reply:
+        return Reply("Nothing was deleted", "Everything stays as it is.", "good")
+
+    async def _forget(self, visit: Visit) -> Reply:
+        meeting = await visit.meet()
+        async with transaction() as db:
+            gone = await me.forget(db, meeting.actor)
+        await sign_in.revoke(gateways(), gone.token)
+        return Reply("You are forgotten", f"Everything about you is deleted.\n\n{words.ending(gone.roles)}", "good")
+
+    @nextcord.slash_command(name="help", description="What this bot does, and how to know it")
+    async def help(self, interaction: Interaction) -> None:
+        """Tell what there is to ask."""
+        await answer(interaction, self._help)
+
+    async def _help(self, visit: Visit) -> Reply:
+        return words.help_(str(visit.interaction.application_id))

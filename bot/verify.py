@@ -1,0 +1,157 @@
+"""/verify and the panel's Verify: claim an address, show the code, and be looked at until it is found."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+import nextcord
+from nextcord.ext import commands
+
+from bot import challenge_words, waiting
+from bot.answering import Visit, answer, outcome, show
+from bot.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
+from bot.presses import Presses
+from bot.replies import Reply
+from gateways import gateways
+from models import transaction
+from services import names, wallets
+from services.meetings import Meeting
+
+CLAIM, SENT = "holdfast:claim", "holdfast:sent"
+LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
+"""Seconds: for how long we look by ourselves (an answer can be shown for 15 minutes), how often in the first minute,
+and how often after it: marketplaces keep profiles for some minutes."""
+
+Interaction = nextcord.Interaction[nextcord.Client]
+
+
+class Verify(commands.Cog):
+    """Proving wallets."""
+
+    def __init__(self, presses: Presses) -> None:
+        self.looking: dict[str, asyncio.Task[None]] = {}
+        """Per person the look that goes on by itself."""
+        presses.pressed |= {"verify": self.ask, "check": self.check, "hash": self.ask_hash, "address": self.confirm}
+        presses.sent |= {"claim": self.claim, "sent": self.sent}
+
+    def cog_unload(self) -> None:
+        """Stop with the bot."""
+        for task in self.looking.values():
+            task.cancel()
+
+    @nextcord.slash_command(name="verify", description="Prove that a wallet is yours, without connecting it")
+    async def verify(self, interaction: Interaction) -> None:
+        """Ask for the address and the method."""
+        await self.ask(interaction, [])
+
+    async def ask(self, interaction: Interaction, _: list[str]) -> None:
+        """Ask for the address and the method."""
+        await interaction.response.send_modal(claim_form())
+
+    async def claim(self, interaction: Interaction, _: list[str], fields: Mapping[str, str]) -> None:
+        """An address was claimed: say what to show for it, and look meanwhile."""
+        method = fields.get(METHOD) or wallets.BIO
+        await answer(interaction, lambda visit: self._claim(visit, fields.get(ADDRESS, ""), method))
+
+    async def confirm(self, interaction: Interaction, arguments: list[str]) -> None:
+        """The address behind a name was confirmed."""
+        method, address = arguments
+        await answer(interaction, lambda visit: self._claim(visit, address, method))
+
+    async def _claim(self, visit: Visit, claimed: str, method: str) -> Reply:
+        if method not in wallets.METHODS:
+            method = wallets.BIO
+        meeting = await visit.meet(keep=True)
+        async with transaction() as db:
+            asked = await wallets.challenge(db, gateways(), meeting.actor, claimed)
+        if names.is_name(claimed):
+            return challenge_words.confirm(asked, method)
+        if method == wallets.TRANSACTION:
+            async with transaction() as db:
+                await wallets.follow(db, gateways(), meeting.actor, asked.address)
+        self._look_on(visit, meeting, asked.address, method)
+        return challenge_words.challenge(asked, method, visit.username)
+
+    async def check(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Check now."""
+        method, address = arguments
+        await answer(interaction, lambda visit: self._check(visit, address, method))
+
+    async def ask_hash(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Ask for the transaction that was sent."""
+        (address,) = arguments
+        part = text_part(HASH, "Transaction", "Its hash, or its page's address at a block explorer", "0x…", 200)
+        await interaction.response.send_modal(Form("The transaction you sent", f"{SENT}:{address}", [part]))
+
+    async def sent(self, interaction: Interaction, arguments: list[str], fields: Mapping[str, str]) -> None:
+        """A transaction was named."""
+        (address,) = arguments
+        hash = fields.get(HASH, "")
+        await answer(interaction, lambda visit: self._check(visit, address, wallets.TRANSACTION, hash))
+
+    async def _check(self, visit: Visit, address: str, method: str, hash: str = "") -> Reply:
+        meeting = await visit.meet(keep=True)
+        before = await waiting.held(meeting)
+        async with transaction() as db:
+            verdict = await wallets.verify(db, gateways(), meeting.actor, address, method, hash)
+        if verdict.success:
+            self._stop(visit.discord_id)
+            return await waiting.result(visit, meeting, before, "Wallet verified", verdict.message)
+        if verdict.again and visit.discord_id not in self.looking:
+            self._look_on(visit, meeting, address, method)
+        return challenge_words.not_yet(verdict, address, method)
+
+    def _look_on(self, visit: Visit, meeting: Meeting, address: str, method: str) -> None:
+        self._stop(visit.discord_id)
+        task = asyncio.create_task(self._look(visit, meeting, address, method))
+        self.looking[visit.discord_id] = task
+        task.add_done_callback(lambda done: self._forget(visit.discord_id, done))
+
+    def _forget(self, discord_id: str, task: asyncio.Task[None]) -> None:
+        if self.looking.get(discord_id) is task:
+            del self.looking[discord_id]
+
+    def _stop(self, discord_id: str) -> None:
+        if task := self.looking.pop(discord_id, None):
+            task.cancel()
+
+    async def _look(self, visit: Visit, meeting: Meeting, address: str, method: str) -> None:
+        """Look until it is there, something speaks against it, or the answer could be shown no more."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        with contextlib.suppress(asyncio.CancelledError):
+            while loop.time() - began < LOOKED_FOR:
+                await asyncio.sleep(LOOKED_EVERY if loop.time() - began < 60 else LATER_EVERY)
+                before = await waiting.held(meeting)
+                reply = await outcome(self._again(visit, meeting, address, method, before))
+                if reply.tone == "good" or reply.title == "Wallet verified":
+                    await show(visit.interaction, reply)
+                    return
+            await show(visit.interaction, challenge_words.stopped(address, method))
+
+    async def _again(self, visit: Visit, meeting: Meeting, address: str, method: str, before: frozenset[str]) -> Reply:
+        async with transaction() as db:
+            verdict = await wallets.check_again(db, gateways(), meeting.actor, address, method)
+        if not verdict.success:
+            return challenge_words.not_yet(verdict, address, method)
+        return await waiting.result(visit, meeting, before, "Wallet verified", verdict.message)
+
+
+def claim_form() -> Form:
+    """The modal of /verify and of the panel."""
+    return Form(
+        "Verify a wallet",
+        CLAIM,
+        [
+            text_part(ADDRESS, "Wallet address", "Yours; nothing is connected", "0x... or wallet.eth", 120),
+            choice_part(
+                METHOD,
+                "How to prove it",
+                "Neither needs a signature or a connection",
+                [
+                    (wallets.BIO, "OpenSea profile bio", "Put a code into the profile's bio"),
+                    (wallets.TRANSACTION, "Transaction to yourself", "Send a tiny exact amount, or a memo on Solana"),
+                ],
+            ),
+        ],
+    )

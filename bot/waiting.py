@@ -1,0 +1,33 @@
+"""Waiting until what was asked for is settled, and saying what came of it."""
+
+import asyncio
+
+from bot import words
+from bot.answering import Visit
+from bot.replies import Reply
+from models import transaction
+from services import outcomes
+from services.meetings import Meeting
+
+SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
+"""Seconds. What takes longer goes on by itself, and /why tells of it."""
+
+
+async def held(meeting: Meeting) -> frozenset[str]:
+    """The roles that the member has before anything happens."""
+    async with transaction() as db:
+        return await outcomes.held(db, meeting.actor, meeting.server_id)
+
+
+async def result(visit: Visit, meeting: Meeting, before: frozenset[str], title: str, text: str = "") -> Reply:
+    """What is different once everything is settled."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + SETTLES_WITHIN
+    while loop.time() < until:
+        async with transaction() as db:
+            if await outcomes.settled(db, meeting.actor, meeting.server_id):
+                break
+        await asyncio.sleep(LOOKED_EVERY)
+    async with transaction() as db:
+        found = await outcomes.since(db, meeting.actor, meeting.server_id, before)
+    return words.outcome(found, title, text)

@@ -1,0 +1,144 @@
+"""/wallets: one's wallets, and what they are for in this server."""
+
+import nextcord
+from nextcord.ext import commands
+
+from bot import waiting, words
+from bot.answering import Visit, answer, offer, visit_of
+from bot.presses import Presses
+from bot.replies import Button, Choice, Reply
+from models import transaction
+from services import me, wallets
+from services.errors import HoldfastError, WalletNotFound
+from services.meetings import Meeting
+from services.wallets import WalletView
+
+Interaction = nextcord.Interaction[nextcord.Client]
+YES, NO = "1", "0"
+MOST_CHOICES = 25
+GONE = "It no longer counts for your roles. Roles that depend on it are taken back; you can prove it again."
+
+
+class Wallets(commands.Cog):
+    """Listing, removing, using here or not, sharing or not."""
+
+    def __init__(self, presses: Presses) -> None:
+        presses.pressed |= {
+            "drop": self.ask_drop, "dropped": self.drop, "use": self.use, "share": self.share, "wallets": self.list_,
+        }  # fmt: skip
+
+    @nextcord.slash_command(
+        name="wallets", description="Your wallets: list, remove, use them here or not, share or not"
+    )
+    async def wallets(
+        self,
+        interaction: Interaction,
+        remove: str = nextcord.SlashOption(description="A wallet to remove", required=False, default=""),
+    ) -> None:
+        """List the wallets, or ask before one is removed."""
+        if remove:
+            await self.ask_drop(interaction, [remove])
+        else:
+            await self.list_(interaction, [])
+
+    @wallets.on_autocomplete("remove")
+    async def wallets_like(self, interaction: Interaction, typed: str) -> None:
+        """One's own wallets whose address has what was typed."""
+        visit = visit_of(interaction)
+        found: list[WalletView] = []
+        if visit is not None:
+            try:
+                meeting = await visit.meet()
+                found = await self._own(meeting)
+            except HoldfastError:
+                found = []
+        fitting = {
+            f"{one.short_address} ({one.blockchain})": str(one.id)
+            for one in found
+            if typed.casefold() in one.wallet_address.casefold() or typed.casefold() in one.short_address.casefold()
+        }
+        await offer(interaction, fitting)
+
+    async def list_(self, interaction: Interaction, _: list[str]) -> None:
+        """The list."""
+        await answer(interaction, self._list)
+
+    async def _own(self, meeting: Meeting) -> list[WalletView]:
+        async with transaction() as db:
+            return await wallets.list_wallets(db, meeting.actor)
+
+    async def _list(self, visit: Visit) -> Reply:
+        meeting = await visit.meet()
+        return await self._shown(meeting, "Your wallets")
+
+    async def _shown(self, meeting: Meeting, title: str) -> Reply:
+        found = await self._own(meeting)
+        async with transaction() as db:
+            choices = await me.choices(db, meeting.actor)
+        choice = next((one for one in choices if one.server_id == meeting.server_id), None)
+        text, tone = words.wallets(found, choice)
+        buttons = [Button("holdfast:verify", "Add a wallet", nextcord.ButtonStyle.primary)]
+        if found:
+            uses, shares = choice is None or choice.use_wallets, choice is not None and choice.share_wallets
+            buttons += [
+                Button(f"holdfast:use:{NO if uses else YES}", "Don't use them here" if uses else "Use them here"),
+                Button(
+                    f"holdfast:share:{NO if shares else YES}", "Hide from admins" if shares else "Share with admins"
+                ),
+            ]
+        options = tuple((str(one.id), f"{one.short_address} ({one.blockchain})") for one in found[:MOST_CHOICES])
+        menu = (Choice("holdfast:drop", "Remove a wallet", options),) if options else ()
+        return Reply(title, text, tone, buttons=tuple(buttons), choices=menu)
+
+    async def ask_drop(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Say what removing does before it is done."""
+        wanted = arguments[-1] if arguments else ""
+        await answer(interaction, lambda visit: self._ask_drop(visit, wanted))
+
+    async def _ask_drop(self, visit: Visit, wanted: str) -> Reply:
+        meeting = await visit.meet()
+        typed = wanted.strip().casefold()
+        found = await self._own(meeting)
+        names = {str(one.id): one for one in found} | {one.wallet_address.casefold(): one for one in found}
+        wallet = names.get(typed) or next((one for one in found if one.short_address.casefold() == typed), None)
+        if wallet is None:
+            raise WalletNotFound("That is none of your wallets.")
+        return Reply(
+            f"Remove {wallet.short_address}?",
+            GONE,
+            "warning",
+            buttons=(
+                Button(f"holdfast:dropped:{wallet.id}", "Remove wallet", nextcord.ButtonStyle.danger),
+                Button("holdfast:wallets", "Keep it"),
+            ),
+        )
+
+    async def drop(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Remove the wallet that the question was about."""
+        number = arguments[0] if arguments else ""
+        await answer(interaction, lambda visit: self._drop(visit, int(number) if number.isdigit() else 0))
+
+    async def _drop(self, visit: Visit, wallet_id: int) -> Reply:
+        meeting = await visit.meet()
+        before = await waiting.held(meeting)
+        async with transaction() as db:
+            await wallets.remove(db, meeting.actor, wallet_id)
+        return await waiting.result(visit, meeting, before, "Wallet removed", "It no longer counts for your roles.")
+
+    async def use(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Let wallets count in this server, or not."""
+        await answer(interaction, lambda visit: self._choose(visit, use=arguments == [YES]))
+
+    async def share(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Let this server's admins see shortened addresses, or not."""
+        await answer(interaction, lambda visit: self._choose(visit, share=arguments == [YES]))
+
+    async def _choose(self, visit: Visit, use: bool | None = None, share: bool | None = None) -> Reply:
+        meeting = await visit.meet(keep=True)
+        before = await waiting.held(meeting)
+        async with transaction() as db:
+            await me.choose(db, meeting.actor, meeting.server_id, use_wallets=use, share_wallets=share)
+        if use is None:
+            return await self._shown(meeting, "Your wallets")
+        said = "Your wallets count in this server now." if use else "Your wallets do not count in this server any more."
+        return await waiting.result(visit, meeting, before, "Changed", said)

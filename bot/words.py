@@ -1,0 +1,147 @@
+"""The bot's sentences about what the services know: pure, with the words of others made plain."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from bot.replies import Reply, lines
+from services.discord_text import plain
+from services.farewells import EndingRole
+from services.me import ChoiceView
+from services.member_why import MemberWhy, RequirementView, RoleWhy
+from services.outcomes import Outcome, RoleLine
+from services.panel import SAFETY
+from services.rule_views import RuleView
+from services.wallets import WalletView
+from settings import settings
+
+HAS, LACKS, UNKNOWN = "✅", "❌", "❔"
+METHODS = {"opensea_bio": "OpenSea bio", "transaction": "transaction"}
+
+
+def moment(time: datetime) -> str:
+    """A time that Discord shows in the reader's own manner, as "5 minutes ago"."""
+    return f"<t:{int(time.timestamp())}:R>"
+
+
+def on(time: datetime) -> str:
+    """A time that Discord shows with its date."""
+    return f"<t:{int(time.timestamp())}:f>"
+
+
+def why(seen: MemberWhy, role_id: str | None = None) -> Reply:
+    """Each role with rules: have it or not, what is needed, what is held, when last looked at, and what comes next."""
+    roles = [role for role in seen.roles if role_id in (None, role.role_id)]
+    if not roles:
+        return Reply("Your roles", "No rule in this server is about a role of yours, and none gives one yet.", "info")
+    return Reply("Your roles", "", "info", tuple((_title(role), _body(role)) for role in roles))
+
+
+def _title(role: RoleWhy) -> str:
+    unknown = any(rule.outcome == "unknown" and rule.state == "active" for rule in role.rules)
+    mark = HAS if role.held else UNKNOWN if unknown else LACKS
+    return f"{mark} {role.role_name}: you {'have' if role.held else 'do not have'} it"
+
+
+def _body(role: RoleWhy) -> str:
+    found: list[str] = []
+    for rule in role.rules:
+        rests = "" if rule.state == "active" else " (this rule rests at the moment)"
+        found.append(f"**{plain(rule.name, 80)}**{rests}")
+        found += [f"• {_requirement(one)}" for one in rule.requirements]
+    found.append(f"*{plain(role.next, 200)}*")
+    return "\n".join(found)
+
+
+def _requirement(one: RequirementView) -> str:
+    held = "not known" if one.held is None else str(one.held)
+    told = f"{plain(one.text, 160)}: needed {one.needed}, held {held}"
+    if one.wallet:
+        told += f" in {plain(one.wallet, 60)}"
+    if one.reason:
+        told += f", {plain(one.reason, 120)}"
+    if one.observed_at is not None:
+        told += f"; last looked {moment(one.observed_at)}"
+    return told
+
+
+def outcome(found: Outcome, title: str, text: str = "") -> Reply:
+    """What was added, what was removed, what stays, what is missing, and what is unknown and why."""
+    parts = (
+        ("Added", found.added, False), ("Removed", found.removed, True), ("Stays", found.stays, False),
+        ("Not yours", found.missing, True), ("Unknown", found.unknown, True),
+    )  # fmt: skip
+    fields = [(name, lines([_role(one, explained) for one in roles])) for name, roles, explained in parts if roles]
+    if not fields:
+        fields = [("Roles", "No rule in this server is about you yet.")]
+    if not found.settled:
+        fields.append(("Still under way", "Not everything is settled yet. **/why** tells how it goes on."))
+    tone = "bad" if found.removed else "warning" if found.unknown else "good"
+    return Reply(title, text, tone, tuple(fields))
+
+
+def _role(one: RoleLine, explained: bool) -> str:
+    return f"**{plain(one.name, 100)}**" + (f": {plain(one.text, 200)}" if explained else "")
+
+
+def rules(found: Sequence[RuleView]) -> Reply:
+    """Which roles there are to earn."""
+    shown = [rule for rule in found if rule.state != "shadow"]
+    if not shown:
+        return Reply("Roles to earn", "This server has no rules yet, so there is no role to earn.", "info")
+    fields = tuple(
+        (
+            rule.role_name + (" (rests at the moment)" if rule.state == "paused" else ""),
+            f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*",
+        )
+        for rule in shown
+    )
+    return Reply("Roles to earn", "Hold what a rule asks for, prove the wallet with **/verify**, and it is yours.",
+                 "info", fields)  # fmt: skip
+
+
+def wallet_line(wallet: WalletView) -> str:
+    """A wallet on one line."""
+    method = METHODS.get(wallet.verification_method, wallet.verification_method)
+    return f"`{wallet.short_address}` ({wallet.blockchain}), proved by {method} {moment(wallet.created_at)}"
+
+
+def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:
+    """The list and what was decided for this server: a text and a tone."""
+    if not found:
+        return "You have proved no wallet yet. Press **Add a wallet** to prove your first one.", "info"
+    uses = choice is None or choice.use_wallets
+    shares = choice is not None and choice.share_wallets
+    told = [
+        lines([wallet_line(wallet) for wallet in found]),
+        "",
+        "In this server your wallets **count** for roles." if uses else "In this server your wallets **do not count**.",
+        "Its admins **see** their shortened addresses." if shares else "Its admins **do not see** their addresses.",
+    ]
+    return "\n".join(told), "info"
+
+
+def ending(roles: Sequence[EndingRole]) -> str:
+    """What becomes of each role when somebody is forgotten."""
+    if not roles:
+        return "You have no role from us, so none is taken."
+    return lines([f"**{plain(one.role_name)}** in {plain(one.server_name)} {plain(one.text)}" for one in roles])
+
+
+def help_(bot_id: str) -> Reply:
+    """What can be asked, and how to know us."""
+    commands = (
+        ("/verify", "prove that a wallet is yours"),
+        ("/wallets", "your wallets: list, remove, use them here or not, share them or not"),
+        ("/why", "each role here: whether you have it, and why"),
+        ("/recheck", "look at your wallets again, now"),
+        ("/rules", "which roles there are to earn"),
+        ("/forget", "delete everything about you"),
+        ("/setup", "make or repair the verification channel (needs Manage Server)"),
+    )
+    bot = settings().bot_name
+    return Reply(
+        f"{bot} in short",
+        "\n".join(f"**{name}**: {text}" for name, text in commands),
+        "info",
+        (("Stay safe", f"{SAFETY} This bot's id is {bot_id}. Only you see what I answer."),),
+    )

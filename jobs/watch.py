@@ -1,0 +1,58 @@
+"""The watch over the providers: what every answer told is written down, and who was long silent is asked."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from sqlalchemy.exc import DBAPIError
+
+from gateways import gateways
+from models import transaction
+from services import alerts, providers, schedules
+from services.providers import Recorder
+
+log = logging.getLogger("holdfast.jobs.watch")
+
+PAUSE_SECONDS = 2.0
+PROBES = "probes"
+PROBES_EVERY = timedelta(seconds=10)
+ALERTS = "alerts"
+ALERTS_EVERY = timedelta(seconds=5)
+
+
+class Watch:
+    """One a process; of several processes' watches one probes and one tells at a time."""
+
+    def __init__(self) -> None:
+        self.recorder: Recorder = Recorder()
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        async with transaction() as db:
+            await schedules.ensure(db, PROBES, timedelta())
+            await schedules.ensure(db, ALERTS, timedelta())
+        while True:
+            try:
+                await self.once()
+            except DBAPIError as fault:
+                log.warning("the database did not answer, the watch tries again: %s", fault.orig)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def once(self) -> None:
+        """Probe if it is our turn, write what is known by now, and tell admins what changed."""
+        async with transaction() as db:
+            probing = await schedules.claim(db, PROBES, PROBES_EVERY)
+            silent = await providers.silent(db, gateways()) if probing else []
+        await providers.probe(gateways(), silent)
+        if news := self.recorder.news():
+            async with transaction() as db:
+                await providers.keep(db, news)
+        async with transaction() as db:
+            telling = await schedules.claim(db, ALERTS, ALERTS_EVERY)
+            if telling:
+                await alerts.compare(db)
+            waiting = await alerts.claim(db) if telling else []
+        for alert in waiting:
+            outcome = await alerts.tell(gateways(), alert)
+            async with transaction() as db:
+                await alerts.told(db, alert, outcome)
