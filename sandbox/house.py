@@ -14,6 +14,7 @@ from sandbox.discord import Discord
 from sandbox.faults import Faults
 from sandbox.marketplaces import Marketplaces
 from sandbox.people import PEOPLE, Person
+from sandbox.solana import Solana
 from sandbox.traffic import Traffic
 
 PRODUCT_ENV = Path(__file__).with_name("product.env")
@@ -34,7 +35,10 @@ class Part(Protocol):
 
 
 class Sandbox:
-    """Everything one sandbox process has. `chains` or `marketplaces` is None where they were left out."""
+    """Everything one sandbox process has. `chains`, `solana` or `marketplaces` is None where they were left out.
+
+    `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`.
+    """
 
     def __init__(self, data: Path, port: int, without: frozenset[str] = frozenset()) -> None:
         self.data = data
@@ -46,7 +50,8 @@ class Sandbox:
         self.ready = asyncio.Event()
         self._lock_fd = -1
         self.discord = Discord(self)
-        self.chains = None if "chains" in without else Chains(self)
+        self.chains = None if {"chains", "evm"} & without else Chains(self)
+        self.solana = None if "chains" in without else Solana(self)
         self.marketplaces = None if "marketplaces" in without else Marketplaces(self)
 
     @property
@@ -56,7 +61,8 @@ class Sandbox:
 
     def parts(self) -> list[Part]:
         """The parts in the order in which they start."""
-        return [part for part in (self.discord, self.chains, self.marketplaces) if part is not None]
+        parts = (self.discord, self.chains, self.solana, self.marketplaces)
+        return [part for part in parts if part is not None]
 
     async def start(self) -> None:
         """Bring every part up. Raises AlreadyRunning when another process owns the data directory."""
@@ -88,7 +94,10 @@ class Sandbox:
         """GET /control/world."""
         return {
             **await self.discord.world_view(),
-            "chains": await self.chains.world() if self.chains else {},
+            "chains": {
+                **(await self.chains.world() if self.chains else {}),
+                **({"solana": await self.solana.world()} if self.solana else {}),
+            },
             "accounts": await self.marketplaces.world() if self.marketplaces else {},
         }
 

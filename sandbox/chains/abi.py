@@ -35,6 +35,11 @@ def call(contract: str, form: str, *values: int | str) -> str:
     return ARTEFACTS[contract]["selectors"][form] + "".join(word(value) for value in values)
 
 
+def call_with_text(contract: str, form: str, first: int | str, text: str) -> str:
+    """Call data for `form` with one word and one text."""
+    return ARTEFACTS[contract]["selectors"][form] + word(first) + word(64) + _text(text)
+
+
 def deployment(standard: str, name: str, symbol: str, metadata: str, keeper: str) -> str:
     """What to send to deploy a collection of this standard."""
     tails = [_text(name), _text(symbol), _text(metadata)]

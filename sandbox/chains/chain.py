@@ -194,15 +194,21 @@ class Chain:
 
     def list_collections(self) -> None:
         """Work out the collections and traits from the seeds and the records."""
+        self.collections = self.collections_at()
+
+    def collections_at(self, block: int | None = None) -> dict[str, Collection]:
+        """Contract → collection with its traits, now or as of a block."""
         listed = seeded_collections(self.facts)
         for record in self.records:
+            if block is not None and record["block"] > block:
+                break
             if record["kind"] == "reset":
                 listed = seeded_collections(self.facts)
             elif record["kind"] == "traits":
                 listed[record["contract"]].traits[record["token"]] = record["traits"]
             elif "collection" in record:
                 listed[record["contract"]] = Collection(record["contract"], **record["collection"])
-        self.collections = listed
+        return listed
 
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
         """Contract → owners for every listed collection, now or as of a block."""

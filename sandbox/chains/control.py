@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.chains import abi, replay
+from sandbox.chains import abi, names, replay
 from sandbox.chains.chain import Chain, Record
 from sandbox.chains.seeds import STANDARDS, Collection
 from sandbox.chains.table import KEEPER
@@ -97,7 +97,9 @@ async def traits(chain: Chain, body: Body) -> dict[str, Any]:
     named = {str(kind): value if isinstance(value, int | float) else str(value) for kind, value in given.items()}
     record: Record = {"kind": "traits", "contract": collection.contract, "token": str(token), "traits": named}
     async with chain.lock:
-        chain.keep({**record, "block": chain.head})
+        # In a block of its own, so that an indexer that stopped before does not know them.
+        chain.keep({**record, "block": chain.head + 1})
+        await chain.mine(1 + chain.facts.confirmations)
     return {"traits": named}
 
 
@@ -156,8 +158,26 @@ async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
     return {"hash": record["hash"], "block": record["block"]}
 
 
+async def name(chain: Chain, body: Body) -> dict[str, Any]:
+    """`{name, address?, of?}`: the name stands for `address`, and `of` calls itself by it; both need not agree."""
+    called = text(body, "name")
+    if not chain.facts.names:
+        raise Refusal(404, f"There is no directory of names on {chain.facts.name}.")
+    if "" in called.split("."):
+        raise Refusal(400, "name is one label, or several with dots between them.")
+    calls: list[names.Call] = []
+    if body.get("address") is not None:
+        calls += names.stands_for(called, _address(body, "address"))
+    if body.get("of") is not None:
+        calls += names.is_called(_address(body, "of"), called)
+    async with chain.lock:
+        for to, data in calls:
+            await chain.transact({"kind": "tx", "from": KEEPER, "to": to, "data": data})
+    return {"block": chain.head}
+
+
 ACTIONS: dict[str, Act] = {
-    action.__name__: action for action in (mint, transfer, burn, deploy, traits, send, mine, reorg, delegate)
+    action.__name__: action for action in (mint, transfer, burn, deploy, traits, send, mine, reorg, delegate, name)
 }
 
 

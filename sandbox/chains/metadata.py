@@ -8,6 +8,7 @@ from aiohttp import web
 
 from sandbox.chains.chain import Chain
 from sandbox.chains.seeds import Collection
+from sandbox.faults import Answer
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
@@ -18,15 +19,6 @@ PATH = r"/metadata/{chain}/{contract:0x[0-9a-fA-F]{40}}/{token:\d+}"
 def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef]:
     """The JSON and the picture of every token of a listed collection, minted or not."""
 
-    async def throttled(_: web.Request) -> web.Response:
-        return web.json_response({"error": "Too many requests"}, status=429, headers={"Retry-After": "1"})
-
-    async def empty(_: web.Request) -> web.Response:
-        return web.json_response({})
-
-    async def malformed(_: web.Request) -> web.Response:
-        return web.Response(text='{"name": "', content_type="application/json")
-
     def found(request: web.Request) -> Collection:
         chain = chains.get(request.match_info["chain"])
         listed = chain.collections.get(request.match_info["contract"].lower()) if chain else None
@@ -35,8 +27,7 @@ def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef
         return listed
 
     async def describe(request: web.Request) -> web.StreamResponse:
-        answers = {"429": throttled, "empty": empty, "malformed": malformed}
-        faulty = await sandbox.faults.apply(request, "metadata", answers)
+        faulty = await sandbox.faults.apply(request, "metadata", answers())
         if faulty is not None:
             return faulty
         collection, token = found(request), str(int(request.match_info["token"]))
@@ -51,20 +42,36 @@ def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef
             }
         )
 
-    async def picture(request: web.Request) -> web.Response:
-        collection = found(request)
-        return web.Response(text=drawing(collection, request.match_info["token"]), content_type="image/svg+xml")
+    async def draw(request: web.Request) -> web.Response:
+        collection, token = found(request), request.match_info["token"]
+        text = picture(collection.contract, f"{collection.name} #{token[:12]}")
+        return web.Response(text=text, content_type="image/svg+xml")
 
-    return [web.get(PATH, describe), web.get(PATH + "/image.svg", picture)]
+    return [web.get(PATH, describe), web.get(PATH + "/image.svg", draw)]
 
 
-def drawing(collection: Collection, token: str) -> str:
+def answers() -> dict[str, Answer]:
+    """The faults of a host of metadata, in its own manner."""
+
+    async def throttled(_: web.Request) -> web.Response:
+        return web.json_response({"error": "Too many requests"}, status=429, headers={"Retry-After": "1"})
+
+    async def empty(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    async def malformed(_: web.Request) -> web.Response:
+        return web.Response(text='{"name": "', content_type="application/json")
+
+    return {"429": throttled, "empty": empty, "malformed": malformed}
+
+
+def picture(contract: str, title: str) -> str:
     """A plain picture of a token, coloured by its collection."""
-    hue = int(collection.contract[2:8], 16) % 360
+    hue = int(contract[2:8], 16) % 360 if contract.startswith("0x") else sum(contract.encode()) % 360
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 200">'
         f'<rect width="200" height="200" fill="hsl({hue} 60% 80%)"/>'
         f'<circle cx="100" cy="85" r="50" fill="hsl({hue} 55% 45%)"/>'
         f'<text x="100" y="175" text-anchor="middle" font-family="sans-serif" font-size="16">'
-        f"{escape(collection.name)} #{escape(token[:12])}</text></svg>"
+        f"{escape(title)}</text></svg>"
     )

@@ -4,7 +4,7 @@ import logging
 import time
 from typing import Any
 
-from sandbox.chains import abi, ledger
+from sandbox.chains import abi, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import NAMES, STANDARDS, seeded_addresses, seeded_owners
@@ -73,6 +73,8 @@ async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) 
     if chain.facts.multicall3:
         await chain.node.call("anvil_setCode", chain.facts.multicall3, abi.ARTEFACTS["Multicall3"]["runtime"])
     await chain.node.call("anvil_setCode", chain.facts.registry, abi.ARTEFACTS["DelegateRegistry"]["runtime"])
+    for place, contract in names.CONTRACTS.items() if chain.facts.names else ():
+        await chain.node.call("anvil_setCode", place, abi.ARTEFACTS[contract]["runtime"])
     for sender in (KEEPER, chain.facts.deployer):
         await chain.fund(sender, 0)
     for sender in {record["from"] for record in records if "from" in record}:
@@ -94,6 +96,8 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     for position, address in enumerate(seeded_addresses(chain.facts)):
         moves = ledger.difference({}, seeded_owners(position))
         await chain.submit({"kind": "tx", "from": KEEPER, "to": address, "data": abi.settlement(moves)})
+    for to, data in names.seeds() if chain.facts.names else ():
+        await chain.submit({"kind": "tx", "from": KEEPER, "to": to, "data": data, "gas": names.GAS})
     for record in old:
         if record["kind"] in ("tx", "raw"):
             try:
@@ -129,7 +133,7 @@ def _lost(chain: Chain, record: Record, refused: Exception) -> None:
 
 
 async def _undo(chain: Chain) -> None:
-    """Settle every token back, withdraw delegations, and take later collections off the chain."""
+    """Settle every token back, withdraw delegations, forget names, and take later collections off the chain."""
     owners = await chain.owners()
     seeds = seeded_addresses(chain.facts)
     for address, now in owners.items():
@@ -148,6 +152,10 @@ async def _undo(chain: Chain) -> None:
             chain.reserve(chain.head + 1)
             await chain.sent({**record, "data": record["withdraw"]})
             await chain.note_head()
+    for to, data in names.anew() if chain.facts.names else ():
+        chain.reserve(chain.head + 1)
+        await chain.sent({"kind": "tx", "from": KEEPER, "to": to, "data": data, "gas": names.GAS})
+        await chain.note_head()
     await chain.node.call("anvil_setNonce", chain.facts.deployer, hex(len(STANDARDS)))
 
 

@@ -13,7 +13,7 @@ KEEPER = "0x" + sha256(b"sandbox keeper").hexdigest()[:40]
 @dataclass(frozen=True)
 class Facts:
     """One chain. `block_seconds` is when a head starts to look old; `confirmations` is how many blocks follow a
-    control call."""
+    control call; `names` says that ENS is there."""
 
     name: str
     chain_id: int
@@ -22,6 +22,7 @@ class Facts:
     opensea: str
     multicall3: str | None = MULTICALL3
     registry: str = REGISTRY
+    names: bool = False
 
     @property
     def deployer(self) -> str:
@@ -32,7 +33,7 @@ class Facts:
 CHAINS = {
     facts.name: facts
     for facts in (
-        Facts("ethereum", 1, 12, 12, "ethereum"),
+        Facts("ethereum", 1, 12, 12, "ethereum", names=True),
         Facts("polygon", 137, 5, 12, "polygon"),
         Facts("arbitrum", 42161, 4, 4, "arbitrum"),
         Facts("optimism", 10, 4, 4, "optimism"),

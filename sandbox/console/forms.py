@@ -33,6 +33,7 @@ def all_forms(world: dict[str, Any]) -> str:
             ],
         )
         + _transfer(world)
+        + _memo(world)
         + _form("Fault", "faults", [_choice("target", TARGETS), _choice("kind", KINDS), _field("seconds", "60")])
         + _form("End all faults", "faults", [])
         + _form("Put everything back to the start", "reset", [])
@@ -58,6 +59,13 @@ def _transfer(world: dict[str, Any]) -> str:
         _options("to", wallets),
     ]
     return _form("Transfer an NFT", "chains/{chain}/transfer", fields)
+
+
+def _memo(world: dict[str, Any]) -> str:
+    if "solana" not in world["chains"]:
+        return ""
+    wallets = {user["wallets"]["solana"]: user["username"] for user in world["users"]}
+    return _form("Sign a memo on Solana", "chains/solana/send", [_options("from", wallets), _field("memo", "")])
 
 
 def _form(title: str, path: str, fields: Iterable[str]) -> str:

@@ -160,7 +160,10 @@ contract DelegateRegistry {
         found = new Delegation[](count);
         for (uint256 i = keys.length; i > 0; i--) {
             Delegation memory one = delegations[keys[i - 1]];
-            if (one.amount != 0) found[--count] = one;
+            if (one.amount == 0) continue;
+            // Only amounts that somebody chose are told; for the other kinds the real registry says 0.
+            if (one.type_ != DelegationType.ERC20 && one.type_ != DelegationType.ERC1155) one.amount = 0;
+            found[--count] = one;
         }
     }
 }

@@ -19,6 +19,9 @@ WANTED = (
     "Collection1155",
     "Multicall3",
     "DelegateRegistry",
+    "NameRegistry",
+    "NameResolver",
+    "UniversalResolver",
 )
 
 

@@ -1,12 +1,15 @@
 """REST: messages in channels."""
 
+from datetime import timedelta
 from typing import Any
 
 from sandbox.discord import channels, content, permissions, shapes
 from sandbox.discord.entities import Message
 from sandbox.discord.errors import DiscordError, missing_permissions, unknown
 from sandbox.discord.rest import Call, Endpoint
-from sandbox.discord.snowflakes import now_iso
+from sandbox.discord.snowflakes import made_at, now_iso
+
+NONCE_LIVES = timedelta(minutes=5)
 
 
 async def list_messages(call: Call) -> list[Any]:
@@ -30,11 +33,28 @@ async def post_message(call: Call) -> dict[str, Any]:
     form = call.form()
     message = Message(call.discord.world.ids.next(), channel.id, call.discord.bot_id, "", now_iso())
     message.nonce = form.get("nonce")
+    if form.get("enforce_nonce") and (earlier := _posted_with(call, channel.id, message.nonce)):
+        return _shape(call, earlier)
     content.write(message, form, ephemeral_allowed=False)
     if message.embeds:
         call.need_in(guild, channel, permissions.EMBED_LINKS)
     channels.posted(call.discord, message)
     return _shape(call, message)
+
+
+def _posted_with(call: Call, channel_id: str, nonce: Any) -> Message | None:
+    """The bot's own message of the last minutes with this nonce: with `enforce_nonce` it is given back."""
+    if nonce is None:
+        return None
+    since = made_at(call.discord.world.ids.next()) - NONCE_LIVES
+    return next(
+        (
+            message
+            for message in call.discord.world.messages[channel_id].values()
+            if message.nonce == nonce and message.author_id == call.discord.bot_id and made_at(message.id) >= since
+        ),
+        None,
+    )
 
 
 async def get_message(call: Call) -> dict[str, Any]:

@@ -215,6 +215,7 @@ def application(application_id: str, bot: User, flags: int) -> Json:
         "name": bot.username,
         "icon": None,
         "description": "",
+        "summary": "",  # empty, and there until v11: older clients insist on it
         "type": None,
         "verify_key": "0" * 64,
         "flags": flags,

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from sandbox.control.body import fields
-from sandbox.marketplaces import magiceden
 from sandbox.marketplaces.accounts import Accounts
 from sandbox.marketplaces.catalogue import Catalogue
+from sandbox.marketplaces.magiceden import MagicEden
 from sandbox.marketplaces.opensea import OpenSea
+from sandbox.marketplaces.pages import CollectionPages
 from sandbox.marketplaces.profile import Profiles
 from sandbox.refusal import Refusal
 
@@ -60,7 +61,8 @@ class Marketplaces:
         ]
         return [
             *OpenSea(self.sandbox, self.accounts["opensea"], self.catalogue).routes(),
-            *magiceden.routes(self.sandbox, self.accounts["magiceden"]),
+            *MagicEden(self.sandbox, self.accounts["magiceden"], self.catalogue).routes(),
+            *CollectionPages(self.catalogue).routes(),
             *[self._control(place) for place in PLACES],
             *pages,
         ]

@@ -1,19 +1,86 @@
-"""What a marketplace shows of the chains, in the forms of OpenSea's API."""
+"""What the marketplaces see of the chains: collections by address and by slug, tokens, and who has them."""
 
-import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sandbox.chains.chain import Chain
-from sandbox.chains.ledger import Owners
 from sandbox.chains.seeds import Collection
 from sandbox.chains.table import CHAINS
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
 
-Item = dict[str, Any]
-STANDARDS = {"ERC721": "erc721", "ERC721Enumerable": "erc721", "ERC1155": "erc1155"}
-BY_OPENSEA_NAME = {facts.opensea: name for name, facts in CHAINS.items()}
+SOLANA = "solana"
+# Who made the collections, where the chain has no deployer of its own.
+NOBODY_SPECIAL = "11111111111111111111111111111111"
+TokenId = int | str
+"""A number on an EVM chain, a mint address on Solana."""
+Owners = Mapping[TokenId, Mapping[str, int]]
+
+
+class Chain(Protocol):
+    """What a marketplace needs of a chain."""
+
+    @property
+    def collections(self) -> Mapping[str, Collection]: ...
+    def collections_at(self, block: int | None = None, /) -> Mapping[str, Collection]: ...
+    async def owners(self, block: int | None = None, /) -> Mapping[str, Any]: ...
+    def head_at(self, moment: float) -> int: ...
+
+
+@dataclass(frozen=True)
+class Market:
+    """One chain by our name and by OpenSea's, now or as of a block; `deployer` made its collections."""
+
+    name: str
+    opensea: str
+    deployer: str
+    chain: Chain
+    block: int | None
+
+    @cached_property
+    def collections(self) -> Mapping[str, Collection]:
+        """Contract → collection."""
+        return self.chain.collections if self.block is None else self.chain.collections_at(self.block)
+
+    async def owners(self) -> Mapping[str, Owners]:
+        """Contract → owners."""
+        return await self.chain.owners(self.block)
+
+    def contract(self, text: str) -> Collection | None:
+        """The collection at an address, which on Solana is written as it is."""
+        return self.collections.get(text if self.name == SOLANA else text.lower())
+
+    def token(self, text: str) -> TokenId | None:
+        """A token's id as the chain has it."""
+        if self.name == SOLANA:
+            return text
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    def address(self, text: str) -> str:
+        """An account's address as the chain has it."""
+        return text if self.name == SOLANA else text.lower()
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a collection, and who has how many of it."""
+
+    market: Market
+    collection: Collection
+    id: TokenId
+    holders: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """The collection's name and the token's number, or the first letters of its address."""
+        return f"{self.collection.name} #{str(self.id)[:6] if self.market.name == SOLANA else self.id}"
+
+    @property
+    def traits(self) -> Mapping[str, str | int | float]:
+        """Trait type → value."""
+        return self.collection.traits.get(str(self.id), {})
 
 
 class Catalogue:
@@ -22,139 +89,68 @@ class Catalogue:
     def __init__(self, sandbox: "Sandbox") -> None:
         self._sandbox = sandbox
 
-    def chains(self) -> dict[str, Chain]:
+    @property
+    def url(self) -> str:
+        """Where the sandbox is."""
+        return self._sandbox.url
+
+    def markets(self, since: float | None = None) -> dict[str, Market]:
         """The chains by our names; none where the sandbox runs without."""
-        chains = self._sandbox.chains
-        return getattr(chains, "by_name", {})
+        by_name: Mapping[str, Chain] = self._sandbox.chains.by_name if self._sandbox.chains else {}
+        found = {
+            name: Market(name, CHAINS[name].opensea, CHAINS[name].deployer, chain, _block(chain, since))
+            for name, chain in by_name.items()
+        }
+        solana = self._sandbox.solana
+        if solana is not None:
+            found[SOLANA] = Market(SOLANA, SOLANA, NOBODY_SPECIAL, solana, _block(solana, since))
+        return found
 
-    def chain(self, opensea_name: str) -> Chain | None:
-        """The chain that OpenSea calls so."""
-        return self.chains().get(BY_OPENSEA_NAME.get(opensea_name, ""))
+    def market(self, name: str, since: float | None = None) -> Market | None:
+        """The chain that OpenSea, or anybody, calls so."""
+        return next((one for one in self.markets(since).values() if name in (one.opensea, one.name)), None)
 
-    def by_slug(self, slug: str) -> tuple[Chain, Collection] | None:
-        """The collection with this slug on whichever chain; slugs are one name space."""
-        for chain in self.chains().values():
-            for collection in chain.collections.values():
-                if collection.slug == slug:
-                    return chain, collection
-        return None
-
-    async def owners(self, chain: Chain, since: float | None) -> dict[str, Owners]:
-        """Contract → owners, now or when the indexer stopped."""
-        return await chain.owners(None if since is None else chain.head_at(since))
-
-    async def of_account(self, chain: Chain, address: str, since: float | None) -> list[Item]:
-        """Everything an address has on a chain."""
-        found = await self.owners(chain, since)
+    def by_slug(self, slug: str, since: float | None = None) -> list[tuple[Market, Collection]]:
+        """The contracts of the collection with this slug: slugs are one name space over all chains."""
         return [
-            self.nft(chain, chain.collections[contract], token)
-            for contract, tokens in found.items()
+            (market, collection)
+            for market in self.markets(since).values()
+            for collection in market.collections.values()
+            if collection.slug == slug
+        ]
+
+    async def tokens(self, market: Market, collection: Collection) -> list[Token]:
+        """Every token of a collection that somebody has."""
+        owners = (await market.owners()).get(collection.contract, {})
+        return [Token(market, collection, token, holders) for token, holders in owners.items() if holders]
+
+    async def token(self, market: Market, collection: Collection, token_id: str) -> Token | None:
+        """One token, if somebody has it."""
+        found = await self.chosen(market, [(collection.contract, token_id)])
+        return found[0] if found else None
+
+    async def chosen(self, market: Market, wanted: Iterable[tuple[str, str]]) -> list[Token]:
+        """The tokens with these contracts and ids; without those that nobody has."""
+        owners = await market.owners()
+        found: list[Token] = []
+        for contract, token_id in wanted:
+            collection, token = market.contract(contract), market.token(token_id)
+            if collection is None or token is None:
+                continue
+            if holders := owners.get(collection.contract, {}).get(token):
+                found.append(Token(market, collection, token, holders))
+        return found
+
+    async def of_account(self, market: Market, address: str) -> list[Token]:
+        """Everything an address has on a chain."""
+        return [
+            Token(market, market.collections[contract], token, holders)
+            for contract, tokens in (await market.owners()).items()
+            if contract in market.collections
             for token, holders in tokens.items()
             if address in holders
         ]
 
-    async def of_collection(self, chain: Chain, collection: Collection, since: float | None) -> list[Item]:
-        """Every token of a collection that somebody has."""
-        tokens = (await self.owners(chain, since))[collection.contract]
-        return [self.nft(chain, collection, token) for token in tokens]
 
-    def nft(self, chain: Chain, collection: Collection, token: int) -> Item:
-        """OpenSea's Nft (external-apis §2.2)."""
-        url, path = self._sandbox.url, f"{chain.facts.name}/{collection.contract}/{token}"
-        return {
-            "identifier": str(token),
-            "collection": collection.slug,
-            "contract": collection.contract,
-            "token_standard": STANDARDS[collection.standard],
-            "name": f"{collection.name} #{token}",
-            "description": f"A token of {collection.name}.",
-            "image_url": f"{url}/metadata/{path}/image.svg",
-            "display_image_url": f"{url}/metadata/{path}/image.svg",
-            "display_animation_url": None,
-            "metadata_url": f"{url}/metadata/{path}",
-            "opensea_url": f"{url}/opensea/item/{chain.facts.opensea}/{collection.contract}/{token}",
-            "updated_at": "2026-01-01T00:00:00.000000",
-            "is_disabled": False,
-            "is_nsfw": False,
-            "original_image_url": None,
-            "original_animation_url": None,
-            "traits": [
-                {"trait_type": kind, "display_type": None, "max_value": None, "value": value}
-                for kind, value in collection.traits.get(str(token), {}).items()
-            ],
-        }
-
-    def detailed(self, chain: Chain, collection: Collection, token: int, holders: dict[str, int]) -> Item:
-        """OpenSea's NftDetailed."""
-        return {
-            **self.nft(chain, collection, token),
-            "animation_url": None,
-            "is_suspicious": False,
-            "creator": chain.facts.deployer,
-            "owners": owned(holders),
-            "rarity": None,
-        }
-
-    def collection(self, chain: Chain, collection: Collection, items: int) -> Item:
-        """OpenSea's CollectionDetailedResponse."""
-        return {
-            "collection": collection.slug,
-            "name": collection.name,
-            "description": f"{collection.name} on {chain.facts.name}.",
-            "image_url": f"{self._sandbox.url}/metadata/{chain.facts.name}/{collection.contract}/1/image.svg",
-            "banner_image_url": "",
-            "owner": chain.facts.deployer,
-            "safelist_status": "verified" if collection.seeded else "not_requested",
-            "category": "pfps",
-            "is_disabled": False,
-            "is_nsfw": False,
-            "trait_offers_enabled": False,
-            "collection_offers_enabled": False,
-            "opensea_url": f"{self._sandbox.url}/opensea/collection/{collection.slug}",
-            "project_url": "",
-            "wiki_url": "",
-            "discord_url": "",
-            "telegram_url": "",
-            "twitter_username": "",
-            "instagram_username": "",
-            "contracts": [{"address": collection.contract, "chain": chain.facts.opensea}],
-            "editors": [],
-            "fees": [],
-            "required_zone": None,
-            "rarity": None,
-            "total_supply": items,
-            "unique_item_count": items,
-            "created_date": "2026-01-01",
-            "pricing_currencies": {"listing_currency": {}, "offer_currency": {}},
-        }
-
-    def traits(self, collection: Collection, tokens: Owners) -> Item:
-        """OpenSea's trait counts: values of texts, bounds of numbers."""
-        counts: dict[str, dict[str, Any]] = {}
-        for token in tokens:
-            for kind, value in collection.traits.get(str(token), {}).items():
-                known = counts.setdefault(kind, {})
-                if isinstance(value, str):
-                    known[value] = known.get(value, 0) + 1
-                else:
-                    known["min"] = min(value, known.get("min", value))
-                    known["max"] = max(value, known.get("max", value))
-        categories = {kind: "number" if {*known} == {"min", "max"} else "string" for kind, known in counts.items()}
-        return {"categories": categories, "counts": counts}
-
-
-def owned(holders: dict[str, int]) -> list[Item]:
-    """OpenSea's owners; the int32 `quantity` is what made `quantity_string` necessary."""
-    return [
-        {"address": address, "quantity": min(amount, 2**31 - 1), "quantity_string": str(amount)}
-        for address, amount in holders.items()
-    ]
-
-
-def page(items: list[Item], name: str, limit: int, cursor: str) -> Item:
-    """`{name: items, next?}` from an opaque cursor. Raises ValueError for a cursor that is none of ours."""
-    at = int(base64.urlsafe_b64decode(cursor.encode())) if cursor else 0
-    answer: Item = {name: items[at : at + limit]}
-    if at + limit < len(items):
-        answer["next"] = base64.urlsafe_b64encode(str(at + limit).encode()).decode()
-    return answer
+def _block(chain: Chain, since: float | None) -> int | None:
+    return None if since is None else chain.head_at(since)

@@ -1,22 +1,24 @@
 """`/opensea/api/v2`: OpenSea's API, as far as reading accounts, collections and tokens goes."""
 
 import binascii
+import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.chains.chain import Chain
 from sandbox.chains.seeds import Collection
+from sandbox.marketplaces import shapes
 from sandbox.marketplaces.accounts import Account, Accounts
-from sandbox.marketplaces.catalogue import Catalogue, owned, page
+from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
 
 READS_AN_HOUR = 7200
-_DEFAULT_LIMIT = 50
+_DEFAULT_LIMIT, _MOST = 50, 200
+_MOST_HOLDERS = 100
 
 Handler = Callable[[web.Request], Awaitable[Any]]
 
@@ -30,21 +32,32 @@ class OpenSea:
         self._catalogue = catalogue
 
     def routes(self) -> list[web.RouteDef]:
-        """Every read of external-apis §2.2 that does not page through events."""
+        """Every read of external-apis §2.2 that does not page through events, each with its form's emptiness."""
         nft = "/chain/{chain}/contract/{contract}/nfts/{token}"
-        table: dict[str, tuple[Handler, Any]] = {
+        reads: dict[str, tuple[Handler, Any]] = {
             "/accounts/resolve/{who}": (self._resolve, {}),
             "/accounts/{who}": (self._account, None),
+            "/chains": (self._chains, {"chains": []}),
             "/collections/{slug}": (self._collection, {}),
+            "/collections/{slug}/holders": (self._holders, {"holders": []}),
             "/collection/{slug}/nfts": (self._collection_nfts, {"nfts": []}),
             "/traits/{slug}": (self._traits, {"categories": {}, "counts": {}}),
             "/chain/{chain}/contract/{contract}": (self._contract, {}),
             "/chain/{chain}/contract/{contract}/nfts": (self._contract_nfts, {"nfts": []}),
             nft: (self._nft, {"nft": {}}),
             nft + "/owners": (self._owners, {"owners": []}),
+            nft + "/collection": (self._nft_collection, {}),
             "/chain/{chain}/account/{who}/nfts": (self._account_nfts, {"nfts": []}),
         }
-        return [web.get("/opensea/api/v2" + path, self._guarded(*entry)) for path, entry in table.items()]
+        asks: dict[str, tuple[Handler, Any]] = {
+            "/nfts/batch": (self._nfts_batch, {"nfts": []}),
+            "/collections/batch": (self._collections_batch, {"collections": []}),
+            nft + "/refresh": (self._refresh, {}),
+        }
+        return [
+            *[web.get("/opensea/api/v2" + path, self._guarded(*entry)) for path, entry in reads.items()],
+            *[web.post("/opensea/api/v2" + path, self._guarded(*entry)) for path, entry in asks.items()],
+        ]
 
     def _guarded(self, handler: Handler, emptiness: Any) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """The handler behind the key and the faults."""
@@ -91,32 +104,37 @@ class OpenSea:
             raise web.HTTPNotFound(text="Account not found")
         return account
 
-    def _find_chain(self, request: web.Request) -> Chain:
-        chain = self._catalogue.chain(request.match_info["chain"])
-        if chain is None:
-            raise web.HTTPBadRequest(text=f"Chain {request.match_info['chain']} is not supported")
-        return chain
+    def _find_market(self, request: web.Request) -> Market:
+        return self._market(request.match_info["chain"])
 
-    def _find_contract(self, request: web.Request) -> tuple[Chain, Collection]:
-        chain = self._find_chain(request)
-        collection = chain.collections.get(request.match_info["contract"].lower())
+    def _market(self, name: str) -> Market:
+        market = self._catalogue.market(name, self._since())
+        if market is None or market.opensea != name:
+            raise web.HTTPBadRequest(text=f"Chain {name} is not supported")
+        return market
+
+    def _find_contract(self, request: web.Request) -> tuple[Market, Collection]:
+        market = self._find_market(request)
+        collection = market.contract(request.match_info["contract"])
         if collection is None:
             raise web.HTTPNotFound(text="Contract not found")
-        return chain, collection
+        return market, collection
 
-    def _find_collection(self, request: web.Request) -> tuple[Chain, Collection]:
-        found = self._catalogue.by_slug(request.match_info["slug"])
-        if found is None:
+    def _find_collection(self, slug: str) -> list[tuple[Market, Collection]]:
+        found = self._catalogue.by_slug(slug, self._since())
+        if not found:
             raise web.HTTPNotFound(text="Collection not found")
         return found
 
-    async def _find_nft(self, request: web.Request) -> tuple[Chain, Collection, int, dict[str, int]]:
-        chain, collection = self._find_contract(request)
-        digits = request.match_info["token"]
-        tokens = (await self._catalogue.owners(chain, self._since()))[collection.contract]
-        if not digits.isdigit() or int(digits) not in tokens:
+    async def _find_nft(self, request: web.Request) -> Token:
+        market, collection = self._find_contract(request)
+        token = await self._catalogue.token(market, collection, request.match_info["token"])
+        if token is None:
             raise web.HTTPNotFound(text="NFT not found")
-        return chain, collection, int(digits), tokens[int(digits)]
+        return token
+
+    async def _tokens(self, parts: list[tuple[Market, Collection]]) -> list[Token]:
+        return [token for part in parts for token in await self._catalogue.tokens(*part)]
 
     async def _account(self, request: web.Request) -> Any:
         return _shown(self._find_account(request))
@@ -125,47 +143,103 @@ class OpenSea:
         account = self._find_account(request)
         return {"address": account.address, **({"username": account.username} if account.username else {})}
 
+    async def _chains(self, request: web.Request) -> Any:
+        return {"chains": [{"chain": market.opensea} for market in self._catalogue.markets().values()]}
+
     async def _collection(self, request: web.Request) -> Any:
-        chain, collection = self._find_collection(request)
-        tokens = (await self._catalogue.owners(chain, self._since()))[collection.contract]
-        return self._catalogue.collection(chain, collection, len(tokens))
+        return await self._collection_shape(request.match_info["slug"])
+
+    async def _collection_shape(self, slug: str) -> Any:
+        parts = self._find_collection(slug)
+        return shapes.collection(self._catalogue.url, parts, len(await self._tokens(parts)))
+
+    async def _collections_batch(self, request: web.Request) -> Any:
+        slugs = (await _body(request)).get("slugs")
+        if not isinstance(slugs, list):
+            raise web.HTTPBadRequest(text="slugs must be a list")
+        known = [str(slug) for slug in slugs if self._catalogue.by_slug(str(slug), self._since())]
+        return {"collections": [await self._collection_shape(slug) for slug in known]}
 
     async def _collection_nfts(self, request: web.Request) -> Any:
-        chain, collection = self._find_collection(request)
-        return _paged(request, await self._catalogue.of_collection(chain, collection, self._since()), "nfts")
+        wanted = _wanted_traits(request)
+        tokens = await self._tokens(self._find_collection(request.match_info["slug"]))
+        return self._paged_nfts(request, [token for token in tokens if wanted <= _pairs(token)])
+
+    async def _holders(self, request: web.Request) -> Any:
+        tokens = await self._tokens(self._find_collection(request.match_info["slug"]))
+        return _paged(request, shapes.holders(tokens), "holders", _MOST_HOLDERS, "cursor")
 
     async def _traits(self, request: web.Request) -> Any:
-        chain, collection = self._find_collection(request)
-        tokens = (await self._catalogue.owners(chain, self._since()))[collection.contract]
-        return self._catalogue.traits(collection, tokens)
+        return shapes.traits(await self._tokens(self._find_collection(request.match_info["slug"])))
 
     async def _contract(self, request: web.Request) -> Any:
-        chain, collection = self._find_contract(request)
-        standard = "erc1155" if collection.standard == "ERC1155" else "erc721"
-        return {
-            "address": collection.contract,
-            "chain": chain.facts.opensea,
-            "collection": collection.slug,
-            "contract_standard": standard,
-            "name": collection.name,
-        }
+        return shapes.contract(*self._find_contract(request))
 
     async def _contract_nfts(self, request: web.Request) -> Any:
-        chain, collection = self._find_contract(request)
-        return _paged(request, await self._catalogue.of_collection(chain, collection, self._since()), "nfts")
+        return self._paged_nfts(request, await self._tokens([self._find_contract(request)]))
 
     async def _nft(self, request: web.Request) -> Any:
-        return {"nft": self._catalogue.detailed(*await self._find_nft(request))}
+        return {"nft": shapes.detailed(self._catalogue.url, await self._find_nft(request))}
+
+    async def _nfts_batch(self, request: web.Request) -> Any:
+        identifiers = (await _body(request)).get("identifiers")
+        if not isinstance(identifiers, list):
+            raise web.HTTPBadRequest(text="identifiers must be a list")
+        wanted: dict[str, list[tuple[str, str]]] = {}
+        for one in identifiers:
+            if not isinstance(one, dict) or {"chain", "contract_address", "token_id"} - one.keys():
+                raise web.HTTPBadRequest(text="an identifier has chain, contract_address and token_id")
+            chain, contract, token_id = (str(one[name]) for name in ("chain", "contract_address", "token_id"))
+            wanted.setdefault(chain, []).append((contract, token_id))
+        found = [
+            token
+            for chain, places in wanted.items()
+            for token in await self._catalogue.chosen(self._market(chain), places)
+        ]
+        return {"nfts": [shapes.detailed(self._catalogue.url, token) for token in found]}
+
+    async def _nft_collection(self, request: web.Request) -> Any:
+        return await self._collection_shape((await self._find_nft(request)).collection.slug)
+
+    async def _refresh(self, request: web.Request) -> Any:
+        await self._find_nft(request)
+        return {}
 
     async def _owners(self, request: web.Request) -> Any:
-        *_, holders = await self._find_nft(request)
-        return _paged(request, owned(holders), "owners")
+        return _paged(request, shapes.owned((await self._find_nft(request)).holders), "owners", _MOST_HOLDERS)
 
     async def _account_nfts(self, request: web.Request) -> Any:
-        chain, who = self._find_chain(request), request.match_info["who"].lower()
-        items = await self._catalogue.of_account(chain, who, self._since())
+        market = self._find_market(request)
+        who = market.address(request.match_info["who"])
+        tokens = await self._catalogue.of_account(market, who)
         slug = request.query.get("collection")
-        return _paged(request, [item for item in items if slug in (None, item["collection"])], "nfts")
+        return self._paged_nfts(request, [token for token in tokens if slug in (None, token.collection.slug)])
+
+    def _paged_nfts(self, request: web.Request, tokens: list[Token]) -> Any:
+        return _paged(request, [shapes.nft(self._catalogue.url, token) for token in tokens], "nfts")
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    try:
+        body = await request.json()
+    except ValueError as wrong:
+        raise web.HTTPBadRequest(text="the body is not JSON") from wrong
+    if not isinstance(body, dict):
+        raise web.HTTPBadRequest(text="the body is not an object")
+    return body
+
+
+def _wanted_traits(request: web.Request) -> set[tuple[str, str]]:
+    """`traits=[{"traitType", "value"}]`, all of which a token must have."""
+    try:
+        asked = json.loads(request.query.get("traits", "[]"))
+        return {(str(one["traitType"]), str(one["value"])) for one in asked}
+    except (ValueError, TypeError, KeyError) as wrong:
+        raise web.HTTPBadRequest(text="traits is a JSON list of traitType and value") from wrong
+
+
+def _pairs(token: Token) -> set[tuple[str, str]]:
+    return {(kind, str(value)) for kind, value in token.traits.items()}
 
 
 def _shown(account: Account) -> dict[str, Any]:
@@ -186,14 +260,14 @@ def _shown(account: Account) -> dict[str, Any]:
     }
 
 
-def _paged(request: web.Request, items: list[dict[str, Any]], name: str) -> Any:
+def _paged(request: web.Request, items: list[Any], name: str, most: int = _MOST, cursor: str = "next") -> Any:
     limit = request.query.get("limit", str(_DEFAULT_LIMIT))
-    if not limit.isdigit() or not 1 <= int(limit) <= 200:
-        raise web.HTTPBadRequest(text="limit must be between 1 and 200")
+    if not limit.isdigit() or not 1 <= int(limit) <= most:
+        raise web.HTTPBadRequest(text=f"limit must be between 1 and {most}")
     try:
-        return page(items, name, int(limit), request.query.get("next", ""))
+        return shapes.page(items, name, int(limit), request.query.get(cursor, ""))
     except (ValueError, binascii.Error) as wrong:
-        raise web.HTTPBadRequest(text="next is not a cursor") from wrong
+        raise web.HTTPBadRequest(text=f"{cursor} is not a cursor") from wrong
 
 
 def _json(answer: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

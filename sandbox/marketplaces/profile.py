@@ -7,7 +7,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account, Accounts, normal
-from sandbox.marketplaces.catalogue import Catalogue, Item
+from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Token
 from sandbox.refusal import Refusal
 
 STYLE = """
@@ -74,8 +74,8 @@ class Profiles:
     async def _page(self, account: Account, note: str, status: int = 200) -> web.Response:
         have = {
             name: items
-            for name, chain in self._catalogue.chains().items()
-            if (items := await self._catalogue.of_account(chain, account.address, None))
+            for name, market in self._catalogue.markets().items()
+            if (items := await self._catalogue.of_account(market, account.address))
         }
         name = escape(account.username or "Unnamed")
         body = f"""<!doctype html>
@@ -87,19 +87,40 @@ class Profiles:
 <label for="bio">Bio</label>
 <textarea id="bio" name="bio" maxlength="{BIO_CHARACTERS}">
 {escape(account.bio)}</textarea><button type="submit">Save</button></form></section>
-{_items(have)}</main></body></html>
+{_items(self._place, have)}</main></body></html>
 """
         return web.Response(text=body, status=status, content_type="text/html", headers={"Cache-Control": "no-store"})
 
 
-def _items(have: Mapping[str, list[Item]]) -> str:
+def _items(place: str, have: Mapping[str, list[Token]]) -> str:
     if not have:
         return "<section><h2>Items</h2><p>No items yet.</p></section>"
-    parts: list[str] = []
-    for chain, items in have.items():
-        cells = "".join(
-            f'<li><img src="{escape(item["image_url"])}" alt="" loading="lazy"><span>{escape(item["name"])}</span></li>'
-            for item in items
-        )
-        parts.append(f"<section><h2>Items on {escape(chain)}</h2><ul>{cells}</ul></section>")
-    return "".join(parts)
+    return "".join(
+        f"<section><h2>Items on {escape(chain)}</h2>{items(place, tokens)}</section>" for chain, tokens in have.items()
+    )
+
+
+def items(place: str, tokens: list[Token]) -> str:
+    """Tokens as a list of pictures that lead to their pages."""
+    cells = "".join(
+        f'<li><a href="{escape(item_path(place, token))}">'
+        f'<img src="{escape(picture_path(token))}" alt="" loading="lazy">'
+        f"<span>{escape(token.name)}</span></a></li>"
+        for token in tokens
+    )
+    return f"<ul>{cells}</ul>"
+
+
+def item_path(place: str, token: Token) -> str:
+    """A token's page, in the form of this marketplace (external-apis §2.4 and §3.2)."""
+    market, contract = token.market, token.collection.contract
+    if place == "opensea":
+        return f"/opensea/item/{market.opensea}/{contract}/{token.id}"
+    if market.name == SOLANA:
+        return f"/magiceden/item-details/{token.id}"
+    return f"/magiceden/item-details/{market.name}/{contract}/{token.id}"
+
+
+def picture_path(token: Token) -> str:
+    """A token's picture."""
+    return f"/metadata/{token.market.name}/{token.collection.contract}/{token.id}/image.svg"

@@ -1,0 +1,61 @@
+"""Ethereum's names: where ENS's contracts are, and what to send them so that a name stands for an address."""
+
+from eth_hash.auto import keccak
+
+from sandbox.chains import abi
+from sandbox.chains.table import KEEPER
+from sandbox.people import person
+
+REGISTRY = "0x00000000000c2e074ec69a0dfb2997ba6c7d2e1e"
+RESOLVER = "0x231b0ee14048e9dccd1d247744d114a4eb5e8e63"
+UNIVERSAL = "0xeeeeeeee14d718c2b47d9923deab1335e144eeee"
+CONTRACTS = {REGISTRY: "NameRegistry", RESOLVER: "NameResolver", UNIVERSAL: "UniversalResolver"}
+# Small, so that many of these fit into one block.
+GAS = 400_000
+
+Call = tuple[str, str]
+"""Contract and call data; the keeper may send all of these."""
+
+
+def namehash(name: str) -> str:
+    """The registry's key of a name, as 64 hexadecimal digits."""
+    node = bytes(32)
+    for label in reversed(name.split(".")):
+        node = keccak(node + keccak(label.encode()))
+    return node.hex()
+
+
+def stands_for(name: str, address: str) -> list[Call]:
+    """The name, which that address owns from now on, stands for it."""
+    data = abi.call("NameResolver", "setAddr(bytes32,address)", namehash(name), address)
+    return [*_registered(name, address), (RESOLVER, data)]
+
+
+def is_called(address: str, name: str) -> list[Call]:
+    """The address calls itself by the name, whether that stands for it or not."""
+    reverse = f"{address[2:].lower()}.addr.reverse"
+    data = abi.call_with_text("NameResolver", "setName(bytes32,string)", namehash(reverse), name)
+    return [*_registered(reverse, address), (RESOLVER, data)]
+
+
+def seeds() -> list[Call]:
+    """What there is at the start: `carol.eth`."""
+    carol = person("carol").wallets.evm.lower()
+    return [*stands_for("carol.eth", carol), *is_called(carol, "carol.eth")]
+
+
+def anew() -> list[Call]:
+    """Back to the start."""
+    return [(REGISTRY, abi.call("NameRegistry", "restart()")), *seeds()]
+
+
+def _registered(name: str, owner: str) -> list[Call]:
+    """All labels of a name, from the right: the last one is the owner's, the others the keeper's."""
+    form = "setSubnodeRecord(bytes32,bytes32,address,address,uint64)"
+    labels, calls, above = name.split("."), list[Call](), "00" * 32
+    for place in range(len(labels) - 1, -1, -1):
+        label = keccak(labels[place].encode()).hex()
+        holder = KEEPER if place else owner
+        calls.append((REGISTRY, abi.call("NameRegistry", form, above, label, holder, RESOLVER, 0)))
+        above = namehash(".".join(labels[place:]))
+    return calls

@@ -1,0 +1,151 @@
+"""Collections and tokens in the forms of OpenSea's API (external-apis §2.2)."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sandbox.chains.seeds import Collection
+from sandbox.marketplaces.catalogue import Market, Token
+
+Item = dict[str, Any]
+STANDARDS = {"ERC721": "erc721", "ERC721Enumerable": "erc721", "ERC1155": "erc1155", "Solana": "metaplex"}
+
+
+def nft(url: str, token: Token) -> Item:
+    """Nft."""
+    collection, path = token.collection, f"{token.market.name}/{token.collection.contract}/{token.id}"
+    return {
+        "identifier": str(token.id),
+        "collection": collection.slug,
+        "contract": collection.contract,
+        "token_standard": STANDARDS[collection.standard],
+        "name": token.name,
+        "description": f"A token of {collection.name}.",
+        "image_url": f"{url}/metadata/{path}/image.svg",
+        "display_image_url": f"{url}/metadata/{path}/image.svg",
+        "display_animation_url": None,
+        "metadata_url": f"{url}/metadata/{path}",
+        "opensea_url": f"{url}/opensea/item/{token.market.opensea}/{collection.contract}/{token.id}",
+        "updated_at": "2026-01-01T00:00:00.000000",
+        "is_disabled": False,
+        "is_nsfw": False,
+        "original_image_url": None,
+        "original_animation_url": None,
+        "traits": [
+            {"trait_type": kind, "display_type": None, "max_value": None, "value": value}
+            for kind, value in token.traits.items()
+        ],
+    }
+
+
+def detailed(url: str, token: Token) -> Item:
+    """NftDetailed."""
+    return {
+        **nft(url, token),
+        "animation_url": None,
+        "is_suspicious": False,
+        "creator": token.market.deployer,
+        "owners": owned(token.holders),
+        "rarity": None,
+    }
+
+
+def collection(url: str, parts: Sequence[tuple[Market, Collection]], items: int) -> Item:
+    """CollectionDetailedResponse, over all the contracts that share the slug."""
+    market, first = parts[0]
+    return {
+        "collection": first.slug,
+        "name": first.name,
+        "description": f"{first.name} on {', '.join(market.name for market, _ in parts)}.",
+        "image_url": f"{url}/metadata/{market.name}/{first.contract}/{picture(first)}/image.svg",
+        "banner_image_url": "",
+        "owner": market.deployer,
+        "safelist_status": "verified" if first.seeded else "not_requested",
+        "category": "pfps",
+        "is_disabled": False,
+        "is_nsfw": False,
+        "trait_offers_enabled": False,
+        "collection_offers_enabled": False,
+        "opensea_url": f"{url}/opensea/collection/{first.slug}",
+        "project_url": "",
+        "wiki_url": "",
+        "discord_url": "",
+        "telegram_url": "",
+        "twitter_username": "",
+        "instagram_username": "",
+        "contracts": [{"address": one.contract, "chain": market.opensea} for market, one in parts],
+        "editors": [],
+        "fees": [],
+        "required_zone": None,
+        "rarity": None,
+        "total_supply": items,
+        "unique_item_count": items,
+        "created_date": "2026-01-01",
+        "pricing_currencies": {"listing_currency": {}, "offer_currency": {}},
+    }
+
+
+def contract(market: Market, one: Collection) -> Item:
+    """The answer about a contract."""
+    return {
+        "address": one.contract,
+        "chain": market.opensea,
+        "collection": one.slug,
+        "contract_standard": STANDARDS[one.standard],
+        "name": one.name,
+    }
+
+
+def traits(tokens: Iterable[Token]) -> Item:
+    """Trait counts: values of texts, bounds of numbers."""
+    counts: dict[str, dict[str, Any]] = {}
+    numbers: set[str] = set()
+    for token in tokens:
+        for kind, value in token.traits.items():
+            known = counts.setdefault(kind, {})
+            if isinstance(value, str) and kind not in numbers:
+                known[value] = known.get(value, 0) + 1
+            elif not isinstance(value, str) and (kind in numbers or not known):
+                numbers.add(kind)
+                known["min"] = min(value, known.get("min", value))
+                known["max"] = max(value, known.get("max", value))
+            elif not isinstance(value, str):
+                # A kind with texts and numbers is one of texts.
+                known[str(value)] = known.get(str(value), 0) + 1
+    return {"categories": {kind: "number" if kind in numbers else "string" for kind in counts}, "counts": counts}
+
+
+def owned(holders: Mapping[str, int]) -> list[Item]:
+    """Owners; the int32 `quantity` is what made `quantity_string` necessary."""
+    return [
+        {"address": address, "quantity": min(amount, 2**31 - 1), "quantity_string": str(amount)}
+        for address, amount in holders.items()
+    ]
+
+
+def holders(tokens: Iterable[Token]) -> list[Item]:
+    """Who has how many items of a collection, those with the most first."""
+    amounts: dict[str, int] = {}
+    for token in tokens:
+        for address, amount in token.holders.items():
+            amounts[address] = amounts.get(address, 0) + amount
+    whole = sum(amounts.values())
+    most_first = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return [
+        {"address": address, "quantity": amount, "percentage": round(100 * amount / whole, 4)}
+        for address, amount in most_first
+    ]
+
+
+def picture(one: Collection) -> str:
+    """The token whose picture stands for the collection; on Solana the collection has one of its own."""
+    return one.contract if one.standard == "Solana" else "1"
+
+
+def page(items: list[Item], name: str, limit: int, cursor: str) -> Item:
+    """`{name: items, next?}` from an opaque cursor. Raises ValueError for a cursor that is none of ours."""
+    at = int(base64.urlsafe_b64decode(cursor.encode())) if cursor else 0
+    answer: Item = {name: items[at : at + limit]}
+    if at + limit < len(items):
+        answer["next"] = base64.urlsafe_b64encode(str(at + limit).encode()).decode()
+    return answer

@@ -1,0 +1,146 @@
+"""Assets, collections and transactions on Solana, and how each recorded deed changes them."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sandbox.chains.seeds import Collection, seeded_traits
+from sandbox.people import person
+from sandbox.solana.keys import address_of, is_address
+
+STANDARD = "Solana"
+NFT_INTERFACES = ("V1_NFT", "ProgrammableNFT", "MplCoreAsset", "V2_NFT", "LEGACY_NFT", "V1_PRINT", "Custom")
+FUNGIBLE_INTERFACES = ("FungibleAsset", "FungibleToken")
+INTERFACES = NFT_INTERFACES + FUNGIBLE_INTERFACES
+AUTHORITY = address_of("authority")
+"""Who made the collections; owns the parents of all of them."""
+MARKET = address_of("marketplace")
+"""The delegate of what is listed."""
+
+# The seeded collection: name, slug, and token number → (owner, what is special about it).
+NAME, SLUG = "Tidepool Otters", "tidepool-otters"
+HOLDINGS: dict[int, tuple[str, dict[str, Any]]] = {
+    1: ("carol", {}),
+    2: ("carol", {"interface": "V1_NFT", "compressed": True}),
+    3: ("carol", {}),
+    4: ("dave", {"frozen": True, "delegate": MARKET}),
+    5: ("dave", {}),
+    6: ("erin", {"interface": "V1_NFT", "compressed": True}),
+    7: ("bob", {}),
+    8: ("erin", {"frozen": True, "delegate": MARKET}),
+}
+# A collection that mainnet has had for years, as the EVM chains have Multicall3; the world does not list it.
+MAD_LADS = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
+MAD_LAD = "F9Lw3ki3hJ7PF9HQXsBzoY8GyE6sPoEZZdXJBsTTD2rk"
+MAD_OWNER = "86xCnPeV69n6t3DnyGvkKobf9FdN2H9oiVDdaMpo2MMY"
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One asset. `collection` is empty where it belongs to none; `verified` says that the collection agrees.
+
+    A burnt one keeps its last owner, as indexers show it.
+    """
+
+    id: str
+    name: str
+    owner: str
+    collection: str = ""
+    interface: str = "ProgrammableNFT"
+    verified: bool = True
+    compressed: bool = False
+    frozen: bool = False
+    delegate: str | None = None
+    burnt: bool = False
+    created: int = 0
+    updated: int = 0
+
+    @property
+    def fungible(self) -> bool:
+        """Whether it is a coin rather than an NFT."""
+        return self.interface in FUNGIBLE_INTERFACES
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One transaction: who signed it (the first pays), whom else it mentions, its memos, and how it ended."""
+
+    signature: str
+    slot: int
+    time: int
+    signers: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    memos: tuple[str, ...] = ()
+    lamports: int = 0
+    failed: bool = False
+
+    def mentions(self, address: str) -> bool:
+        """Whether the address is among its accounts."""
+        return address in self.signers or address in self.others
+
+
+@dataclass
+class Holdings:
+    """Everything as of one moment. `collections` are the listed ones; their traits are by asset id."""
+
+    assets: dict[str, Asset] = field(default_factory=dict)
+    collections: dict[str, Collection] = field(default_factory=dict)
+
+    def take(self, record: Record) -> None:
+        """Let one record take effect."""
+        match record["kind"]:
+            case "reset":
+                seeded = seeds()
+                self.assets, self.collections = seeded.assets, seeded.collections
+            case "deploy":
+                self._list(record["contract"], record["name"], record["slug"], record["interface"], record["slot"])
+            case "mint":
+                given = {**record["asset"], "created": record["slot"], "updated": record["slot"]}
+                self.assets[given["id"]] = Asset(**given)
+            case "change":
+                asset = self.assets[record["asset"]]
+                self.assets[asset.id] = replace(asset, **record["to"], updated=record["slot"])
+            case "traits":
+                self.collections[record["contract"]].traits[record["asset"]] = record["traits"]
+            case _:
+                pass  # money and memos move no asset
+
+    def _list(self, contract: str, name: str, slug: str, interface: str, slot: int, seeded: bool = False) -> None:
+        self.collections[contract] = Collection(contract, name, slug, STANDARD, seeded)
+        self.assets[contract] = Asset(contract, name, AUTHORITY, interface=interface, created=slot, updated=slot)
+
+    def found(self) -> None:
+        """Put in what is there at the start."""
+        contract = address_of(f"collection {SLUG}")
+        self._list(contract, NAME, SLUG, "V1_NFT", 0, seeded=True)
+        traits = seeded_traits(SLUG, 0)
+        for number, (owner, special) in HOLDINGS.items():
+            mint = mint_of(contract, number)
+            self.assets[mint] = Asset(mint, f"{NAME} #{number}", person(owner).wallets.solana, contract, **special)
+            self.collections[contract].traits[mint] = traits[str(number)]
+        self.assets[MAD_LAD] = Asset(MAD_LAD, "Mad Lads #8420", MAD_OWNER, MAD_LADS)
+
+    def traits_of(self, asset: Asset) -> dict[str, str | int | float]:
+        """The traits of an asset in a listed collection."""
+        listed = self.collections.get(asset.collection)
+        return listed.traits.get(asset.id, {}) if listed else {}
+
+
+def seeds() -> Holdings:
+    """What there is at the start."""
+    made = Holdings()
+    made.found()
+    return made
+
+
+def mint_of(contract: str, number: int) -> str:
+    """The address of the asset that a collection's number means."""
+    return address_of(f"{contract} #{number}")
+
+
+def mint_named(contract: str, token: str) -> str | None:
+    """The address that a text means: its own, or that of a number in a collection."""
+    if is_address(token):
+        return token
+    return mint_of(contract, int(token)) if token.isascii() and token.isdigit() else None

@@ -1,0 +1,203 @@
+"""`/control/chains/solana/…`: the control calls that move Solana's ledger."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from sandbox.chains.seeds import Collection
+from sandbox.control.body import Body, fields, optional_text, text
+from sandbox.refusal import Refusal
+from sandbox.solana.assets import AUTHORITY, INTERFACES, STANDARD, Record, mint_named, mint_of
+from sandbox.solana.keys import address_of, is_address
+from sandbox.solana.ledger import Ledger
+
+if TYPE_CHECKING:
+    from sandbox.solana import Solana
+
+MOST_SLOTS = 500
+LONGEST_MEMO = 566
+"""Bytes; what fits into a transaction with one signer."""
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_FLAGS = ("compressed", "frozen", "verified")
+
+Act = Callable[[Ledger, Body], dict[str, Any]]
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def routes(solana: "Solana") -> list[web.RouteDef]:
+    """One route for all actions."""
+
+    async def act(request: web.Request) -> web.Response:
+        action = ACTIONS.get(request.match_info["action"])
+        if action is None:
+            raise Refusal(404, f"No action on solana is called {request.match_info['action']!r}: {', '.join(ACTIONS)}.")
+        return web.json_response(action(solana.ledger, await fields(request)))
+
+    return [web.post("/control/chains/solana/{action}", act)]
+
+
+def deploy(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{standard, name, slug}`, and `interface` ("MplCoreAsset" for a Core collection)"""
+    standard, name, slug = text(body, "standard"), text(body, "name"), text(body, "slug")
+    if standard != STANDARD:
+        raise Refusal(400, f"standard is {STANDARD}.")
+    if not _SLUG.fullmatch(slug):
+        raise Refusal(400, "slug is made of lower-case letters, digits and single hyphens.")
+    if any(collection.slug == slug for collection in ledger.present.collections.values()):
+        raise Refusal(409, f"solana has a collection {slug} already.")
+    parent = "MplCoreCollection" if _interface(body) == "MplCoreAsset" else "V1_NFT"
+    record: Record = {"kind": "deploy", "contract": address_of(f"collection {slug}"), "name": name, "slug": slug}
+    done = ledger.keep({**record, "interface": parent, "signers": [AUTHORITY], **_memo(body)})
+    return {"contract": done["contract"], "hash": done["signature"], "block": done["slot"]}
+
+
+def mint(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{contract, to, token_id?}`: an address, a number that stands for one, or the next number.
+
+    `interface`, `compressed`, `frozen`, `delegate` and `verified` say what is special about it.
+    """
+    collection, to = ledger.collection(text(body, "contract")), _address(body, "to")
+    token = optional_text(body, "token_id") or str(_next_number(ledger, collection))
+    id_ = mint_named(collection.contract, token)
+    if id_ is None:
+        raise Refusal(400, "token_id is a mint address, or a decimal number that stands for one.")
+    if id_ in ledger.present.assets:
+        raise Refusal(409, f"The chain refuses this: {id_} was minted before.")
+    name = f"{collection.name} #{token[:4] if id_ == token else token}"
+    parent = ledger.present.assets[collection.contract].interface
+    usual = "MplCoreAsset" if parent == "MplCoreCollection" else "ProgrammableNFT"
+    asset = {"id": id_, "name": name, "owner": to, "collection": collection.contract, **_special(body)}
+    asset.setdefault("interface", "V1_NFT" if asset.get("compressed") else usual)
+    return _done(ledger, {"kind": "mint", "asset": asset, "signers": [AUTHORITY], "others": [to, id_]}, body)
+
+
+def transfer(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, from?, to}`; what is special about it ends, unless it is said again."""
+    collection, to = ledger.collection(text(body, "contract")), _address(body, "to")
+    asset = ledger.asset(collection, text(body, "token_id"))
+    sender = _owner(body, asset.owner)
+    changed = {"owner": to, "frozen": False, "delegate": None, **_special(body)}
+    record = {"kind": "change", "asset": asset.id, "to": changed, "signers": [sender], "others": [to, asset.id]}
+    return _done(ledger, record, body)
+
+
+def burn(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, from?}`"""
+    collection = ledger.collection(text(body, "contract"))
+    asset = ledger.asset(collection, text(body, "token_id"))
+    sender = _owner(body, asset.owner)
+    changed = {"burnt": True, "frozen": False, "delegate": None}
+    record = {"kind": "change", "asset": asset.id, "to": changed, "signers": [sender], "others": [asset.id]}
+    return _done(ledger, record, body)
+
+
+def mark(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{contract, token_id}` and `frozen`, `delegate`, `verified` or `interface`: listed, staked, disowned, …"""
+    collection = ledger.collection(text(body, "contract"))
+    asset = ledger.asset(collection, text(body, "token_id"))
+    record = {"kind": "change", "asset": asset.id, "to": _special(body), "signers": [asset.owner], "others": [asset.id]}
+    return _done(ledger, record, body)
+
+
+def traits(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{contract, token_id, traits}`; replaces all traits of the token."""
+    collection, given = ledger.collection(text(body, "contract")), body.get("traits")
+    asset = ledger.asset(collection, text(body, "token_id"))
+    if not isinstance(given, dict):
+        raise Refusal(400, "traits is an object of trait types and values.")
+    named = {str(kind): value if isinstance(value, int | float) else str(value) for kind, value in given.items()}
+    ledger.keep({"kind": "traits", "contract": collection.contract, "asset": asset.id, "traits": named})
+    return {"traits": named}
+
+
+def send(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{from, to?, value_wei?, memo?}` with lamports as the value.
+
+    With `fail` the transaction fails; with `final: false` it becomes final only as its slots pass.
+    """
+    sender = _address(body, "from")
+    to = _address(body, "to") if body.get("to") is not None else sender
+    value = optional_text(body, "value_wei") or "0"
+    if not (value.isascii() and value.isdigit()) or int(value) >= 2**64:
+        raise Refusal(400, "value_wei is a number of lamports of at most 64 bits.")
+    record: Record = {"kind": "send", "signers": [sender], "others": [] if to == sender else [to]}
+    record |= {"lamports": int(value) if to != sender else 0, "failed": _flag(body, "fail", False)}
+    return _done(ledger, record, body, final=_flag(body, "final", True))
+
+
+def mine(ledger: Ledger, body: Body) -> dict[str, Any]:
+    """`{blocks}`: slots that pass at once."""
+    blocks = text(body, "blocks")
+    if not (blocks.isascii() and blocks.isdigit()) or not 0 < int(blocks) <= MOST_SLOTS:
+        raise Refusal(400, f"blocks is at least 1 and at most {MOST_SLOTS}.")
+    ledger.pass_by(int(blocks))
+    return {"block": ledger.slots.now()}
+
+
+ACTIONS: dict[str, Act] = {
+    action.__name__: action for action in (mint, transfer, burn, deploy, traits, send, mine, mark)
+}
+
+
+def _done(ledger: Ledger, record: Record, body: Body, *, final: bool = True) -> dict[str, Any]:
+    kept = ledger.keep({**record, **_memo(body)}, final=final)
+    asset = kept["asset"]["id"] if kept["kind"] == "mint" else kept.get("asset")
+    return {"hash": kept["signature"], "block": kept["slot"], **({"token_id": asset} if asset else {})}
+
+
+def _memo(body: Body) -> dict[str, list[str]]:
+    memo = optional_text(body, "memo")
+    if memo is None:
+        return {}
+    if len(memo.encode()) > LONGEST_MEMO:
+        raise Refusal(400, f"A memo has at most {LONGEST_MEMO} bytes.")
+    return {"memos": [memo]}
+
+
+def _owner(body: Body, owner: str) -> str:
+    """Who sends: the owner, and nobody else."""
+    if body.get("from") is None:
+        return owner
+    sender = _address(body, "from")
+    if sender != owner:
+        raise Refusal(409, "The chain refuses this: the sender is not the owner.")
+    return sender
+
+
+def _special(body: Body) -> dict[str, Any]:
+    special: dict[str, Any] = {name: _flag(body, name, False) for name in _FLAGS if name in body}
+    if "interface" in body:
+        special["interface"] = _interface(body)
+    if "delegate" in body:
+        special["delegate"] = _address(body, "delegate") if body["delegate"] is not None else None
+    return special
+
+
+def _interface(body: Body) -> str:
+    interface = optional_text(body, "interface") or "ProgrammableNFT"
+    if interface not in INTERFACES:
+        raise Refusal(400, f"interface is one of {', '.join(INTERFACES)}.")
+    return interface
+
+
+def _flag(body: Body, name: str, default: bool) -> bool:
+    value = body.get(name, default)
+    if not isinstance(value, bool):
+        raise Refusal(400, f"{name} is true or false.")
+    return value
+
+
+def _address(body: Body, name: str) -> str:
+    value = text(body, name)
+    if not is_address(value):
+        raise Refusal(400, f"{name} is an address: 32 bytes in base58.")
+    return value
+
+
+def _next_number(ledger: Ledger, collection: Collection) -> int:
+    number = 1
+    while mint_of(collection.contract, number) in ledger.present.assets:
+        number += 1
+    return number

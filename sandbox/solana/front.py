@@ -1,0 +1,116 @@
+"""`/solana`: JSON-RPC over HTTP, on which faults act."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from aiohttp import web
+
+from sandbox.chains.answers import refusal, success
+from sandbox.chains.front import method_of
+from sandbox.faults import SLOW_SECONDS, hang_up
+from sandbox.solana import das, node
+from sandbox.solana.node import INVALID, RpcError, View
+from sandbox.traffic import HUNG_UP, NOTED
+
+if TYPE_CHECKING:
+    from sandbox.solana import Solana
+
+TARGET = "solana"
+MOST_IN_A_BATCH = 100
+BROKEN = b'{"jsonrpc":"2.0","id":1,"result":{"items":['
+
+
+def routes(solana: "Solana") -> list[web.RouteDef]:
+    """One address for node and index."""
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        return await _serve(solana, request)
+
+    return [web.post("/solana", serve), web.post("/solana/", serve)]
+
+
+async def _serve(solana: "Solana", request: web.Request) -> web.StreamResponse:
+    traffic = solana.sandbox.traffic
+    try:
+        asked = orjson.loads(await request.read())
+    except orjson.JSONDecodeError:
+        return _json(refusal(None, -32700, "Parse error"))
+    items: list[Any] = asked if isinstance(asked, list) else [asked]
+    request[NOTED] = True
+    # Noted when it comes: whoever asks a slow endpoint has given up long before the answer.
+    notes = [traffic.note(TARGET, "POST", request.path_qs, 0, method_of(item)) for item in items]
+    response = await _respond(solana, request, items, isinstance(asked, list))
+    status = 0 if request.get(HUNG_UP) else response.status
+    sizes = [len(response.body) if isinstance(response.body, bytes) else 0, *([0] * (len(items) - 1))]
+    for note, size in zip(notes, sizes, strict=False):
+        traffic.answered(note, status, size)
+    return response
+
+
+async def _respond(solana: "Solana", request: web.Request, items: list[Any], many: bool) -> web.Response:
+    kind = solana.sandbox.faults.active(TARGET)
+    if kind == "down":
+        return hang_up(request)
+    if kind == "slow":
+        await asyncio.sleep(SLOW_SECONDS)
+    if kind == "429":
+        return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
+    if kind == "500":
+        return web.Response(status=500, text="Internal Server Error")
+    if kind == "malformed":
+        return _json(BROKEN)
+    if not items or len(items) > MOST_IN_A_BATCH:
+        return _json(refusal(None, -32600, "Invalid request"))
+    view = _view(solana, kind)
+    return _json(_joined([_answer(view, item, kind) for item in items], many))
+
+
+def _view(solana: "Solana", kind: str | None) -> View:
+    fault = solana.sandbox.faults.fault(TARGET)
+    slot = solana.head_at(fault.since) if fault and kind == "stale" else solana.ledger.slots.now()
+    return View(solana.ledger, slot, solana.ledger.holdings(slot), solana.sandbox.url, kind == "zero")
+
+
+def _answer(view: View, item: Any, kind: str | None) -> bytes:
+    if not isinstance(item, dict) or not isinstance(item.get("method"), str):
+        return refusal(item, -32600, "Invalid request")
+    method, params = item["method"], item.get("params")
+    try:
+        if method in das.METHODS:
+            act, order = das.METHODS[method]
+            named = _named(params, order)
+            return success(item, das.emptiness(view, method, named) if kind == "empty" else act(view, named))
+        placed: Any = [] if params is None else params
+        if method not in node.HEADS and method not in node.DATA:
+            return refusal(item, -32601, "Method not found")
+        if not isinstance(placed, list):
+            raise RpcError(INVALID, "`params` should be an array")
+        if method in node.HEADS:
+            return success(item, node.HEADS[method](view, placed))
+        return success(item, node.emptiness(view, method) if kind == "empty" else node.DATA[method][0](view, placed))
+    except RpcError as refused:
+        return refusal(item, refused.code, refused.message)
+
+
+def _named(params: Any, order: tuple[str, ...]) -> dict[str, Any]:
+    if isinstance(params, dict):
+        return params
+    if isinstance(params, list) and len(params) <= len(order):
+        return dict(zip(order, params, strict=False))
+    raise RpcError(INVALID, "Invalid params: named parameters are expected.")
+
+
+def _joined(said: list[bytes], many: bool) -> bytes:
+    return b"[" + b",".join(said) + b"]" if many else said[0]
+
+
+def _json(body: bytes, status: int = 200, retry_after: str | None = None) -> web.Response:
+    headers = {"Retry-After": retry_after} if retry_after else None
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+def wall_clock(moment: float) -> float:
+    """A moment of the monotonic clock in Unix seconds."""
+    return time.time() - (time.monotonic() - moment)

@@ -1,0 +1,149 @@
+"""Solana's ledger: everything that happened, kept in a journal, and what there was at any slot."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from sandbox.chains.seeds import Collection
+from sandbox.journal import Journal
+from sandbox.refusal import Refusal
+from sandbox.solana.assets import Asset, Holdings, Record, Transaction, mint_named, seeds
+from sandbox.solana.keys import signature_of
+from sandbox.solana.slots import TO_FINAL, Slots
+
+AIRDROP = 10_000_000_000
+"""Lamports that everybody begins with; fees and transfers come off."""
+FEE = 5_000
+
+
+class Ledger:
+    """`present` is what there is now; `transactions` is everything that was sent, oldest first."""
+
+    def __init__(self, path: Path) -> None:
+        self.slots = Slots()
+        self.present = seeds()
+        self.transactions: list[Transaction] = []
+        self._journal = Journal(path)
+        self._records: list[Record] = []
+        known = self._journal.records()
+        resets = [at for at, record in enumerate(known) if record["kind"] == "reset"]
+        if resets and resets[-1] > 0:
+            # What a reset undid is forgotten with the process that saw it.
+            known = known[resets[-1] :]
+            self._journal.rewrite(known)
+        for record in known:
+            self.slots.restore(record["time"], record["leap"])
+            self._apply(record)
+
+    def close(self) -> None:
+        """Give the journal back."""
+        self._journal.close()
+
+    def keep(self, record: Record, *, final: bool = True) -> Record:
+        """Write a deed down in a slot of its own, after every slot that anybody saw, and let it take effect.
+
+        Adds `slot`, `time`, `leap` and `signature`. With `final` as many slots follow as make it final.
+        """
+        slot = self.slots.now() + 1
+        self.slots.forward(1 + (TO_FINAL if final else 0))
+        record |= {"slot": slot, "time": time.time(), "leap": self.slots.leap}
+        record["signature"] = signature_of(f"{slot} {record}")
+        self._journal.append(record)
+        self._apply(record)
+        return record
+
+    def pass_by(self, slots: int) -> None:
+        """Let slots pass without a deed."""
+        self.slots.forward(slots)
+        self._journal.append({"kind": "pass", "slot": self.slots.now(), "time": time.time(), "leap": self.slots.leap})
+
+    def reset(self) -> None:
+        """Everything as at the start, in a later slot."""
+        self.keep({"kind": "reset"})
+
+    def _apply(self, record: Record) -> None:
+        self._records.append(record)
+        self.present.take(record)
+        if "signers" in record:
+            self.transactions.append(
+                Transaction(
+                    record["signature"],
+                    record["slot"],
+                    int(record["time"]),
+                    tuple(record["signers"]),
+                    tuple(record.get("others", ())),
+                    tuple(record.get("memos", ())),
+                    record.get("lamports", 0),
+                    record.get("failed", False),
+                )
+            )
+
+    def holdings(self, slot: int | None = None) -> Holdings:
+        """What there was at a slot; None is now."""
+        if slot is None or not self._records or self._records[-1]["slot"] <= slot:
+            return self.present
+        then = seeds()
+        for record in self._records:
+            if record["slot"] <= slot:
+                then.take(record)
+        return then
+
+    def balance(self, address: str, slot: int) -> int:
+        """Lamports at a slot."""
+        left = AIRDROP
+        for sent in self.transactions:
+            if sent.slot > slot:
+                break
+            if sent.signers[0] == address:
+                left -= FEE + (0 if sent.failed else sent.lamports)
+            if not sent.failed and sent.others[:1] == (address,):
+                left += sent.lamports
+        return max(0, left)
+
+    def transaction(self, signature: str) -> Transaction | None:
+        """The transaction with this signature."""
+        return next((sent for sent in self.transactions if sent.signature == signature), None)
+
+    def collection(self, named: str) -> Collection:
+        """A listed collection by address, slug or name. Raises Refusal(404)."""
+        for candidate in self.present.collections.values():
+            if named == candidate.contract or named.lower() in (candidate.slug, candidate.name.lower()):
+                return candidate
+        raise Refusal(404, f"There is no collection {named} on solana.")
+
+    def asset(self, collection: Collection, token: str) -> Asset:
+        """An asset that is not burnt, by its address or by its number in the collection. Raises Refusal(404)."""
+        found = self.present.assets.get(mint_named(collection.contract, token) or "")
+        if found is None or found.burnt or found.collection != collection.contract:
+            raise Refusal(404, f"Nobody has token {token} of {collection.name}.")
+        return found
+
+    def owners(self, slot: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
+        """Listed collection → asset id → owner → 1, now or at a slot; what is burnt or no NFT is left out."""
+        then = self.holdings(slot)
+        found: dict[str, dict[str, dict[str, int]]] = {contract: {} for contract in then.collections}
+        for asset in then.assets.values():
+            if asset.collection in found and asset.verified and not (asset.burnt or asset.fungible):
+                found[asset.collection][asset.id] = {asset.owner: 1}
+        return found
+
+    def collections_shown(self) -> list[dict[str, Any]]:
+        """The `collections` of GET /control/world."""
+        owners = self.owners()
+        return [
+            {
+                "contract": collection.contract,
+                "name": collection.name,
+                "slug": collection.slug,
+                "standard": collection.standard,
+                "tokens": [
+                    {
+                        "id": asset,
+                        "owners": {owner: str(amount) for owner, amount in holders.items()},
+                        "traits": collection.traits.get(asset, {}),
+                    }
+                    for asset, holders in owners[collection.contract].items()
+                ],
+            }
+            for collection in self.present.collections.values()
+        ]

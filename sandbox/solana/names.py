@@ -1,0 +1,39 @@
+"""`/solana/names`: the Solana Name Service's REST proxy, where carol.sol is carol's wallet (external-apis §5)."""
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from sandbox.people import person
+
+if TYPE_CHECKING:
+    from sandbox.solana import Solana
+
+OWNERS = {"carol": person("carol").wallets.solana}
+
+
+def routes(solana: "Solana") -> list[web.RouteDef]:
+    """`GET /resolve/{name}`, the name without its ending."""
+
+    async def throttled(_: web.Request) -> web.Response:
+        return web.Response(status=429, text="error code: 1015", headers={"Retry-After": "1"})
+
+    async def empty(_: web.Request) -> web.Response:
+        return _said("error", "Domain not found", 404)
+
+    async def malformed(_: web.Request) -> web.Response:
+        return web.Response(text='{"s":"ok","result":', content_type="application/json")
+
+    async def resolve(request: web.Request) -> web.StreamResponse:
+        answers = {"429": throttled, "empty": empty, "malformed": malformed}
+        faulty = await solana.sandbox.faults.apply(request, "solana", answers)
+        if faulty is not None:
+            return faulty
+        owner = OWNERS.get(request.match_info["name"].strip().lower())
+        return _said("ok", owner) if owner else _said("error", "Domain not found", 404)
+
+    return [web.get("/solana/names/resolve/{name}", resolve)]
+
+
+def _said(state: str, result: str, status: int = 200) -> web.Response:
+    return web.json_response({"s": state, "result": result}, status=status)

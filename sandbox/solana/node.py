@@ -1,0 +1,271 @@
+"""The methods of a Solana node that read: slots, balances, signatures, transactions (external-apis §5)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from sandbox.people import base58
+from sandbox.solana.assets import Holdings, Transaction
+from sandbox.solana.keys import is_address, is_signature
+from sandbox.solana.ledger import Ledger
+from sandbox.solana.slots import TO_FINAL
+from sandbox.solana.transactions import MEMO, MEMO_V1, SYSTEM, TOKEN, shown
+
+GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
+VERSION = {"solana-core": "2.3.6", "feature-set": 3640012085}
+BEHIND = 24_000_000
+"""By how much a block's height is less than its slot: many slots were skipped over the years."""
+INVALID = -32602
+
+
+class RpcError(Exception):
+    """A JSON-RPC error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True)
+class View:
+    """What one request sees: the ledger as of its newest slot, and what the fault `zero` hides."""
+
+    ledger: Ledger
+    slot: int
+    holdings: Holdings
+    url: str
+    zero: bool = False
+
+    def head(self, config: dict[str, Any]) -> int:
+        """The newest slot of a commitment; without one, of `finalized`, as nodes do."""
+        return self.slot - (TO_FINAL - 1 if config.get("commitment", "finalized") == "finalized" else 0)
+
+
+Method = Callable[[View, list[Any]], Any]
+
+
+def _config(params: list[Any], at: int) -> dict[str, Any]:
+    given = params[at] if len(params) > at else None
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise RpcError(INVALID, "Invalid params: invalid type: expected a configuration object.")
+    if given.get("commitment") not in (None, "processed", "confirmed", "finalized"):
+        raise RpcError(INVALID, "Invalid params: unknown variant of commitment.")
+    return given
+
+
+def _address(params: list[Any]) -> str:
+    given = params[0] if params else None
+    if not isinstance(given, str) or not is_address(given):
+        raise RpcError(INVALID, "Invalid param: Invalid")
+    return given
+
+
+def get_slot(view: View, params: list[Any]) -> int:
+    """The newest slot of a commitment."""
+    return view.head(_config(params, 0))
+
+
+def get_block_height(view: View, params: list[Any]) -> int:
+    """How many blocks there are: fewer than slots."""
+    return view.head(_config(params, 0)) - BEHIND
+
+
+def get_block_time(view: View, params: list[Any]) -> int:
+    """Unix seconds."""
+    slot = params[0] if params else None
+    if not isinstance(slot, int) or isinstance(slot, bool):
+        raise RpcError(INVALID, "Invalid params: invalid type: expected u64.")
+    if not 0 <= slot <= view.slot:
+        raise RpcError(-32004, f"Block not available for slot {slot}")
+    return view.ledger.slots.time_of(slot)
+
+
+def get_latest_blockhash(view: View, params: list[Any]) -> Any:
+    """For who wants to send something."""
+    slot = view.head(_config(params, 0))
+    value = {"blockhash": blockhash(slot), "lastValidBlockHeight": slot - BEHIND + 150}
+    return _contextual(slot, value)
+
+
+def get_balance(view: View, params: list[Any]) -> Any:
+    """Lamports."""
+    address, slot = _address(params), view.head(_config(params, 1))
+    return _contextual(slot, 0 if view.zero else view.ledger.balance(address, slot))
+
+
+def get_account_info(view: View, params: list[Any]) -> Any:
+    """Whether an account is there, who owns it, and how much it has; its data are left out."""
+    address, slot = _address(params), view.head(_config(params, 1))
+    if address in (MEMO, MEMO_V1):
+        return _contextual(slot, _account("BPFLoader2111111111111111111111111111111111", 1_141_440, executable=True))
+    asset = view.holdings.assets.get(address)
+    if asset is not None:
+        if asset.compressed or asset.burnt:
+            return _contextual(slot, None)
+        core = asset.interface.startswith("MplCore")
+        return _contextual(slot, _account("CoREENxT6tW1HoK8ypY1SxRMZTcVPm7R94rH4PZNhX7d" if core else TOKEN, 1_461_600))
+    return _contextual(slot, _account(SYSTEM, 0 if view.zero else view.ledger.balance(address, slot)))
+
+
+def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
+    """The token accounts of an owner for a mint or a token program; compressed and Core assets have none."""
+    owner, config = _address(params), _config(params, 2)
+    asked = params[1] if len(params) > 1 else None
+    if not isinstance(asked, dict) or not {"mint", "programId"} & asked.keys():
+        raise RpcError(INVALID, "Invalid params: missing field `mint` or `programId`.")
+    slot = view.head(config)
+    found = [
+        _token_account(owner, asset.id, asset.frozen, asset.delegate)
+        for asset in view.ledger.holdings(slot).assets.values()
+        if asset.owner == owner
+        and not (asset.burnt or asset.compressed or asset.interface.startswith("MplCore"))
+        and (asked.get("mint", asset.id), asked.get("programId", TOKEN)) == (asset.id, TOKEN)
+    ]
+    return _contextual(slot, [] if view.zero else found)
+
+
+def _token_account(owner: str, mint: str, frozen: bool, delegate: str | None) -> Any:
+    amount = {"amount": "1", "decimals": 0, "uiAmount": 1.0, "uiAmountString": "1"}
+    state = "frozen" if frozen else "initialized"
+    info = {"isNative": False, "mint": mint, "owner": owner, "state": state, "tokenAmount": amount}
+    if delegate:
+        info |= {"delegate": delegate, "delegatedAmount": amount}
+    data = {"program": "spl-token", "parsed": {"info": info, "type": "account"}, "space": 165}
+    address = base58(sha256(f"{owner} {mint}".encode()).digest())
+    return {"pubkey": address, "account": {**_account(TOKEN, 2_039_280), "data": data}}
+
+
+def get_signatures_for_address(view: View, params: list[Any]) -> Any:
+    """Newest first, from `before` (not included) back to `until` (not included)."""
+    address, config = _address(params), _config(params, 1)
+    limit = config.get("limit", 1000)
+    if not isinstance(limit, int) or not 1 <= limit <= 1000:
+        raise RpcError(INVALID, "Invalid limit; max 1000")
+    if config.get("commitment") == "processed":
+        raise RpcError(INVALID, "Method does not support commitment below `confirmed`")
+    head = view.head(config)
+    sent = [one for one in reversed(view.ledger.transactions) if one.slot <= head and one.mentions(address)]
+    before, until = config.get("before"), config.get("until")
+    if before is not None:
+        places = [at for at, one in enumerate(sent) if one.signature == before]
+        sent = sent[places[0] + 1 :] if places else []
+    for at, one in enumerate(sent):
+        if one.signature == until:
+            sent = sent[:at]
+            break
+    return [_listed(view, one) for one in sent[:limit]]
+
+
+def _listed(view: View, sent: Transaction) -> Any:
+    memo = "; ".join(f"[{len(memo.encode())}] {memo}" for memo in sent.memos) or None
+    return {
+        "signature": sent.signature,
+        "slot": sent.slot,
+        "err": {"InstructionError": [0, {"Custom": 1}]} if sent.failed else None,
+        "memo": memo,
+        "blockTime": sent.time,
+        "confirmationStatus": _status(view, sent),
+    }
+
+
+def _status(view: View, sent: Transaction) -> str:
+    return "finalized" if sent.slot <= view.head({}) else "confirmed"
+
+
+def get_signature_statuses(view: View, params: list[Any]) -> Any:
+    """What became of up to 256 transactions; null for those that are not known."""
+    signatures = params[0] if params else None
+    if not isinstance(signatures, list) or len(signatures) > 256:
+        raise RpcError(INVALID, "Invalid params: a list of at most 256 signatures is expected.")
+    found: list[Any] = []
+    for signature in signatures:
+        sent = view.ledger.transaction(_signature(signature))
+        if sent is None or sent.slot > view.slot:
+            found.append(None)
+            continue
+        err, status = _listed(view, sent)["err"], _status(view, sent)
+        depth = None if status == "finalized" else view.slot - sent.slot
+        outcome = {"Ok": None} if err is None else {"Err": err}
+        found.append(
+            {"slot": sent.slot, "confirmations": depth, "err": err, "status": outcome, "confirmationStatus": status}
+        )
+    return _contextual(view.slot, found)
+
+
+def get_transaction(view: View, params: list[Any]) -> Any:
+    """One transaction, as json or jsonParsed; null for one that is not known."""
+    signature = _signature(params[0] if params else None)
+    config = {"encoding": params[1]} if len(params) > 1 and isinstance(params[1], str) else _config(params, 1)
+    if config.get("commitment") == "processed":
+        raise RpcError(INVALID, "Method does not support commitment below `confirmed`")
+    encoding = config.get("encoding", "json")
+    if encoding not in ("json", "jsonParsed"):
+        raise RpcError(INVALID, "Invalid params: this node encodes transactions as json or jsonParsed.")
+    sent = view.ledger.transaction(signature)
+    if sent is None or sent.slot > view.head(config):
+        return None
+    if config.get("maxSupportedTransactionVersion") is None:
+        raise RpcError(
+            -32015,
+            "Transaction version (0) is not supported by the requesting client. Please try the request again with the "
+            'following configuration parameter: "maxSupportedTransactionVersion": 0',
+        )
+    return shown(sent, parsed=encoding == "jsonParsed", blockhash=blockhash(sent.slot - 5))
+
+
+def _signature(given: Any) -> str:
+    if not isinstance(given, str) or not is_signature(given):
+        raise RpcError(INVALID, "Invalid param: Invalid")
+    return given
+
+
+def _contextual(slot: int, value: Any) -> Any:
+    return {"context": {"apiVersion": VERSION["solana-core"], "slot": slot}, "value": value}
+
+
+def _account(program: str, lamports: int, *, executable: bool = False) -> Any:
+    return {
+        "data": ["", "base64"],
+        "executable": executable,
+        "lamports": lamports,
+        "owner": program,
+        "rentEpoch": 2**64 - 1,
+        "space": 0,
+    }
+
+
+def blockhash(slot: int) -> str:
+    """The hash of a slot's block."""
+    return base58(sha256(f"block {slot}".encode()).digest())
+
+
+HEADS: dict[str, Method] = {
+    "getHealth": lambda _view, _params: "ok",
+    "getVersion": lambda _view, _params: VERSION,
+    "getGenesisHash": lambda _view, _params: GENESIS,
+    "getSlot": get_slot,
+    "getBlockHeight": get_block_height,
+    "getBlockTime": get_block_time,
+    "getLatestBlockhash": get_latest_blockhash,
+}
+"""What a node that has lost its data still answers."""
+DATA: dict[str, tuple[Method, Any]] = {
+    "getBalance": (get_balance, 0),
+    "getAccountInfo": (get_account_info, None),
+    "getTokenAccountsByOwner": (get_token_accounts_by_owner, []),
+    "getSignaturesForAddress": (get_signatures_for_address, []),
+    "getSignatureStatuses": (get_signature_statuses, []),
+    "getTransaction": (get_transaction, None),
+}
+"""Each with its form's emptiness; with a context around it where `CONTEXTUAL` says so."""
+CONTEXTUAL = ("getBalance", "getAccountInfo", "getTokenAccountsByOwner", "getSignatureStatuses")
+
+
+def emptiness(view: View, method: str) -> Any:
+    """What the fault `empty` has a method of DATA answer."""
+    nothing = DATA[method][1]
+    return _contextual(view.slot, nothing) if method in CONTEXTUAL else nothing
