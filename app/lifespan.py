@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from app.alone import start_if_alone
+from app.noting import noting
 from gateways import close_gateways
 from models import use
 
@@ -17,7 +18,8 @@ async def lifespan() -> AsyncGenerator[None]:
             os.environ["DATABASE_URL"] = database_url
             await use(database_url)
         try:
-            yield
+            async with noting():
+                yield
         finally:
             await close_gateways()
             await use(None)

@@ -21,18 +21,21 @@ from components.pages.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oaut
 from components.pages.policies import privacy_policy, terms_of_service
 from components.pages.problems import not_found, oauth_error
 from components.pages.rule_form import rule_form
+from components.pages.server_config import LOAD as SERVER_CONFIG_LOAD
 from components.pages.server_config import server_config
 from components.pages.server_form import server_form
+from components.pages.wallets import LOAD as WALLETS_LOAD
 from components.pages.wallets import wallets, wallets_left
 from settings import settings
 from state.account import AccountState
+from state.analytics import AnalyticsState
+from state.invite import InviteState
+from state.me import MeState
 from state.operator import OperatorState
 from state.problems import ProblemState
 from state.rule_form import RuleFormState
-from state.rules import RulesState
-from state.servers import DashboardState, InviteState, OpenServerState
+from state.servers import DashboardState, OpenServerState
 from state.session import SessionState
-from state.wallets import WalletsState
 
 Screen = Callable[[], rx.Component]
 Load = Callable[[], EventSpec] | rx.event.EventType[()]
@@ -134,30 +137,47 @@ OPERATOR_PAGES = (
     ),
 )  # fmt: skip
 
+_DASHBOARD = (DashboardState.load, AnalyticsState.load)
+
 PAGES = (
-    Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=(DashboardState.load,)),
+    Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=_DASHBOARD),
     Page("/login", "Login", visitors=login, members=dashboard),
     Page("/oauth-error", "Authentication error", visitors=oauth_error, members=oauth_error, load=(ProblemState.load,)),
-    Page("/dashboard", "Dashboard", members=dashboard, load=(DashboardState.load,)),
+    Page("/dashboard", "Dashboard", members=dashboard, load=_DASHBOARD),
     Page("/dashboard/server/[server_number]", "Server", members=dashboard, load=(OpenServerState.open,)),
-    Page("/account", "Account", members=account, left=account_left, load=(AccountState.load,)),
+    Page("/account", "Account", members=account, left=account_left, load=(AccountState.load, MeState.load)),
     Page("/invite", "Add a server", members=invite, load=(InviteState.load,)),
     Page("/server-setup", "Add a server by hand", members=server_form),
-    Page("/server-config", "Server configuration", members=server_config, load=(RulesState.load,)),
+    Page("/server-config", "Server configuration", members=server_config, load=SERVER_CONFIG_LOAD),
     Page("/add-verification-rule", "Add verification rule", members=rule_form, load=(RuleFormState.load,)),
-    Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
-    Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=(WalletsState.load,)),
+    Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
+    Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
     *PUBLIC_PAGES,
     *OPERATOR_PAGES,
     Page("404"),
 )
 
 
+def _screen(page: Page) -> Screen:
+    """The page's faces as one component, named after its route.
+
+    Reflex puts the parts of all pages whose functions come from one module into one file; each screen is to bring its
+    own parts only.
+    """
+
+    def screen() -> rx.Component:
+        return for_audience(page.visitors, page.members, page.left)
+
+    name = "".join(letter if letter.isalnum() else "_" for letter in page.route.strip("/")) or "landing"
+    screen.__module__ = f"app.screens.{name}"
+    return screen
+
+
 def add_pages(app: rx.App) -> None:
     """Give Reflex every page of the table."""
     for page in PAGES:
         app.add_page(
-            lambda page=page: for_audience(page.visitors, page.members, page.left),
+            _screen(page),
             route=page.route,
             title=page.full_title,
             description=page.description,

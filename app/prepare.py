@@ -25,7 +25,10 @@ MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis
 
 def main(target: str, arguments: list[str]) -> int:
     """Do one target of the Makefile; returns the exit code unless another program took this one's place."""
-    targets = {"run": run, "dev": dev, "test": test, "check": check, "lock": lock, "clean": clean}
+    targets = {
+        "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
+        "lock": lock, "clean": clean,
+    }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
         return 2
@@ -67,16 +70,34 @@ def dev(arguments: list[str]) -> int:
 def test(arguments: list[str]) -> int:
     """`make test`: everything the tests need, then the checks, then every test."""
     teller = Teller(7, LOG)
+    what_tests_need(teller)
+    checks(teller)
+    teller.begin("Tests")
+    teller.done("begin")
+    # Every core has its own share; who asks for some tests only, or says `-n` themselves, gets just that.
+    return become("-m", "pytest", *(arguments or ["-n", str(os.cpu_count() or 1)]))
+
+
+def screenshots(arguments: list[str]) -> int:
+    """`make screenshots`: pictures of every screen in data/screenshots."""
+    what_tests_need(Teller(5, LOG))
+    return become("-m", "tests.screenshots", *arguments)
+
+
+def lighthouse(arguments: list[str]) -> int:
+    """`make lighthouse`: Lighthouse's scores of the public pages."""
+    what_tests_need(Teller(5, LOG))
+    return become("-m", "tests.lighthouse", *arguments)
+
+
+def what_tests_need(teller: Teller) -> None:
+    """The product, what checks it, and a browser."""
     with SetUp():
         environment(teller)
         packages(teller, "requirements-dev.txt")
         tools(teller)
         build(teller)
         browser(teller)
-    checks(teller)
-    teller.begin("Tests")
-    teller.done("begin")
-    return become("-m", "pytest", *arguments)
 
 
 def check(_: list[str]) -> int:

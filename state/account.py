@@ -6,8 +6,8 @@ from gateways import gateways
 from models import transaction
 from services import users
 from services.actors import Actor
-from settings import settings
 from state.gate import signed_in
+from state.queries import ask
 from state.session import display_name
 
 
@@ -15,6 +15,7 @@ class AccountState(rx.State):
     """What the account screen shows of the person."""
 
     loaded: bool = False
+    failed: bool = False
     name: str = ""
     email: str = ""
     discord_username: str = ""
@@ -27,11 +28,15 @@ class AccountState(rx.State):
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read the profile."""
-        async with transaction() as db:
-            user = await users.view(db, gateways(), actor)
+        self.failed = not self.loaded
+
+        async def read() -> users.UserView:
+            async with transaction() as db:
+                return await users.view(db, gateways(), actor)
+
+        user = await ask(read)
         self.name, self.email, self.user_id = display_name(user.username), user.email or "", user.id
         self.discord_username, self.connected = user.discord_username, user.is_discord_connected
         self.verified, self.wallets = user.is_verified, len(user.verified_wallets)
-        picture = f"avatars/{user.discord_id}/{user.discord_avatar}.png?size=128" if user.discord_avatar else ""
-        self.avatar_url = f"{settings().discord_cdn_url}/{picture}" if picture else ""
-        self.loaded = True
+        self.avatar_url = users.avatar_url(user.discord_id, user.discord_avatar) or ""
+        self.loaded, self.failed = True, False

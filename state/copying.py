@@ -5,8 +5,7 @@ import asyncio
 import reflex as rx
 
 from state.gate import background, public
-
-CONFIRMATION_SECONDS = 2.0
+from state.timing import COPIED_SECONDS
 
 
 class CopyState(rx.State):
@@ -20,7 +19,7 @@ class CopyState(rx.State):
         """Confirm a copy for two seconds."""
         async with self:
             self.copied = text
-        await asyncio.sleep(CONFIRMATION_SECONDS)
+        await asyncio.sleep(COPIED_SECONDS)
         async with self:
             if self.copied == text:
                 self.copied = ""

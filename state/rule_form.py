@@ -1,191 +1,261 @@
-"""The form that adds a verification rule."""
+"""The form that adds or edits a verification rule."""
 
-from datetime import timedelta
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
 
 import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import collections, rules, servers
+from services import collections, rule_form, rules, servers
 from services.actors import Actor
-from services.errors import HoldfastError, ProviderUnavailable
+from services.errors import FieldRefused, HoldfastError, RuleNotFound
+from services.expressions import Expression, parse, requirements, to_document
+from services.impact import Proposal
+from services.rule_groups import from_tree
+from services.rule_words import Names
+from services.rules import RuleDraft, RuleView
+from state.condition_draft import ANY_NFT, ConditionDraft
+from state.condition_fields import CONTRACT_INPUT
 from state.gate import public, signed_in
-from state.rules import RoleOptionView, ServerPageState
+from state.impact import ImpactState
+from state.rule_conditions import ConditionList
+from state.rule_outcome import RuleOutcome
+from state.server_page import ServerPageState
 from state.toasts import refuse, say
 
-BASIC, ANY_NFT = "basic", "any_nft"
-OFFERED_TYPES, OFFERED_CHAINS = rules.SUPPORTED_TYPES, rules.SUPPORTED_CHAINS
-DEFAULT_CHAIN = "ethereum"
-DEFAULT_COLOR = "#5865F2"
-CONTRACT_INPUT = "contractAddress"
-"""The input of the collection, which a lookup fills with the contract's address."""
+OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
+"""What the form itself holds of a rule whose conditions it cannot show."""
+UNNAMED = "-"
 
 
-class RuleFormState(rx.State):
-    """What is filled in so far; only what the form itself has to know changes as one types."""
+@dataclass(frozen=True)
+class ChainOptionView:
+    """A chain to choose; one that rules cannot ask about says why."""
 
-    type: str = BASIC
-    chain: str = DEFAULT_CHAIN
-    contract: str = ""
-    collection: str = ""
-    looking: bool = False
+    name: str
+    label: str
+    offered: bool
+
+
+CHAIN_OPTIONS = [ChainOptionView(chain, rule_form.chain_title(chain), True) for chain in rule_form.CHAINS]
+
+
+class RuleFormState(ConditionList, RuleOutcome, rx.State):
+    """What is filled in so far of a new rule, or of the stored one that `rule_id` names."""
+
+    rule_id: int = 0
+    missing: bool = False
+    loaded: bool = False
     rule_name: str = ""
-    min_tokens: str = "1"
-    role_id: str = ""
-    roles: list[RoleOptionView] = []
-    roles_loaded: bool = False
+    chains: list[ChainOptionView] = CHAIN_OPTIONS
     pending: bool = False
+    asking: bool = False
+    """Whether the question is open that comes before a change is saved."""
     fault: str = ""
-    _given: str = ""
+    turn: int = 0
+    """Another number whenever the fields are those of another rule, so that inputs begin anew."""
+    proposal_key: str = ""
+    """Another text for each rule that could be saved as it is filled in; empty while something is missing."""
+    _kept: tuple[str, str] = ("", "")
+    """A stored rule's conditions, and its name, which stays while they do."""
 
     @signed_in
     async def load(self, actor: Actor):
-        """Start with the defaults, then fetch the server's roles."""
+        """Start with the defaults or the stored rule, then fetch the server's roles."""
         page = await self.get_state(ServerPageState)
         page._read_address()
-        self.type, self.chain, self.contract, self.rule_name = BASIC, DEFAULT_CHAIN, "", ""
-        self.min_tokens, self.role_id, self.fault, self.pending = "1", "", "", False
-        self.collection, self.looking, self._given = "", False, ""
-        self.roles, self.roles_loaded = [], False
+        self._clear()
+        number = self.router.url.query_parameters.get("ruleId", "")
+        self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+        self.chains = [_chain(chain) for chain in rule_form.CHAINS]
         yield
         try:
             async with transaction() as db:
                 server = await servers.get(db, gateways(), actor, page.server_id)
                 page._name(server.id, server.name)
+                if number:
+                    rule = await rules.get(db, gateways(), actor, self.rule_id)
+                    tree = parse(json.loads(rule.expression))
+                    places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
+                    self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
                 found = await servers.roles(db, gateways(), actor, server.id)
-            self.roles = [_option(role) for role in found]
+            self._offer(found)
+        except RuleNotFound:
+            self.missing = True
         except HoldfastError as fault:
             self.fault = fault.message
         finally:
-            self.roles_loaded = True
-
-    @public
-    def choose_type(self, value: str) -> None:
-        """Another kind of rule."""
-        if value in OFFERED_TYPES:
-            self.type = value
-            self._rename()
-
-    @signed_in
-    async def choose_chain(self, actor: Actor, value: str):
-        """Another chain; an address that is filled in is looked up there."""
-        if value not in OFFERED_CHAINS or value == self.chain:
-            return
-        self.chain = value
-        self._forget()
-        if collections.is_whole(self.contract):
-            async for outcome in self._look_up():
-                yield outcome
-
-    @signed_in
-    async def enter_contract(self, actor: Actor, value: str):
-        """What is typed or pasted; the collection is looked up once it is an address or a URL."""
-        async for outcome in self._take(value):
+            self.roles_loaded = self.loaded = True
+        self._changed()
+        async for outcome in self._read_traits():
             yield outcome
 
+    def _clear(self) -> None:
+        self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
+        self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
+        self._clear_outcome()
+        self._begin()
+        self._sync()
+        self.proposal_key = ""
+        self.turn += 1
+
+    def _show_rule(self, rule: RuleView, tree: Expression, names: Names, server_id: int) -> None:
+        if rule.server_id != server_id:
+            raise RuleNotFound
+        self._resume(from_tree(tree), tree, names)
+        self._sync()
+        self._kept = self._signature(), rule.rule_name
+        self._show_outcome(rule)
+        self.turn += 1
+
+    def _signature(self) -> str:
+        return repr((self._slots, self._joins))
+
+    def _changed(self) -> None:
+        """What depends on the fields: the name, the words, and whether it could be saved."""
+        self._sync()
+        signature, name = self._kept
+        self.rule_name = name if self.too_deep or signature == self._signature() else self._composed_name()
+        self._recheck()
+
+    def _recheck(self) -> None:
+        fault, _ = self._first_fault()
+        self.proposal_key = "" if fault else hashlib.sha256(repr(self._draft(0)).encode()).hexdigest()[:16]
+
+    def _first_fault(self) -> tuple[str, int]:
+        """What is wrong with the rule as it is filled in, as a sentence, and in which condition."""
+        for slot in self._ordered():
+            draft = self._drafted(slot.draft, None)
+            # Several conditions have a name once each has: the one that lacks something is worth more words.
+            named = replace(draft, rule_name=draft.rule_name or UNNAMED) if self.composed else draft
+            try:
+                rule_form.expression_of(rule_form.check(named))
+            except FieldRefused as refused:
+                if not self.too_deep or refused.field in OWN_FIELDS:
+                    return refused.message, slot.number
+        return ("", 0) if self.rule_name else ("Rule name is required", self.open)
+
     @signed_in
-    async def refresh_collection(self, actor: Actor):
-        """Look the collection up again."""
-        if not self.contract:
-            await refuse(self, "No input", "Enter a contract address or collection URL first")
-            return
-        async for outcome in self._look_up(no_older_than=timedelta(0)):
-            yield outcome
+    async def preview(self, actor: Actor):
+        """Look up whom the rule concerns as it is filled in now."""
+        impact = await self.get_state(ImpactState)
+        impact._ask(await self._proposal() if self.proposal_key else None)
+        return ImpactState.watch
 
-    async def _take(self, value: str):
-        given = value.strip()[:500]
-        if given in {self.contract, self._given}:
-            if given != self.contract:
-                yield rx.set_value(CONTRACT_INPUT, self.contract)
-            return
-        self.contract = self._given = given
-        self._forget()
-        if collections.is_whole(given):
-            async for outcome in self._look_up():
-                yield outcome
-
-    def _forget(self) -> None:
-        """The collection that was known is not the one that is filled in."""
-        self.collection = ""
-        self._rename()
-
-    async def _look_up(self, no_older_than: timedelta = collections.FRESH_FOR):
-        """Find the collection and take over its address, chain and name, or say why there is none."""
-        self.looking = True
-        yield
-        try:
-            async with transaction() as db:
-                found = await collections.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
-        except ProviderUnavailable:
-            self._forget()
-            await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")
-        except HoldfastError as fault:
-            self._forget()
-            await refuse(self, "Collection not found", fault.message or "Please check the URL or contract address")
-        else:
-            self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
-            self._rename()
-            yield rx.set_value(CONTRACT_INPUT, self.contract)
-            await say(self, "Collection found", f"Successfully loaded: {found.name}")
-        finally:
-            self.looking = False
-
-    @public
-    def enter_min_tokens(self, value: float | None) -> None:
-        """How many tokens at least; an emptied field is no number."""
-        self.min_tokens = "" if value is None else f"{value:g}"[:20]
-
-    @public
-    def choose_role(self, value: str) -> None:
-        """Which role holders get."""
-        self.role_id = value
+    async def _proposal(self) -> Proposal:
+        page = await self.get_state(ServerPageState)
+        draft = self._draft(page.server_id)
+        return Proposal(rule_id=self.rule_id, changes=self._changes(draft)) if self.rule_id else Proposal(draft)
 
     @public
     async def refresh_name(self) -> None:
         """Make the rule's name anew from what is filled in."""
-        if not self.contract and self.type != ANY_NFT:
+        if not self.contract and self.type != ANY_NFT and not self.too_deep:
             await refuse(self, "No contract address")
-        self._rename()
+        if self._composed_name():
+            self._kept = "", self.rule_name
+        self._changed()
 
-    def _rename(self) -> None:
-        self.rule_name = rules.automatic_name(self.type, self.chain, self.collection, None, None, ())
+    def _draft(self, server_id: int) -> RuleDraft:
+        tree = self._stored if self.too_deep else self._tree()
+        composed = tree is not None and (self.composed or self.too_deep)
+        return self._drafted(self._filled_in(), to_document(tree) if tree and composed else None, server_id)
+
+    def _drafted(self, condition: ConditionDraft, expression: Any, server_id: int = 0) -> RuleDraft:
+        leaf = condition.leaf
+        trait_type, trait_value = leaf.trait or (None, None)
+        return RuleDraft(
+            rule_name=self.rule_name, contract_address=leaf.contract, blockchain=leaf.chain,
+            verification_type=leaf.type, min_tokens=leaf.min_tokens, role_id=self.role_id,
+            role_color=self.role_color, role_name=self.role_name, trait_type=trait_type, trait_value=trait_value,
+            token_ids=leaf.token_ids, expression=expression, removal_mode=self.removal,
+            removal_hours=self._hours(), shadow=self.shadow, takes_over=self.takes_over, server_id=server_id,
+        )  # fmt: skip
+
+    def _changes(self, draft: RuleDraft) -> dict[str, Any]:
+        """What is sent for a stored rule: its conditions as they are now, and what it gives to whom."""
+        changes: dict[str, Any] = {
+            "ruleName": draft.rule_name, "roleId": draft.role_id, "takesOver": draft.takes_over,
+            "removal": {"mode": draft.removal_mode, "hours": draft.removal_hours},
+        }  # fmt: skip
+        if state := self._new_state():
+            changes["state"] = state
+        if draft.expression is not None:
+            return changes | {"expression": draft.expression}
+        return changes | {
+            "contractAddress": draft.contract_address, "blockchain": draft.blockchain, "minTokens": draft.min_tokens,
+            "verificationType": draft.verification_type, "traitType": draft.trait_type,
+            "traitValue": draft.trait_value, "tokenIds": list(draft.token_ids),
+        }  # fmt: skip
 
     @signed_in
-    async def create(self, actor: Actor, form: dict[str, str]):
-        """Create the rule and go back to the server's configuration."""
+    async def save(self, actor: Actor, form: dict[str, str | bool | None]):
+        """Create the rule and go back to the server's configuration; what can cost a role is asked about first.
+
+        A form also sends the fields that are not shown just now, with nothing in them.
+        """
         self.pending, self.fault = True, ""
         yield
         # Whoever is quicker than the pause after typing has their collection looked up now.
-        async for outcome in self._take(form.get(CONTRACT_INPUT, self.contract)):
+        typed = form.get(CONTRACT_INPUT)
+        async for outcome in self._take(typed if isinstance(typed, str) else self.contract):
             yield outcome
+        fault, number = self._first_fault()
+        if fault:
+            if number != self.open and not self.too_deep:
+                self._show(number)
+                self._sync()
+            await self._refuse(fault)
+        elif self.rule_id or self.takes_over:
+            impact = await self.get_state(ImpactState)
+            impact._ask(await self._proposal())
+            self.asking, self.pending = True, False
+            yield ImpactState.watch
+        else:
+            async for outcome in self._write(actor):
+                yield outcome
+
+    @public
+    def think_again(self, is_open: bool) -> None:
+        """Close the question."""
+        if not is_open:
+            self.asking = False
+
+    @signed_in
+    async def confirm(self, actor: Actor):
+        """Save what was asked about."""
+        self.asking, self.pending, self.fault = False, True, ""
+        yield
+        async for outcome in self._write(actor):
+            yield outcome
+
+    async def _write(self, actor: Actor):
         page = await self.get_state(ServerPageState)
-        role = next((one for one in self.roles if one.id == self.role_id), None)
-        amount = self.min_tokens.strip()
-        draft = rules.RuleDraft(
-            rule_name=self.rule_name,
-            contract_address="any" if self.type == ANY_NFT else self.contract,
-            blockchain=self.chain,
-            verification_type=self.type,
-            min_tokens=int(amount) if amount.isascii() and amount.isdigit() else 0,
-            role_id=self.role_id,
-            role_color=role.color if role else DEFAULT_COLOR,
-            role_name=role.name if role else None,
-            server_id=page.server_id,
-        )
+        draft = self._draft(page.server_id)
         try:
             async with transaction() as db:
-                await rules.create(db, gateways(), actor, draft)
+                if self.rule_id:
+                    await rules.change(db, gateways(), actor, self.rule_id, self._changes(draft))
+                else:
+                    await rules.create(db, gateways(), actor, draft)
         except HoldfastError as fault:
-            self.fault = fault.message
-            await refuse(self, "Error", fault.message or "Failed to create verification rule")
+            await self._refuse(fault.message)
         else:
-            await say(self, "Success", "Verification rule created successfully!")
+            done = "saved" if self.rule_id else "created"
+            await say(self, "Success", f"Verification rule {done} successfully!")
             yield rx.redirect(page.config_url)
         finally:
             self.pending = False
 
+    async def _refuse(self, message: str) -> None:
+        self.pending, self.fault = False, message
+        await refuse(self, "Error", message or "Failed to create verification rule")
 
-def _option(role: servers.RoleView) -> RoleOptionView:
-    label = role.name if role.assignable else f"{role.name} ({role.reason})"
-    color = f"#{role.color:06x}" if role.color else DEFAULT_COLOR
-    return RoleOptionView(role.id, role.name, color, label, role.assignable)
+
+def _chain(chain: str) -> ChainOptionView:
+    reason = rule_form.chain_refusal(chain)
+    title = rule_form.chain_title(chain)
+    return ChainOptionView(chain, f"{title} (no source is configured for it)" if reason else title, not reason)

@@ -1,17 +1,25 @@
 """A server's rules: the list with what can be done to each, and the form that adds one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import rules, servers
+from services import rules
 from services.actors import Actor
 from services.errors import NotFound
+from services.impact import Proposal
+from services.rule_form import chain_title
 from state.gate import public, signed_in
-from state.servers import configure_url
+from state.impact import ImpactState
+from state.rule_conditions import LineView
+from state.server_page import ServerPageState, open_tab
 from state.toasts import say
+
+PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
+AT_ONCE = "Removed at once"
 
 
 @dataclass(frozen=True)
@@ -20,122 +28,66 @@ class RuleRowView:
 
     id: int
     name: str
-    summary: str
-    chain: str
+    lines: list[LineView]
+    chains: list[str]
     role_name: str
     role_color: str
     state: str
     pause_reason: str
+    removal: str
+    takes_over: bool
     holders: int
-
-
-@dataclass(frozen=True)
-class RoleOptionView:
-    """A role to choose; one that cannot be given says why."""
-
-    id: str
-    name: str
-    color: str
-    label: str
-    assignable: bool
-
-
-class ServerPageState(rx.State):
-    """Which server a screen is about: what its address says, checked by the service at every use."""
-
-    server_id: int = 0
-    discord_id: str = ""
-    name: str = ""
-    config_url: str = ""
-    add_rule_url: str = ""
-
-    def _read_address(self) -> None:
-        asked = self.router.url.query_parameters
-        number = asked.get("serverId", "")
-        self.server_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
-        self._name(asked.get("discordServerId", ""), asked.get("serverName", ""))
-
-    def _name(self, discord_id: str, name: str) -> None:
-        self.discord_id, self.name = discord_id[:32], name[:100]
-        self.config_url = configure_url("/server-config", self.server_id, self.discord_id, self.name)
-        self.add_rule_url = configure_url("/add-verification-rule", self.server_id, self.discord_id, self.name)
+    edit_url: str
 
 
 class RulesState(rx.State):
     """The Rules tab of a server's configuration."""
 
-    loaded: bool = False
-    missing: bool = False
-    bot_invited: bool = True
-    icon_url: str = ""
+    shown_for: int = 0
+    """Whose rules these are: a server's internal id, 0 before the first time."""
     rows: list[RuleRowView] = []
     working: int = 0
     asked_id: int = 0
-    asked_name: str = ""
+    asked_what: str = ""
+    asked_title: str = ""
     asked_text: str = ""
+    asked_action: str = ""
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read the server and its rules."""
-        page = await self.get_state(ServerPageState)
-        page._read_address()
-        self.loaded, self.asked_id = False, 0
+        """Read the rules, if their tab is open."""
+        page = await open_tab(self, "rules")
+        if page is None:
+            return
+        self.asked_id = 0
         try:
             async with transaction() as db:
-                server = await servers.get(db, gateways(), actor, page.server_id)
                 listed = await rules.list_rules(db, gateways(), actor, page.server_id)
         except NotFound:
-            self.missing, self.rows = True, []
+            page._lost()
         else:
-            page._name(server.id, server.name)
-            self.missing, self.bot_invited, self.icon_url = False, server.bot_invited, server.icon_url or ""
-            self.rows = [_row(rule) for rule in listed]
-        finally:
-            self.loaded = True
+            self.rows, self.shown_for = [_row(rule, page) for rule in listed], page.server_id
 
     async def _reread(self, actor: Actor) -> None:
         page = await self.get_state(ServerPageState)
         async with transaction() as db:
-            self.rows = [_row(rule) for rule in await rules.list_rules(db, gateways(), actor, page.server_id)]
+            listed = await rules.list_rules(db, gateways(), actor, page.server_id)
+        self.rows = [_row(rule, page) for rule in listed]
 
     @signed_in
-    async def pause(self, actor: Actor, rule_id: int):
-        """Stop a rule; what it gave stays."""
-        async for outcome in self._change(actor, rule_id, "paused", "Rule paused", "Roles it gave stay as they are."):
-            yield outcome
-
-    @signed_in
-    async def resume(self, actor: Actor, rule_id: int):
-        """Let a rule give and take again."""
-        async for outcome in self._change(actor, rule_id, "active", "Rule resumed", "Members are being looked at now."):
-            yield outcome
-
-    async def _change(self, actor: Actor, rule_id: int, state: str, title: str, text: str):
-        self.working = rule_id
-        yield
-        try:
-            async with transaction() as db:
-                await rules.change(db, gateways(), actor, rule_id, {"state": state})
-            await self._reread(actor)
-            await say(self, title, text)
-        finally:
-            self.working = 0
-
-    @signed_in
-    async def ask_delete(self, actor: Actor, rule_id: int) -> None:
-        """Say what deleting a rule does before it is done."""
-        async with transaction() as db:
-            rule = await rules.get(db, gateways(), actor, rule_id)
-            holders = await rules.consequences(db, gateways(), actor, rule_id)
-        self.asked_id, self.asked_name = rule_id, rule.rule_name
-        if holders == 0:
-            self.asked_text = f"Nobody has {rule.role_name} through this rule, so no role is taken."
-        else:
-            people = "1 member has" if holders == 1 else f"{holders} members have"
-            self.asked_text = (
-                f"{people} {rule.role_name} through this rule. Whoever no other rule entitles to it loses it now. "
-                "Roles given by hand stay."
-            )
+    async def ask(self, actor: Actor, rule_id: int, what: str):
+        """Say what pausing, resuming, activating or deleting a rule does, and to whom, before it is done."""
+        row = next((row for row in self.rows if row.id == rule_id), None)
+        if row is None or what not in _QUESTIONS:
+            return
+        wording = _QUESTIONS[what]
+        self.asked_id, self.asked_what, self.asked_action = rule_id, what, wording.action
+        self.asked_title = wording.title.format(name=row.name)
+        self.asked_text = _consequence(row) if what == DELETE else wording.text
+        impact = await self.get_state(ImpactState)
+        changes = {} if what == DELETE else {"state": wording.state}
+        impact._ask(Proposal(rule_id=rule_id, changes=changes, deletes=what == DELETE))
+        yield ImpactState.watch
 
     @public
     def keep(self, is_open: bool) -> None:
@@ -144,29 +96,76 @@ class RulesState(rx.State):
             self.asked_id = 0
 
     @signed_in
-    async def delete(self, actor: Actor):
-        """Delete the rule that the question was about."""
+    async def confirm(self, actor: Actor):
+        """Do what was asked about."""
         rule_id, self.asked_id = self.asked_id, 0
+        wording = _QUESTIONS.get(self.asked_what)
+        if not rule_id or wording is None:
+            return
         self.working = rule_id
         yield
         try:
             async with transaction() as db:
-                await rules.delete(db, gateways(), actor, rule_id)
+                if self.asked_what == DELETE:
+                    await rules.delete(db, gateways(), actor, rule_id)
+                else:
+                    await rules.change(db, gateways(), actor, rule_id, {"state": wording.state})
             await self._reread(actor)
-            await say(self, "Rule deleted", f"{self.asked_name} is gone; its roles are being settled.")
+            await say(self, wording.done, wording.after)
         finally:
             self.working = 0
 
 
-def _row(rule: rules.RuleView) -> RuleRowView:
+@dataclass(frozen=True)
+class _Question:
+    """One thing that can be done to a rule, in words before and after."""
+
+    title: str
+    text: str
+    action: str
+    state: str
+    done: str
+    after: str
+
+
+_QUESTIONS: Mapping[str, _Question] = {
+    PAUSE: _Question(
+        "Pause {name}?", "While it is paused it gives and takes nothing. Roles that it gave stay as they are.",
+        "Pause rule", "paused", "Rule paused", "Roles it gave stay as they are.",
+    ),
+    RESUME: _Question(
+        "Resume {name}?", "It gives and takes again, beginning with what members hold now.",
+        "Resume rule", "active", "Rule resumed", "Members are being looked at now.",
+    ),
+    ACTIVATE: _Question(
+        "What {name} would do", "It only watches so far. This is what it would do if it decided from now on.",
+        "Activate rule", "active", "Rule activated", "Members are being looked at now.",
+    ),
+    DELETE: _Question("Delete {name}?", "", "Delete rule", "", "Rule deleted", "Its roles are being settled."),
+}  # fmt: skip
+
+
+def _consequence(row: RuleRowView) -> str:
+    if row.holders == 0:
+        return f"Nobody has {row.role_name} through this rule, so no role is taken."
+    people = "1 member has" if row.holders == 1 else f"{row.holders} members have"
+    when = "now" if row.removal == AT_ONCE else "when the grace time is over"
+    return f"{people} {row.role_name} through this rule. Whoever no other rule entitles to it loses it {when}."
+
+
+def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
+    hours = "1 hour" if rule.removal_hours == 1 else f"{rule.removal_hours} hours"
     return RuleRowView(
         id=rule.id,
         name=rule.rule_name,
-        summary=rule.summary,
-        chain=rule.blockchain.capitalize(),
+        lines=[LineView(line.depth, line.text) for line in rule.lines],
+        chains=[chain_title(chain) for chain in rule.chains],
         role_name=rule.role_name,
         role_color=rule.role_color,
         state=rule.state,
         pause_reason=rule.pause_reason or "",
+        removal=f"Removed after {hours} of grace" if rule.removal_mode == "grace" and rule.removal_hours else AT_ONCE,
+        takes_over=rule.takes_over,
         holders=rule.holders,
+        edit_url=f"{page.add_rule_url}&ruleId={rule.id}",
     )

@@ -1,6 +1,7 @@
-"""The dashboard, the invite list and the form that adds a server by hand."""
+"""The servers of a person, as the dashboard lists them."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -9,18 +10,17 @@ from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
-from services import analytics, servers
+from services import servers
 from services.actors import Actor
-from services.errors import HoldfastError, NotConnected
-from settings import settings
+from state.analytics import AnalyticsState
 from state.gate import actor_of, background, signed_in
+from state.queries import ask
 from state.session import MEMBER, SessionState
-from state.toasts import refuse, say
+from state.timing import SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
 
-VISIBLE_AGAIN_SECONDS = 2.0
-"""How long after a tab became visible again its servers are read anew."""
 WATCH_SECONDS, WATCH_EVERY = 180.0, 3.0
 """After an invite was opened the dashboard looks by itself for this long, this often."""
+DASHBOARD_PATHS = ("/", "/dashboard")
 
 
 @dataclass(frozen=True)
@@ -34,67 +34,60 @@ class ServerCardView:
     bot_invited: bool
     rules: int
     verified_members: int
+    held_back: str
+    """What waits for the admin's decision, in words, or nothing."""
     configure_url: str
 
 
-@dataclass(frozen=True)
-class GuildCardView:
-    """A guild that the person administers, as the invite list shows it."""
-
-    id: str
-    name: str
-    icon_url: str
-    owner: bool
-    has_bot: bool
-
-
 class DashboardState(rx.State):
-    """The servers of a person and three numbers about them."""
+    """The servers of a person."""
 
     loaded: bool = False
+    failed: bool = False
     refreshing: bool = False
     cards: list[ServerCardView] = []
     highlighted: str = ""
-    total_verifications: int = 0
-    active_rules: int = 0
-    connected_servers: int = 0
     _watch: int = 0
+    _read_at: float = 0.0
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read everything that the dashboard shows; the server in the address is the highlighted one."""
+        """Read the servers; the one in the address is highlighted."""
         await self._read(actor)
         wanted = self.router.url.query_parameters.get("server", "")
         self.highlighted = wanted if any(card.id == wanted for card in self.cards) else ""
 
     async def _read(self, actor: Actor) -> None:
-        async with transaction() as db:
-            listed = await servers.list_servers(db, actor)
-            totals = await analytics.totals(db, actor)
-        self._show(listed)
-        self.total_verifications = totals.total_verifications
-        self.active_rules = totals.active_rules
-        self.connected_servers = totals.connected_servers
-        self.loaded = True
+        self.failed = not self.loaded
+
+        async def read() -> list[servers.ServerView]:
+            async with transaction() as db:
+                return await servers.list_servers(db, actor)
+
+        self._show(await ask(read))
+        self.failed, self.loaded, self._read_at = False, True, time.monotonic()
 
     def _show(self, listed: list[servers.ServerView]) -> None:
         self.cards = [_server_card(server) for server in listed]
 
     @signed_in
-    async def reload(self, actor: Actor) -> None:
-        """The window got the focus: servers are always stale."""
-        async with transaction() as db:
-            self._show(await servers.list_servers(db, actor))
+    async def focused(self, actor: Actor) -> None:
+        """The window got the focus: the servers are read anew if they are stale, and they always are."""
+        if time.monotonic() - self._read_at >= SERVERS_STALE_SECONDS:
+            await self._read(actor)
 
     @background
     @signed_in
-    async def visibility_changed(self, actor: Actor, hidden: bool) -> None:
-        """The tab was hidden or shown; shown again, it is up to date two seconds later."""
+    async def visibility_changed(self, actor: Actor, hidden: bool):
+        """The tab was hidden or shown; shown again, servers and numbers are up to date two seconds later."""
         if hidden:
             return
         await asyncio.sleep(VISIBLE_AGAIN_SECONDS)
+        if await actor_of(self) != actor:
+            return
         async with self:
             await self._read(actor)
+        yield AnalyticsState.load()
 
     @signed_in
     async def refresh(self, actor: Actor):
@@ -107,6 +100,7 @@ class DashboardState(rx.State):
             await self._read(actor)
         finally:
             self.refreshing = False
+        yield AnalyticsState.load()
 
     @signed_in
     async def invite(self, actor: Actor, server_id: str) -> list[EventSpec]:
@@ -115,7 +109,7 @@ class DashboardState(rx.State):
 
     @background
     @signed_in
-    async def watch(self, actor: Actor) -> None:
+    async def watch(self, actor: Actor):
         """Look for servers that appear after an invite, for some minutes and while the dashboard is open."""
         async with self:
             self._watch += 1
@@ -127,108 +121,12 @@ class DashboardState(rx.State):
             async with transaction() as db:
                 listed = await servers.list_servers(db, actor)
             async with self:
-                if mine != self._watch or self.router.url.path not in {"/", "/dashboard"}:
+                if mine != self._watch or self.router.url.path not in DASHBOARD_PATHS:
                     return
+                before = {card.id for card in self.cards if card.bot_invited}
                 self._show(listed)
-
-
-class InviteState(rx.State):
-    """The servers that a person may add the bot to."""
-
-    loaded: bool = False
-    connected: bool = True
-    guilds: list[GuildCardView] = []
-    inviting: str = ""
-
-    @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Ask Discord which servers the person runs."""
-        try:
-            async with transaction() as db:
-                listed = await servers.invite_list(db, gateways(), actor)
-        except NotConnected:
-            self.connected, self.guilds = False, []
-        else:
-            self.connected = True
-            self.guilds = [
-                GuildCardView(guild.id, guild.name, guild.icon_url or "", guild.owner, guild.has_bot)
-                for guild in listed
-            ]
-        finally:
-            self.loaded = True
-
-    @signed_in
-    async def refresh(self, actor: Actor):
-        """Ask again."""
-        self.loaded = False
-        yield InviteState.load()
-
-    @signed_in
-    async def invite(self, actor: Actor, server_id: str):
-        """Open Discord's page that adds the bot to a server."""
-        self.inviting = server_id
-        yield
-        name = next((guild.name for guild in self.guilds if guild.id == server_id), None)
-        try:
-            if name is None:
-                await refuse(self, "Invite Failed", "Please try again")
-                return
-            url = servers.invite_url(gateways(), server_id)
-            bot = settings().bot_name
-            await say(self, f"Invite {bot}", f"Follow the instructions to add {bot} to {name}")
-            yield rx.redirect(url, is_external=True)
-            yield InviteState.watch()
-        finally:
-            self.inviting = ""
-
-    @background
-    @signed_in
-    async def watch(self, actor: Actor) -> None:
-        """Look whether the bot has arrived, for some minutes and while the list is open."""
-        before = {guild.id for guild in self.guilds if guild.has_bot}
-        for _ in range(int(WATCH_SECONDS / WATCH_EVERY)):
-            await asyncio.sleep(WATCH_EVERY)
-            if await actor_of(self) != actor:
-                return
-            async with transaction() as db:
-                listed = await servers.list_servers(db, actor)
-            arrived = {server.id for server in listed if server.bot_invited} - before
-            async with self:
-                if self.router.url.path != "/invite":
-                    return
-                if arrived:
-                    self.guilds = [
-                        GuildCardView(one.id, one.name, one.icon_url, one.owner, one.has_bot or one.id in arrived)
-                        for one in self.guilds
-                    ]
-                    return
-
-
-class ServerFormState(rx.State):
-    """The form that adds a server by hand."""
-
-    pending: bool = False
-
-    @signed_in
-    async def create(self, actor: Actor, form: dict[str, str]):
-        """Add the server and open its configuration."""
-        discord_id, name = form.get("discordServerId", "").strip(), form.get("serverName", "").strip()
-        if not discord_id or not name:
-            await refuse(self, "Missing required fields", "Please fill in Discord Server ID and Server Name")
-            return
-        self.pending = True
-        yield
-        try:
-            async with transaction() as db:
-                icon, about = form.get("serverIcon", "").strip(), form.get("description", "").strip()
-                added = await servers.add(db, gateways(), actor, discord_id, name, icon or None, about or None)
-        except HoldfastError as fault:
-            await refuse(self, "Failed to create server", fault.message)
-        else:
-            await say(self, "Server created successfully", f"{added.name} is now configured for NFT verification")
-            yield rx.redirect(f"/dashboard/server/{added.internal_id}")
-        finally:
-            self.pending = False
+            if {server.id for server in listed if server.bot_invited} != before:
+                yield AnalyticsState.load()
 
 
 class OpenServerState(rx.State):
@@ -256,8 +154,15 @@ def _server_card(server: servers.ServerView) -> ServerCardView:
         bot_invited=server.bot_invited,
         rules=server.verification_rules_count,
         verified_members=server.verified_members,
+        held_back=_held_back(server.held_back),
         configure_url=configure_url("/server-config", server.internal_id, server.id, server.name),
     )
+
+
+def _held_back(roles: int) -> str:
+    if roles == 0:
+        return ""
+    return f"Removals of {'a role' if roles == 1 else f'{roles} roles'} wait for your decision"
 
 
 def configure_url(path: str, internal_id: int | str, discord_id: str, name: str) -> str:

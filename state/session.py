@@ -1,7 +1,7 @@
 """Who this browser is signed in as, and the copy of the session's id in its local storage."""
 
+import time
 from typing import cast
-from urllib.parse import urlencode
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -9,6 +9,8 @@ from reflex.state import BaseState
 
 from services import sessions
 from state.gate import actor_of, handshake_session_id, public
+from state.timing import USER_STALE_SECONDS
+from state.toasts import ToastState
 
 STORAGE_KEY = sessions.STORAGE_KEY
 """Under which the browser's local storage has the id."""
@@ -23,7 +25,10 @@ class SessionState(rx.State):
     session_id: str = rx.LocalStorage("", name=STORAGE_KEY)
     audience: str = UNKNOWN
     name: str = ""
+    handed_over: int = 0
+    """How many addresses with a session in them were seen; each is cleaned by the page (components/layout/audience)."""
     _of_user: int = 0
+    _met_at: float = 0.0
 
     async def _meet(self) -> None:
         """Say who is signed in by the handshake's cookie; another person than before finds everything empty."""
@@ -31,33 +36,27 @@ class SessionState(rx.State):
         user_id = 0 if actor is None else actor.user_id
         if user_id != self._of_user:
             self._get_root_state().reset()
-        self._of_user = user_id
+        self._of_user, self._met_at = user_id, time.monotonic()
         self.audience = VISITOR if actor is None else MEMBER
         self.name = "" if actor is None else display_name(actor.username)
 
     @public
-    async def settle(self) -> list[EventSpec] | None:
+    async def settle(self) -> EventSpec | None:
         """On every page load: keep the id in local storage true to the cookie, and `?session=` out of the address.
 
         A foreign link's id equals no cookie of this browser, so nothing of it is ever stored.
         """
+        if time.monotonic() - self._met_at >= USER_STALE_SECONDS:
+            await self._meet()
         cookie = handshake_session_id(self) if await actor_of(self) is not None else None
         given = self.router.url.query_parameters.get(SESSION_PARAMETER)
         if given is not None and given == cookie:
             self.session_id = given
         elif cookie is not None and self.session_id != cookie:
             self.session_id = cookie
-        events: list[EventSpec] = []
-        if cookie is None and self.session_id:
-            events.append(rx.remove_local_storage(STORAGE_KEY))
         if given is not None:
-            events.append(rx.redirect(self._address_without_session(), replace=True))
-        return events or None
-
-    def _address_without_session(self) -> str:
-        url = self.router.url
-        rest = {name: value for name, value in url.query_parameters.items() if name != SESSION_PARAMETER}
-        return url.path + (f"?{urlencode(rest)}" if rest else "")
+            self.handed_over += 1
+        return rx.remove_local_storage(STORAGE_KEY) if cookie is None and self.session_id else None
 
     @public
     def left(self) -> None:
@@ -70,6 +69,9 @@ async def arrive(state: BaseState) -> None:
     """What the gate does for each (re)connecting browser, before it is sent anything."""
     session = cast(SessionState, await state.get_state(SessionState))
     await session._meet()
+    # A toast is for the moment: a page that is loaded anew does not repeat what was said on it before.
+    toasts = cast(ToastState, await state.get_state(ToastState))
+    toasts.title = toasts.text = ""
 
 
 def display_name(username: str) -> str:

@@ -1,28 +1,20 @@
-"""Proving a wallet, and the list of those that are proven."""
+"""The wallets that somebody has proved, and giving one of them up."""
 
-import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import challenges, wallets
+from services import names, wallets
 from services.actors import Actor
-from services.errors import HoldfastError
-from settings import settings
 from state.gate import actor_of, background, signed_in
-from state.toasts import refuse, say
-
-LOOK_AGAIN_EVERY, LOOK_AGAIN_FOR = 5.0, 300.0
-"""Bios are cached by the marketplace: after 'not found yet' we look again this often, for this long (seconds)."""
-BIO = "opensea_bio"
-OFFERED_METHODS = wallets.METHODS
+from state.toasts import say
 
 
 @dataclass(frozen=True)
 class WalletRowView:
-    """A proven wallet as its owner sees it."""
+    """A proven wallet as its owner sees it; `name` is what it is called on Ethereum, if it is."""
 
     id: int
     address: str
@@ -30,123 +22,48 @@ class WalletRowView:
     chain: str
     method: str
     since: str
+    name: str = ""
 
 
 class WalletsState(rx.State):
-    """The form on the left and the list on the right."""
+    """The list on the right."""
 
     loaded: bool = False
     rows: list[WalletRowView] = []
-    address: str = ""
-    method: str = BIO
-    code: str = ""
-    marker: str = ""
-    profile_url: str = ""
-    pending: bool = False
-    looking: bool = False
-    note: str = ""
     asked_id: int = 0
     asked_short: str = ""
-    _look: int = 0
+    _names: dict[str, str] = {}
 
     @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Start with an empty form, and list the proven wallets."""
-        self._empty_form()
-        await self._list(actor)
+    async def load(self, actor: Actor):
+        """List the proven wallets."""
+        await self._read(actor)
         self.loaded = True
+        yield WalletsState.name_rows()
 
-    def _empty_form(self) -> None:
-        self.address = self.code = self.marker = self.profile_url = self.note = ""
-        self.method, self.pending, self.looking = BIO, False, False
-        self._look += 1
+    @signed_in
+    async def read_again(self, actor: Actor):
+        """One more wallet is proven."""
+        await self._read(actor)
+        yield WalletsState.name_rows()
 
-    async def _list(self, actor: Actor) -> None:
+    async def _read(self, actor: Actor) -> None:
         async with transaction() as db:
-            self.rows = [_row(wallet) for wallet in await wallets.list_wallets(db, actor)]
-
-    @signed_in
-    async def enter_address(self, actor: Actor, value: str) -> None:
-        """Show the person's own code for the address, as soon as it is one."""
-        self.address = value.strip()[:200]
-        self.code = self.marker = self.note = ""
-        self.looking = False
-        self._look += 1
-        self.profile_url = f"{settings().opensea_url}/{self.address}" if self.address else ""
-        if not self.address:
-            return
-        try:
-            async with transaction() as db:
-                challenge = await challenges.challenge(db, gateways(), actor, self.address)
-        except HoldfastError as fault:
-            self.note = fault.message
-            return
-        self.code, self.marker, self.profile_url = challenge.code, challenge.handle_marker, challenge.profile_url
-
-    @signed_in
-    async def choose_method(self, actor: Actor, value: str) -> None:
-        """Another way of proving."""
-        if value in OFFERED_METHODS:
-            self.method = value
-
-    @signed_in
-    async def verify(self, actor: Actor):
-        """Look for the proof once; not found yet is looked for again by itself."""
-        if not self.address:
-            await refuse(self, "Missing Information", "Please enter a wallet address.")
-            return
-        self.pending, self.note, self.looking = True, "", False
-        self._look += 1
-        yield
-        try:
-            async with transaction() as db:
-                verdict = await wallets.verify(db, gateways(), actor, self.address, self.method)
-        except HoldfastError:
-            await refuse(self, "Error", "Failed to verify wallet. Please try again.")
-            return
-        finally:
-            self.pending = False
-        if verdict.success:
-            await self._welcome(actor)
-            return
-        await refuse(self, "Verification Failed", verdict.message)
-        self.note = verdict.message
-        if verdict.again:
-            self.looking = True
-            yield WalletsState.look_again(self._look)
-
-    async def _welcome(self, actor: Actor) -> None:
-        self._empty_form()
-        await self._list(actor)
-        await say(self, "Wallet Verified", "Your wallet has been successfully verified!")
+            listed = await wallets.list_wallets(db, actor)
+        self.rows = [_row(wallet, self._names.get(wallet.wallet_address, "")) for wallet in listed]
 
     @background
     @signed_in
-    async def look_again(self, actor: Actor, number: int) -> None:
-        """Look for the proof every few seconds until it is there, something else is asked, or time is up."""
-        for _ in range(int(LOOK_AGAIN_FOR / LOOK_AGAIN_EVERY)):
-            await asyncio.sleep(LOOK_AGAIN_EVERY)
-            if await actor_of(self) != actor:
-                return
-            async with self:
-                if number != self._look or not self.looking:
-                    return
-                address, method = self.address, self.method
-            try:
-                async with transaction() as db:
-                    verdict = await wallets.verify(db, gateways(), actor, address, method)
-            except HoldfastError as fault:
-                verdict = wallets.Verdict(success=False, message=fault.message, again=True)
-            async with self:
-                if number != self._look:
-                    return
-                if verdict.success:
-                    await self._welcome(actor)
-                    return
-                self.note, self.looking = verdict.message, verdict.again
+    async def name_rows(self, actor: Actor) -> None:
+        """Add what the wallets are called, where a name stands for the wallet itself; without it all is well too."""
         async with self:
-            if number == self._look:
-                self.looking = False
+            asked = [row.address for row in self.rows if row.address not in self._names]
+        found = await names.primary_names(gateways(), asked)
+        if not found or await actor_of(self) != actor:
+            return
+        async with self:
+            self._names = {**self._names, **found}
+            self.rows = [replace(row, name=self._names.get(row.address, "")) for row in self.rows]
 
     @signed_in
     async def ask_remove(self, actor: Actor, wallet_id: int) -> None:
@@ -166,11 +83,11 @@ class WalletsState(rx.State):
         wallet_id, self.asked_id = self.asked_id, 0
         async with transaction() as db:
             await wallets.remove(db, actor, wallet_id)
-        await self._list(actor)
+        await self._read(actor)
         await say(self, "Wallet removed", f"{self.asked_short} no longer counts for your roles.")
 
 
-def _row(wallet: wallets.WalletView) -> WalletRowView:
+def _row(wallet: wallets.WalletView, name: str) -> WalletRowView:
     return WalletRowView(
         id=wallet.id,
         address=wallet.wallet_address,
@@ -178,4 +95,5 @@ def _row(wallet: wallets.WalletView) -> WalletRowView:
         chain=wallet.blockchain,
         method=wallet.verification_method.replace("_", " ", 1),
         since=f"{wallet.created_at:%-d %B %Y}",
+        name=name,
     )

@@ -7,12 +7,14 @@ from app.api import (
     auth,
     collections,
     discord,
+    events,
     health,
     me,
     members,
     openapi,
     problems,
     rules,
+    server_health,
     servers,
     wallets,
 )
@@ -39,7 +41,10 @@ def _made() -> FastAPI:
     )
     problems.answer_for(made)
     calls = APIRouter(prefix="/api")
-    for noun in (auth, servers, members, analytics, discord, collections, rules, wallets, me, openapi):
+    nouns = (
+        auth, servers, server_health, members, events, analytics, discord, collections, rules, wallets, me, openapi,
+    )  # fmt: skip
+    for noun in nouns:
         calls.include_router(noun.router)
     made.include_router(health.router)
     made.include_router(calls)

@@ -1,9 +1,12 @@
-"""The three numbers on the dashboard."""
+"""The three numbers on the dashboard, and what its charts show."""
 
-from fastapi import APIRouter
+from datetime import date
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from app.api.caller import Caller
-from app.api.shapes import Answer
+from app.api.shapes import Answer, InternalId
 from models import transaction
 from services import analytics
 
@@ -18,8 +21,36 @@ class AnalyticsAnswer(Answer):
     connected_servers: int
 
 
+class RuleHistoryAnswer(Answer):
+    """A rule and how many members had its role by it at the end of each day."""
+
+    id: int
+    name: str
+    server_name: str
+    holders: list[int]
+
+
+class HistoryAnswer(Answer):
+    """Counts per day, in UTC; every series is as long as `days`."""
+
+    days: list[date]
+    proofs: list[int]
+    roles_given: list[int]
+    roles_taken: list[int]
+    rules: list[RuleHistoryAnswer]
+
+
 @router.get("")
 async def totals(caller: Caller) -> AnalyticsAnswer:
     """Members with a proved wallet, rules in force, servers with the bot."""
     async with transaction() as db:
         return AnalyticsAnswer.model_validate(await analytics.totals(db, caller))
+
+
+@router.get("/history")
+async def history(
+    caller: Caller, days: int = 30, server_id: Annotated[InternalId | None, Query(alias="serverId")] = None
+) -> HistoryAnswer:
+    """What happened in the last 7, 30 or 90 days in one of the caller's servers, or in all of them together."""
+    async with transaction() as db:
+        return HistoryAnswer.model_validate(await analytics.history(db, caller, days, server_id))

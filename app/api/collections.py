@@ -40,7 +40,11 @@ class TraitValuesAnswer(Answer):
 
 @router.post("/parse")
 async def parse(caller: Caller, payload: CollectionPayload) -> CollectionAnswer:
-    """Which collection an address or a page means."""
+    """Which collection an address or a page means; a token's page means the token's collection.
+
+    Where another is meant than can be told, or it is on another chain, the error carries `offers`: collections that
+    can be taken over as they stand.
+    """
     async with transaction() as db:
         found = await collections.parse(db, gateways(), payload.input, payload.blockchain)
     return CollectionAnswer.model_validate(found)
@@ -48,14 +52,14 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionAnswer:
 
 @router.get("/{contract}/traits")
 async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
-    """The kinds of traits that a collection's tokens have, as OpenSea lists them."""
+    """The kinds of traits that a collection's tokens have: as OpenSea lists them, else as some tokens tell."""
     async with transaction() as db:
         return TraitTypesAnswer(trait_types=await collections.trait_types(db, gateways(), contract, blockchain))
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
 async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
-    """The values that OpenSea lists for one kind of trait."""
+    """The values of one kind of trait; for numbers OpenSea tells only bounds, and then there are none."""
     async with transaction() as db:
         values = await collections.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)

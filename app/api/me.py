@@ -1,15 +1,19 @@
-"""The caller's own sessions."""
+"""The caller's own affairs: where they are signed in, what is stored about them, where their wallets count."""
 
 from datetime import datetime
+from typing import Any
 
 from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from pydantic import StrictBool
 
 from app.api.auth import unset_session
 from app.api.caller import Caller
-from app.api.shapes import Answer, Done, Text
+from app.api.shapes import Answer, Done, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
-from services import sessions, sign_in, users
+from services import me, sessions, sign_in, users
+from settings import settings
 
 router = APIRouter(prefix="/me", tags=["me"])
 
@@ -49,3 +53,83 @@ async def sign_out_one(caller: Caller, session: Text) -> Done:
     async with transaction() as db:
         await sessions.close_one(db, caller, session)
     return Done()
+
+
+class ChoiceAnswer(Answer):
+    """A server that the caller is a member of: whether their wallets count there, and whether its admins see them."""
+
+    server_id: int
+    discord_id: str
+    name: str
+    use_wallets: bool
+    share_wallets: bool
+    roles: list[str]
+
+
+class ChoicePayload(Payload):
+    """What the caller decides; what is absent stays as it is."""
+
+    use_wallets: StrictBool | None = None
+    share_wallets: StrictBool | None = None
+
+
+class EndingRoleAnswer(Answer):
+    """A role that the caller has from us, and what becomes of it."""
+
+    server_name: str
+    role_name: str
+    role_color: str
+    end: me.RoleEnd
+    hours: int
+    text: str
+
+
+class ForgottenAnswer(Done):
+    """That everything is deleted, and what becomes of each role."""
+
+    roles: list[EndingRoleAnswer]
+
+
+@router.get("/servers")
+async def choices(caller: Caller) -> list[ChoiceAnswer]:
+    """The servers with the bot where the caller is a member, and what they decided there."""
+    async with transaction() as db:
+        return [ChoiceAnswer.model_validate(choice) for choice in await me.choices(db, caller)]
+
+
+@router.put("/servers/{server_id}")
+async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> ChoiceAnswer:
+    """Decide whether wallets count in a server, and whether its admins may see them, shortened."""
+    async with transaction() as db:
+        chosen = await me.choose(
+            db, caller, server_id, use_wallets=payload.use_wallets, share_wallets=payload.share_wallets
+        )
+    return ChoiceAnswer.model_validate(chosen)
+
+
+@router.get("/export")
+async def export(caller: Caller) -> JSONResponse:
+    """Everything that is stored about the caller, as a file to keep."""
+    async with transaction() as db:
+        document: dict[str, Any] = await me.export(db, caller)
+    name = f"{settings().product_name.lower()}-my-data.json"
+    return JSONResponse(
+        document, headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    )
+
+
+@router.get("/forget")
+async def consequences(caller: Caller) -> list[EndingRoleAnswer]:
+    """What would become of each of the caller's roles if they were forgotten; changes nothing."""
+    async with transaction() as db:
+        return [EndingRoleAnswer.model_validate(role) for role in await me.consequences(db, caller)]
+
+
+@router.delete("")
+async def forget(caller: Caller, answer: Response) -> ForgottenAnswer:
+    """Delete everything about the caller and sign them out; their roles follow each rule's removal policy."""
+    async with transaction() as db:
+        forgotten = await me.forget(db, caller)
+    await sign_in.revoke(gateways(), forgotten.token)
+    unset_session(answer)
+    return ForgottenAnswer(roles=[EndingRoleAnswer.model_validate(role) for role in forgotten.roles])

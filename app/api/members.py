@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.caller import Caller
-from app.api.shapes import Answer, PathId, Text
+from app.api.shapes import AcceptedAnswer, Answer, PathId, Text
 from gateways import gateways
 from models import transaction
-from services import member_list, member_why
+from services import member_list, member_why, rechecks
 
 router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
 
@@ -29,7 +29,9 @@ class MemberAnswer(Answer):
 
     discord_id: str
     name: str
+    avatar_url: str | None
     verified: bool
+    wallet_count: int
     wallets: list[str]
     roles: list[MemberRoleAnswer]
 
@@ -95,6 +97,14 @@ async def of_server(
     async with transaction() as db:
         found = await member_list.list_members(db, gateways(), caller, server_id, query, page)
     return MembersAnswer.model_validate(found)
+
+
+@router.post("/{discord_id}/recheck", status_code=202)
+async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> AcceptedAnswer:
+    """Look at one member again, soon."""
+    async with transaction() as db:
+        await rechecks.of_member(db, gateways(), caller, server_id, discord_id)
+    return AcceptedAnswer(message="This member is being checked again.")
 
 
 @router.get("/{discord_id}/why")

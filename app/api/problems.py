@@ -35,7 +35,7 @@ def answer_for(api: FastAPI) -> None:
 def told(error: HoldfastError) -> JSONResponse:
     """The answer for an error that a person is told."""
     headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, Retryable) else None
-    return JSONResponse({"message": error.message}, status_code=error.status, headers=headers)
+    return JSONResponse({"message": error.message, **error.more}, status_code=error.status, headers=headers)
 
 
 async def _told(_: Request, error: Exception) -> Response:

@@ -5,12 +5,14 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator
 
 from app.api.caller import Caller
 from app.api.shapes import Answer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from models import transaction
-from services import rules
+from services import impact, rules
+from services.impact import Proposal
 from services.rules import RuleDraft, RuleView
 
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
@@ -51,6 +53,7 @@ class RuleAnswer(Answer):
     shadow: bool
     state: str
     pause_reason: str | None
+    takes_over: bool
     holders: int
     summary: str
     created_at: datetime
@@ -62,7 +65,7 @@ class RulePayload(Payload):
     rule_name: Loose = ""
     contract_address: Loose = ""
     blockchain: Loose = ""
-    verification_type: Loose = "basic"
+    verification_type: Annotated[Loose, AfterValidator(lambda given: given or "basic")] = "basic"
     min_tokens: Any = 1
     role_id: Loose = ""
     role_color: str | None = None
@@ -74,6 +77,7 @@ class RulePayload(Payload):
     expression: dict[str, Any] | None = None
     removal: Removal = Removal()
     shadow: bool = False
+    takes_over: bool = False
 
 
 class RuleChanges(Payload):
@@ -93,7 +97,42 @@ class RuleChanges(Payload):
     expression: dict[str, Any] | None = None
     removal: Removal = Removal()
     shadow: bool = False
+    takes_over: bool = False
     state: str = ""
+
+
+class PreviewPayload(RulePayload):
+    """What is about to be done: a new rule, or with `id` a change of that one, its new `state`, or its end."""
+
+    server_id: InternalId = 0
+    id: InternalId | None = None
+    delete: bool = False
+    state: str = ""
+
+
+class MemberAnswer(Answer):
+    """One member and what would come of the role: `gain`, `keep`, `lose` or `unknown`."""
+
+    discord_id: str
+    name: str
+    role_id: str
+    role_name: str
+    outcome: str
+
+
+class PreviewAnswer(Answer):
+    """How many members would gain, keep or lose the role or cannot be told, and who.
+
+    `looked` of `concerned` members were looked at: in a large server those who have the role and a sample of the rest.
+    """
+
+    gain: int
+    keep: int
+    lose: int
+    unknown: int
+    members: list[MemberAnswer]
+    looked: int
+    concerned: int
 
 
 class DeletedAnswer(Answer):
@@ -124,23 +163,15 @@ def rule_answer(view: RuleView) -> RuleAnswer:
         shadow=view.state == "shadow",
         state=view.state,
         pause_reason=view.pause_reason,
+        takes_over=view.takes_over,
         holders=view.holders,
         summary=view.summary,
         created_at=view.created_at,
     )
 
 
-@router.get("")
-async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleAnswer]:
-    """The rules of a server, by its internal id."""
-    async with transaction() as db:
-        return [rule_answer(rule) for rule in await rules.list_rules(db, gateways(), caller, server_id)]
-
-
-@router.post("", status_code=201)
-async def create(caller: Caller, payload: RulePayload) -> RuleAnswer:
-    """Make a rule; it is in force at once, unless it is to watch only (`shadow`)."""
-    draft = RuleDraft(
+def _draft(payload: RulePayload) -> RuleDraft:
+    return RuleDraft(
         rule_name=payload.rule_name,
         contract_address=payload.contract_address,
         blockchain=payload.blockchain,
@@ -157,9 +188,45 @@ async def create(caller: Caller, payload: RulePayload) -> RuleAnswer:
         removal_mode=payload.removal.mode,
         removal_hours=payload.removal.hours,
         shadow=payload.shadow,
+        takes_over=payload.takes_over,
     )
+
+
+def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
+    """The fields that were sent, named as they were sent."""
+    changes = payload.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "delete", "server_id"})
+    if changes.pop("shadow", False):
+        changes.setdefault("state", "shadow")
+    return changes
+
+
+@router.get("")
+async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleAnswer]:
+    """The rules of a server, by its internal id."""
     async with transaction() as db:
-        return rule_answer(await rules.create(db, gateways(), caller, draft))
+        return [rule_answer(rule) for rule in await rules.list_rules(db, gateways(), caller, server_id)]
+
+
+@router.post("", status_code=201)
+async def create(caller: Caller, payload: RulePayload) -> RuleAnswer:
+    """Make a rule; it is in force at once, unless it is to watch only (`shadow`)."""
+    async with transaction() as db:
+        return rule_answer(await rules.create(db, gateways(), caller, _draft(payload)))
+
+
+@router.post("/preview")
+async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
+    """What saving a new rule, changing one (with its `id`) or deleting it would do to the members; writes nothing."""
+    if payload.id is None:
+        proposal = Proposal(draft=_draft(payload))
+    else:
+        proposal = Proposal(rule_id=payload.id, changes=_changes(payload), deletes=payload.delete)
+    async with transaction() as db:
+        plan = await impact.plan(db, gateways(), caller, proposal)
+    found = await impact.whole(gateways(), plan)
+    members = [MemberAnswer.model_validate(member) for member in found.members]
+    counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
+    return PreviewAnswer(members=members, looked=found.looked, concerned=found.concerned, **counts)
 
 
 @router.get("/{rule_id}")
@@ -172,13 +239,8 @@ async def one(caller: Caller, rule_id: PathId) -> RuleAnswer:
 @router.patch("/{rule_id}")
 async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleAnswer:
     """Change fields of a rule, or its state: `active`, `paused` or `shadow`."""
-    changes = payload.model_dump(by_alias=True, exclude_unset=True)
-    if payload.token_ids is None and "tokenIds" in changes:
-        changes["tokenIds"] = []
-    if changes.pop("shadow", False):
-        changes.setdefault("state", "shadow")
     async with transaction() as db:
-        return rule_answer(await rules.change(db, gateways(), caller, rule_id, changes))
+        return rule_answer(await rules.change(db, gateways(), caller, rule_id, _changes(payload)))
 
 
 @router.delete("/{rule_id}")

@@ -1,16 +1,15 @@
 """The servers that the caller runs."""
 
 from datetime import datetime
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from app.api.caller import Caller
 from app.api.rules import RuleAnswer, rule_answer
-from app.api.shapes import Answer, Loose, PathId, Payload
+from app.api.shapes import AcceptedAnswer, Answer, Loose, PathId, Payload
 from gateways import gateways
 from models import transaction
-from services import events, servers, sweep
+from services import held_back, servers, sweep
 from services.servers import ServerView
 
 router = APIRouter(tags=["servers"])
@@ -54,16 +53,33 @@ class SyncAnswer(Answer):
     servers: int
 
 
-class AcceptedAnswer(Answer):
-    """That the work has been noted and will be done soon."""
+class LoserAnswer(Answer):
+    """Somebody who would lose a role, and what was seen of what they hold."""
 
-    message: str
+    discord_id: str
+    name: str
+    reason: str
+
+
+class HeldBackAnswer(Answer):
+    """The stopped removals of one role: `total` members wait, the first of them are listed."""
+
+    role_id: str
+    role_name: str
+    role_color: str
+    tripped_at: datetime
+    would_lose: int
+    holders: int
+    losers: list[LoserAnswer]
+    total: int
+    cause: str
 
 
 class BreakerPayload(Payload):
-    """Whether the removals that were held back may go on."""
+    """Whether the removals that were held back may go on, or everybody keeps the role; of one role or of all."""
 
     approve: bool
+    role_id: str | None = None
 
 
 class BreakerAnswer(Answer):
@@ -71,20 +87,6 @@ class BreakerAnswer(Answer):
 
     success: bool = True
     roles: int
-
-
-class EventAnswer(Answer):
-    """One line of a server's log; people and roles by their Discord ids."""
-
-    id: int
-    at: datetime
-    kind: str
-    actor: str | None
-    subject: str | None
-    role_id: str | None
-    rule_id: int | None
-    batch: str | None
-    data: dict[str, Any]
 
 
 def _answer(view: ServerView) -> ServerAnswer:
@@ -139,24 +141,18 @@ async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
     return AcceptedAnswer(message="All members are being checked again.")
 
 
+@router.get("/servers/{server_id}/breaker")
+async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackAnswer]:
+    """The removals that wait for an admin: who would lose which role, what was seen of them, what changed before."""
+    async with transaction() as db:
+        found = await held_back.of_server(db, gateways(), caller, server_id)
+    return [HeldBackAnswer.model_validate(view) for view in found]
+
+
 @router.post("/servers/{server_id}/breaker")
 async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
-    """Let removals go on that were held back because too many would have lost a role; without `approve` they wait."""
+    """Let removals go on that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
-        server = await servers.get(db, gateways(), caller, server_id)
-        roles = await sweep.release_removals(db, caller, server.internal_id) if payload.approve else 0
-    return BreakerAnswer(roles=roles)
-
-
-@router.get("/servers/{server_id}/events")
-async def log(
-    caller: Caller,
-    server_id: PathId,
-    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> list[EventAnswer]:
-    """What happened, newest first; `before` is the id of the last line of the page already read."""
-    async with transaction() as db:
-        server = await servers.get(db, gateways(), caller, server_id)
-        lines = await events.of_server(db, server.internal_id, before=before, limit=limit)
-    return [EventAnswer.model_validate(line) for line in lines]
+        answer = held_back.approve if payload.approve else held_back.dismiss
+        roles = await answer(db, gateways(), caller, server_id, payload.role_id)
+    return BreakerAnswer(roles=roles if payload.approve else 0)

@@ -22,6 +22,12 @@ class Done(Answer):
     success: bool = True
 
 
+class AcceptedAnswer(Answer):
+    """That the work has been noted and will be done soon."""
+
+    message: str
+
+
 class Payload(BaseModel):
     """What a call is sent. Unknown fields are ignored; a text that no database can keep is not this shape."""
 
@@ -74,4 +80,4 @@ InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 
-__all__ = ["Answer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]
+__all__ = ["AcceptedAnswer", "Answer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]

@@ -39,46 +39,76 @@ class Resolved(Answer):
     address: str
 
 
+class OnChain(Answer):
+    """What to send on one chain: from `to` to itself, either exactly this value or exactly this data."""
+
+    chain: str
+    to: str
+    value_wei: str
+    data: str
+
+
+class TransactionAnswer(Answer):
+    """What to send instead: on any one of the chains, or on Solana with this memo."""
+
+    chains: list[OnChain]
+    memo: str | None
+
+
 class ChallengeAnswer(Answer):
-    """What the member's bio is to say, and for which address."""
+    """What the member's bio is to say or their wallet to send, and for which address."""
 
     code: str
     handle_marker: str
     address: str
     profile_url: str
     expires_at: datetime
-    transaction: None = None
+    transaction: TransactionAnswer
     resolved: Resolved
 
 
 class ProofPayload(Payload):
-    """A claim to a wallet."""
+    """A claim to a wallet. `transactionHash` is a hash or an explorer's link; without it the chains are searched."""
 
     user_id: int | str | None = None
     wallet_address: Loose = ""
     verification_method: Loose = "opensea_bio"
+    transaction_hash: Loose = ""
 
 
 class VerdictAnswer(Answer):
-    """Whether the wallet is proved, in a sentence; `again` means that looking again by itself is worth while."""
+    """Whether the wallet is proved, in a sentence; `again` means that looking again by itself is worth while.
+
+    A transaction that is there and not confirmed yet has `confirmations` of `needed`. Who claimed a name is told in
+    `resolved` which address to claim.
+    """
 
     success: bool
     message: str
     again: bool = False
+    confirmations: int = 0
+    needed: int = 0
+    resolved: Resolved | None = None
 
 
 @router.get("/wallet-challenge")
 async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
-    """What to show in the profile of the address, good for a day."""
+    """What to show in the profile of the address, or to send from it; good for a day.
+
+    From now on the chains are watched for the transaction.
+    """
     async with transaction() as db:
         view = await wallets.challenge(db, gateways(), caller, address)
+    async with transaction() as db:
+        await wallets.follow(db, gateways(), caller, view.address)
     return ChallengeAnswer(
         code=view.code,
         handle_marker=view.handle_marker,
         address=view.address,
         profile_url=view.profile_url,
         expires_at=view.expires_at,
-        resolved=Resolved(name=None, address=view.address),
+        transaction=TransactionAnswer.model_validate(view),
+        resolved=Resolved(name=view.name, address=view.address),
     )
 
 
@@ -88,12 +118,22 @@ async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
     _own(caller, payload.user_id)
     try:
         async with transaction() as db:
-            verdict = await wallets.verify(db, gateways(), caller, payload.wallet_address, payload.verification_method)
+            verdict = await wallets.verify(
+                db, gateways(), caller, payload.wallet_address, payload.verification_method, payload.transaction_hash
+            )
     except (FieldRefused, Conflict, NotConnected) as refused:
         return VerdictAnswer(success=False, message=refused.message)
     except ProviderUnavailable as fault:
         return VerdictAnswer(success=False, message=fault.message, again=True)
-    return VerdictAnswer.model_validate(verdict)
+    resolved = Resolved(name=verdict.resolved[0], address=verdict.resolved[1]) if verdict.resolved else None
+    return VerdictAnswer(
+        success=verdict.success,
+        message=verdict.message,
+        again=verdict.again,
+        confirmations=verdict.confirmations,
+        needed=verdict.needed,
+        resolved=resolved,
+    )
 
 
 @router.get("/wallet-verifications")

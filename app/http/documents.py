@@ -117,6 +117,8 @@ class Documents:
             return known
         # Whoever shows a preview of a link takes only an absolute address for its picture.
         text = file.read_text().replace('content="/social.png"', f'content="{_site()}/social.png"')
+        # The page can be read before its scripts run: on a slow line they must not delay styles and letters.
+        text = text.replace('<link rel="modulepreload"', '<link fetchpriority="low" rel="modulepreload"')
         head, found, rest = text.partition("<html")
         assert found, file
         made = _Document(changed, head + found, rest, _policy(text))

@@ -5,12 +5,24 @@ from collections.abc import Callable
 import reflex as rx
 
 from components.ui.empty import skeleton, skeleton_cards
-from state.session import LEFT, MEMBER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
+from state.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
+from state.timing import LOADING_MILLISECONDS
 
 Screen = Callable[[], rx.Component]
 
 # A tab whose stored id another tab changed starts afresh: signed in, signed out, or as somebody else.
-_OTHER_TAB = f"(key, before, after) => {{ if (key === '{STORAGE_KEY}' && before !== after) window.location.reload() }}"
+_OTHER_TAB = (
+    f"(key, before, after) => {{ if (key !== '{STORAGE_KEY}' || before === after) return;"
+    "if (after) document.documentElement.dataset.signedIn = '';"
+    "window.location.reload() }"
+)
+
+# Without a navigation, which would undo one that the person has begun meanwhile.
+_CLEAN_ADDRESS = (
+    "const address = new URL(window.location.href);"
+    f"address.searchParams.delete('{SESSION_PARAMETER}');"
+    "window.history.replaceState(window.history.state, '', address)"
+)
 
 
 def for_audience(visitors: Screen, members: Screen, left: Screen | None = None) -> rx.Component:
@@ -23,6 +35,7 @@ def for_audience(visitors: Screen, members: Screen, left: Screen | None = None) 
     visiting = (audience == UNKNOWN) | (audience == VISITOR)
     return rx.fragment(
         rx.window_event_listener(on_storage=_reload_on_other_tab),
+        rx.cond(SessionState.handed_over > 0, _clean_address()),
         rx.cond(visiting, rx.el.div(visitors(), class_name=rx.cond(audience == UNKNOWN, "for-visitors", ""))),
         rx.cond(audience == MEMBER, members()),
         rx.cond(audience == UNKNOWN, rx.el.div(loading(), class_name="for-members")),
@@ -34,6 +47,12 @@ def _reload_on_other_tab(key: rx.Var[str], old: rx.Var[str], new: rx.Var[str], _
     return rx.run_script(
         rx.Var(f"(({_OTHER_TAB})({key!s}, {old!s}, {new!s}))", _var_data=rx.vars.VarData.merge(key._get_all_var_data()))
     )
+
+
+def _clean_address() -> rx.Component:
+    """Takes the session out of the address bar once the session is settled."""
+    script = rx.run_script(f"(() => {{ {_CLEAN_ADDRESS} }})()")
+    return rx.el.span(key=SessionState.handed_over, on_mount=script, class_name="hidden")
 
 
 def _start_afresh() -> rx.Component:
@@ -53,4 +72,5 @@ def loading() -> rx.Component:
             aria_hidden="true",
         ),
         class_name="mx-auto max-w-6xl px-4 py-10 sm:px-6",
+        style={"--loading": f"{LOADING_MILLISECONDS}ms"},
     )

@@ -46,7 +46,7 @@ def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: 
         rx.el.div(
             rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"), *below, class_name="min-w-0"
         ),
-        rx.el.div(*actions, class_name="flex flex-wrap gap-2") if actions else rx.fragment(),
+        rx.el.div(*actions, class_name="flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap") if actions else rx.fragment(),
         class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",
     )
 

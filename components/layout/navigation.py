@@ -26,16 +26,26 @@ FOOTER_LINKS = (
     ("Privacy Policy", "/privacy-policy"), ("Terms of Service", "/terms-of-service"),
 )  # fmt: skip
 
-# In the page's own code, not sent by the server: a strict content security policy allows nothing that is evaluated.
-_LOG_OUT = (
-    f"fetch('/api/auth/logout',{{method:'POST'}}).finally(()=>"
-    f"{{localStorage.removeItem('{STORAGE_KEY}');window.location.assign('/')}})"
-)
+
+def _gone(call: str, method: str) -> rx.event.EventSpec:
+    """Ends what the call ends, removes the stored id and leads to the landing page.
+
+    In the page's own code, not sent by the server: a strict content security policy allows nothing that is evaluated.
+    """
+    return rx.run_script(
+        f"fetch('{call}',{{method:'{method}'}}).finally(()=>"
+        f"{{localStorage.removeItem('{STORAGE_KEY}');window.location.assign('/')}})"
+    )
 
 
 def log_out() -> rx.event.EventSpec:
-    """Ends the session, removes the stored id and leads to the landing page."""
-    return rx.run_script(_LOG_OUT)
+    """Signs this browser out."""
+    return _gone("/api/auth/logout", "POST")
+
+
+def leave_everywhere() -> rx.event.EventSpec:
+    """Signs the person out of every browser, this one included."""
+    return _gone("/api/me/sessions", "DELETE")
 
 
 def visitor_bar() -> rx.Component:

@@ -3,28 +3,49 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
+from components.pages.my_data import choices, farewell, my_data, signed_in_browsers
 from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
-from components.ui.empty import empty, skeleton
+from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import avatar
 from state.account import AccountState
+from state.me import MeState
 
 
 def account() -> rx.Component:
     """Profile, verification status, and where to go from here."""
-    return member_frame(
-        page_head("Account", "What we know of you, all of it from Discord."),
+    return member_frame(rx.cond(MeState.forgotten, farewell(), _screen()))
+
+
+def _screen() -> rx.Component:
+    return rx.fragment(
+        page_head("Account", "Who you are here, where you are signed in, and what is stored about you."),
         rx.cond(
-            AccountState.loaded,
+            AccountState.loaded & MeState.loaded,
             rx.el.div(
-                _profile(),
-                rx.el.div(_status(), _actions(), class_name="grid gap-6"),
-                class_name="grid items-start gap-6 md:grid-cols-[1.4fr_1fr]",
+                rx.el.div(_profile(), choices(), signed_in_browsers(), class_name=_COLUMN),
+                rx.el.div(_status(), _actions(), my_data(), class_name=_COLUMN),
+                class_name=_COLUMNS,
             ),
-            skeleton("h-64"),
+            rx.cond(
+                AccountState.failed | MeState.failed,
+                could_not_load([AccountState.load, MeState.load]),
+                waiting(
+                    [AccountState.load, MeState.load],
+                    rx.el.div(
+                        rx.el.div(skeleton("h-56"), skeleton("h-48"), skeleton("h-40"), class_name=_COLUMN),
+                        rx.el.div(skeleton("h-32"), skeleton("h-48"), skeleton("h-40"), class_name=_COLUMN),
+                        class_name=_COLUMNS,
+                    ),
+                ),
+            ),
         ),
     )
+
+
+_COLUMNS = "grid items-start gap-6 md:grid-cols-[1.4fr_1fr]"
+_COLUMN = "grid min-w-0 gap-6"
 
 
 def account_left() -> rx.Component:
@@ -52,6 +73,7 @@ def _profile() -> rx.Component:
                 rx.el.div(
                     rx.cond(AccountState.connected, badge("Discord Connected", "good")),
                     rx.cond(AccountState.verified, badge("Verified", "good")),
+                    badge(f"User ID: {AccountState.user_id}"),
                     class_name="mt-2 flex flex-wrap gap-2",
                 ),
                 class_name="min-w-0",
@@ -62,7 +84,6 @@ def _profile() -> rx.Component:
             _fact("Username", AccountState.name),
             _fact("Email", rx.cond(AccountState.email != "", AccountState.email, "Not shared with us")),
             _fact("Discord Username", AccountState.discord_username),
-            _fact("User ID", AccountState.user_id),
             class_name="mt-6 grid gap-4 sm:grid-cols-2",
         ),
     )

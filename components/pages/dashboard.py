@@ -4,22 +4,28 @@ import reflex as rx
 
 from components.layout.frame import member_frame, page_head
 from components.layout.navigation import log_out
+from components.pages.analytics import analytics
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, stat
-from components.ui.empty import empty, skeleton, skeleton_cards
+from components.ui.empty import could_not_load, empty, skeleton, skeleton_cards, waiting
+from components.ui.every import every
 from components.ui.picture import server_icon
+from components.ui.tooltip import tooltip
+from state.analytics import AnalyticsState
 from state.servers import DashboardState, ServerCardView
 from state.session import SessionState
+from state.timing import ANALYTICS_STALE_SECONDS
 
 
 def dashboard() -> rx.Component:
     """What members see at / and /dashboard."""
     return member_frame(
         rx.window_event_listener(
-            on_focus=DashboardState.reload,
+            on_focus=DashboardState.focused,
             on_visibility_change=DashboardState.visibility_changed,
         ),
+        every(ANALYTICS_STALE_SECONDS, AnalyticsState.load),
         page_head(
             f"Welcome back, {SessionState.name}",
             "Your servers, their rules and the people in them.",
@@ -32,25 +38,37 @@ def dashboard() -> rx.Component:
             ),
             button("Logout", icon="log-out", on_click=log_out()),
         ),
-        rx.cond(DashboardState.loaded, _content(), _waiting()),
+        rx.cond(
+            DashboardState.loaded,
+            _content(),
+            rx.cond(DashboardState.failed, could_not_load(_load_again()), _waiting()),
+        ),
     )
+
+
+def _load_again() -> list[rx.event.EventCallback[()]]:
+    return [DashboardState.load, AnalyticsState.load]
 
 
 def _waiting() -> rx.Component:
-    return rx.el.div(
-        rx.el.p("Loading dashboard...", class_name="muted mb-4", role="status"),
-        rx.el.div(*[skeleton("h-24") for _ in range(3)], class_name="mb-8 grid gap-4 sm:grid-cols-3"),
-        skeleton_cards(3, "h-56"),
-    )
+    return waiting(_load_again(), _stats_to_come(), skeleton_cards(3, "h-56"), word="Loading dashboard...")
+
+
+def _stats_to_come() -> rx.Component:
+    return rx.el.div(*[skeleton("h-24") for _ in range(3)], class_name="mb-8 grid gap-4 sm:grid-cols-3")
 
 
 def _content() -> rx.Component:
     return rx.el.div(
-        rx.el.dl(
-            stat("Total Verifications", DashboardState.total_verifications, "badge-check"),
-            stat("Active Rules", DashboardState.active_rules, "list-checks"),
-            stat("Connected Servers", DashboardState.connected_servers, "server"),
-            class_name="mb-8 grid gap-4 sm:grid-cols-3",
+        rx.cond(
+            AnalyticsState.loaded,
+            rx.el.dl(
+                stat("Total Verifications", AnalyticsState.total_verifications, "badge-check"),
+                stat("Active Rules", AnalyticsState.active_rules, "list-checks"),
+                stat("Connected Servers", AnalyticsState.connected_servers, "server"),
+                class_name="mb-8 grid gap-4 sm:grid-cols-3",
+            ),
+            _stats_to_come(),
         ),
         rx.cond(
             DashboardState.cards,
@@ -60,6 +78,7 @@ def _content() -> rx.Component:
                     class_name="grid gap-5 md:grid-cols-2 lg:grid-cols-3",
                 ),
                 rx.cond(DashboardState.highlighted != "", come_into_view(server=DashboardState.highlighted)),
+                analytics(),
             ),
             card(
                 empty(
@@ -91,6 +110,16 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
             _fact("Verified Members", server.verified_members),
             class_name="mt-5 grid grid-cols-2 gap-3",
         ),
+        rx.cond(
+            server.held_back != "",
+            rx.el.a(
+                rx.icon("shield-alert", size=18, class_name="shrink-0 text-warning", aria_hidden="true"),
+                server.held_back,
+                href=server.configure_url,
+                class_name="mt-4 flex items-center gap-2 rounded-field bg-warning/12 px-3 py-2 text-sm font-semibold "
+                "hover:underline",
+            ),
+        ),
         rx.el.div(_bot_button(server), _configure_button(server), class_name="mt-5 grid grid-cols-2 gap-3"),
         key=server.id,
         id=f"server-{server.id}",
@@ -119,7 +148,7 @@ def _fact(label: str, value: rx.Var[int]) -> rx.Component:
 def _bot_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited,
-        button("Bot Active", disabled=True),
+        tooltip(button("Bot Active", disabled=True), "The bot is in this server", disabled=True),
         button("Invite Bot", kind="primary", on_click=DashboardState.invite(server.id)),
     )
 
@@ -128,5 +157,7 @@ def _configure_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component
     return rx.cond(
         server.bot_invited & (server.internal_id != 0),
         link_button("Configure", server.configure_url, icon="settings-2"),
-        button("Configure", icon="settings-2", disabled=True),
+        tooltip(
+            button("Configure", icon="settings-2", disabled=True), "Invite the bot to this server first", disabled=True
+        ),
     )

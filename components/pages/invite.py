@@ -6,10 +6,10 @@ from components.layout.frame import member_frame, page_head
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card
-from components.ui.empty import empty, skeleton
+from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import server_icon
 from settings import settings
-from state.servers import GuildCardView, InviteState
+from state.invite import GuildCardView, InviteState
 
 CONNECT_PATH = "/api/auth/discord/connect"
 
@@ -23,14 +23,18 @@ def invite() -> rx.Component:
             "Discord servers where you are the owner or an administrator.",
             link_button("Add a server by hand", "/server-setup"),
         ),
-        rx.cond(InviteState.loaded, rx.cond(InviteState.connected, _servers(), _connect_first()), _waiting()),
+        rx.cond(
+            InviteState.loaded,
+            rx.cond(InviteState.connected, _servers(), _connect_first()),
+            rx.cond(InviteState.failed, could_not_load(InviteState.load), _waiting()),
+        ),
         narrow=True,
     )
 
 
 def _waiting() -> rx.Component:
     rows = [skeleton("h-20") for _ in range(3)]
-    return rx.el.div(*rows, class_name="grid gap-4", role="status", aria_label="Loading")
+    return waiting(InviteState.load, rx.el.div(*rows, class_name="grid gap-4"))
 
 
 def _connect_first() -> rx.Component:

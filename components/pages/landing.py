@@ -9,8 +9,8 @@ from components.ui.button import link_button
 from settings import settings
 
 FEATURES = (
-    ("shield-check", "NFT verification", "Members prove a wallet through their marketplace profile. Nobody connects a "
-     "wallet, nobody signs anything."),
+    ("shield-check", "NFT verification", "Members prove a wallet through their marketplace profile. Nobody ever "
+     "connects one."),
     ("badge-check", "Automatic roles", "Roles arrive when the NFT does, and go when it is sold. A daily check keeps "
      "them true."),
     ("activity", "Real-time updates", "Buys, sales and transfers are noticed on chain and acted on while people are "
@@ -31,7 +31,12 @@ CHAINS = ("Ethereum", "Polygon", "Arbitrum", "Optimism", "Base", "ApeChain", "Ab
 
 def landing() -> rx.Component:
     """What visitors see at / and at every path that is not theirs."""
-    return visitor_frame(_hero(), _features(), _steps(), _closing())
+    return visitor_frame(_redirecting(), _hero(), _features(), _steps(), _closing())
+
+
+def _redirecting() -> rx.Component:
+    """Shown when this browser was signed in from another tab, until the document is loaded anew as the dashboard."""
+    return rx.el.p("Redirecting to dashboard...", class_name="when-signed-in", role="status")
 
 
 def _hero() -> rx.Component:

@@ -38,10 +38,14 @@ def privacy_policy() -> rx.Component:
                     "Discord's access tokens for your account, encrypted, until you log out everywhere.",
                     "Your sign-ins here: a hash of the session's id, your browser's name, and when it was last used. "
                     "A session ends after at most seven days.",
-                    "Wallet addresses that you prove or try to prove, how and when, and the codes we gave you.",
-                    "NFT balances of proven wallets as public blockchains show them, and the block they were read at.",
-                    f"For servers with {_BOT}: the server's name and icon, its rules, its members' Discord IDs and "
-                    "names as far as rules concern them, roles given and taken, and a log of what was done and why.",
+                    "Wallet addresses that you prove or try to prove, how and when, and the codes we gave you; of a "
+                    "proof by transaction the transaction that proved it.",
+                    "NFT balances of proven wallets as public blockchains show them, the block they were read at, and "
+                    "when a token last went to or from them.",
+                    "Your choices: in which servers your wallets count, and where administrators may see them.",
+                    f"Of servers with {_BOT}, as Discord tells the bot: name and icon, who belongs to them with their "
+                    "Discord ID, name, avatar and roles, and who administers them.",
+                    "The servers' rules, roles given and taken, and a log of what was done, by whom and why.",
                 )
             ),
         ),
@@ -55,30 +59,54 @@ def privacy_policy() -> rx.Component:
             "What others see",
             bullets(
                 (
-                    "Administrators of a server see its rules and how many members hold a role through them. We do not "
-                    "show them members' wallet addresses.",
+                    "Administrators of a server see its members with the roles that rules gave them, whether each rule "
+                    "is met and by how many tokens, and its log. They see wallet addresses only if you allow it for "
+                    "their server, and then shortened.",
                     "Other members see the roles you have, as Discord shows them. A role tells what you hold.",
-                    "A code in your marketplace bio is public while it is there. Take it out afterwards.",
+                    "A code in your marketplace bio is public while it is there. Take it out afterwards. A transaction "
+                    "that proves a wallet stays public on its blockchain.",
                 )
             ),
         ),
         chapter(
             "Whom we ask",
-            "To do its work the service talks to Discord, to OpenSea (the public profile of an address you entered) "
-            "and to blockchain nodes (the balances of proven addresses). Each of them learns what we ask it about, and "
+            "To do its work the service talks to Discord, to OpenSea and Magic Eden (the public profile of an address "
+            "you entered, the names of collections), to blockchain nodes and indexers (what proven addresses hold) and "
+            "to the places where collections keep their tokens' traits. Each of them learns what we ask it about, and "
             "has a policy of its own.",
         ),
         chapter(
-            "How long, and how to have it removed",
+            "What you can do about it",
             bullets(
                 (
-                    "You can remove a wallet at any time under “Verify Wallets”. It then no longer counts anywhere.",
-                    "Logging out ends the session at once.",
                     sentence(
-                        "To have everything about you deleted, or to get a copy of it, write to ",
-                        _write_to_us(),
-                        " and name your Discord user ID.",
+                        "See and download everything that is stored about you, and sign out single browsers or all, on "
+                        "your ",
+                        link("account page", "/account"),
+                        ".",
                     ),
+                    "Decide there for each server whether your wallets count, and whether administrators may see them.",
+                    "Remove a wallet at any time under “Verify Wallets”. It then no longer counts anywhere.",
+                    "Delete everything about you, there too. It cannot be undone.",
+                    sentence("Or write to ", _write_to_us(), " and name your Discord user ID."),
+                )
+            ),
+        ),
+        chapter(
+            "What happens when you delete your data",
+            bullets(
+                (
+                    "Your account, sessions, tokens, wallets, balances, codes, choices and notices are deleted at "
+                    "once, and we give Discord's permission back.",
+                    "Your roles are taken first where that is still to be done: at once, or after the time of grace "
+                    "that a server has set. Until a role is gone we keep the one line that says that we gave it, with "
+                    "your Discord ID. A role that stays because its rule is paused, because the bot has left the "
+                    "server, or because the server gives it to people without a wallet too, keeps its line.",
+                    "Then your Discord ID is replaced by a random name throughout the log, which stays with the "
+                    "servers it is about. The numbers of used transactions stay without any name, so that none proves "
+                    "a wallet twice.",
+                    f"While you are a member of a server with {_BOT}, Discord goes on telling the bot so, as of "
+                    "everybody there. Who leaves a server is taken off that list after 30 days.",
                 )
             ),
         ),
@@ -155,8 +183,8 @@ def terms_of_service() -> rx.Component:
         ),
         chapter(
             "Ending it",
-            "You can stop at any time: remove your wallets, log out, remove the bot. We may change or end the service; "
-            "when these terms change, this page does, with a new date.",
+            "You can stop at any time: remove your wallets, delete your data, remove the bot. We may change or end the "
+            "service; when these terms change, this page does, with a new date.",
         ),
         chapter(
             "Questions",

@@ -36,6 +36,7 @@ def oauth_error() -> rx.Component:
                 link_button("Try Again", LOGIN_PATH, kind="primary", leaves_app=True),
                 link_button("How to fix this", "/oauth-fix"),
                 link_button("Back to Home", "/"),
+                whole_screen=True,
             ),
             class_name="surface w-full max-w-lg p-6",
         ),

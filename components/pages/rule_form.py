@@ -1,130 +1,94 @@
-"""The form that adds a verification rule."""
+"""The form that adds or edits a verification rule."""
 
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
-from components.ui.button import button, link_button, spinner
+from components.pages.condition_fields import token_form
+from components.pages.impact import impact_panel
+from components.pages.rule_conditions import rule_conditions
+from components.pages.rules import rule_line
+from components.ui.badge import role_mark
+from components.ui.button import button, link_button
 from components.ui.card import card
-from components.ui.field import field, number_input, select_input, text_input
-from state.rule_form import ANY_NFT, CONTRACT_INPUT, OFFERED_CHAINS, OFFERED_TYPES, RuleFormState
-from state.rules import RoleOptionView, ServerPageState
-
-TYPES = (
-    ("basic", "Basic: a number of tokens"),
-    ("trait", "Trait: tokens with a trait"),
-    ("token_id", "Token ID: certain tokens"),
-    ("any_nft", "Any NFT on a chain"),
-)
-DEBOUNCE_MS = 500
-"""How long typing rests before a collection is looked up."""
-CHAINS = ("ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "optimism", "solana")
+from components.ui.changed import when_changed
+from components.ui.dialog import confirm
+from components.ui.empty import empty, skeleton
+from components.ui.field import field, number_input, select_input, switch, text_input
+from components.ui.tooltip import tooltip
+from state.rule_form import RuleFormState
+from state.rule_outcome import GRACE, NOW, RoleOptionView
+from state.server_page import ServerPageState
 
 
 def rule_form() -> rx.Component:
     """What somebody has to hold, and which role that gives."""
+    edits = rx.Var.create(RuleFormState.rule_id) != 0
     return member_frame(
         page_head(
-            "Add Verification Rule",
+            rx.cond(edits, "Edit Verification Rule", "Add Verification Rule"),
             f"For {ServerPageState.name}",
             link_button("Back", ServerPageState.config_url, kind="quiet", icon="arrow-left"),
         ),
-        card(
-            rx.el.form(
-                _kind(),
-                _collection(),
-                _name(),
-                _role(),
-                rx.cond(
-                    RuleFormState.fault != "",
-                    rx.el.p(RuleFormState.fault, class_name="font-medium text-error", role="alert"),
-                ),
-                rx.el.div(
-                    link_button("Cancel", ServerPageState.config_url, kind="quiet"),
-                    button(
-                        "Create Rule",
-                        kind="primary",
-                        type="submit",
-                        busy=RuleFormState.pending,
-                        busy_label="Creating...",
-                    ),
-                    class_name="flex flex-wrap justify-end gap-3",
-                ),
-                on_submit=RuleFormState.create,
-                class_name="flex flex-col gap-6",
-            )
+        rx.cond(
+            RuleFormState.missing,
+            _missing(),
+            rx.cond(
+                edits & ~RuleFormState.loaded,
+                rx.el.div(skeleton("h-72"), role="status", aria_label="Loading"),
+                rx.el.div(_form(), token_form(), _question()),
+            ),
         ),
         narrow=True,
     )
 
 
-def _option(value: str, label: str, offered: bool) -> rx.Component:
-    return rx.el.option(label if offered else f"{label} (not offered yet)", value=value, disabled=not offered)
-
-
-def _kind() -> rx.Component:
-    types = [_option(value, label, value in OFFERED_TYPES) for value, label in TYPES]
-    chains = [_option(chain, chain.capitalize(), chain in OFFERED_CHAINS) for chain in CHAINS]
-    return rx.el.div(
-        field(
-            "Rule Type",
-            select_input("verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
-            name="verificationType",
-        ),
-        field(
-            "Blockchain",
-            select_input("blockchain", *chains, value=RuleFormState.chain, on_change=RuleFormState.choose_chain),
-            name="blockchain",
-        ),
-        class_name="grid gap-6 sm:grid-cols-2",
+def _missing() -> rx.Component:
+    return card(
+        empty(
+            "file-question-mark",
+            "Rule not found",
+            "It was deleted, or it is not one of this server's.",
+            link_button("Back to the rules", ServerPageState.config_url, kind="primary"),
+        )
     )
 
 
-def _collection() -> rx.Component:
-    return rx.cond(
-        RuleFormState.type != ANY_NFT,
-        rx.el.div(
-            field(
-                "Contract Address or Collection URL",
-                rx.el.div(
-                    text_input(
-                        CONTRACT_INPUT,
-                        placeholder="0x... or a collection's page on OpenSea or Magic Eden",
-                        default_value=RuleFormState.contract,
-                        on_change=RuleFormState.enter_contract.debounce(DEBOUNCE_MS),
-                        spell_check=False,
-                    ),
-                    rx.el.button(
-                        rx.cond(RuleFormState.looking, spinner(), rx.icon("refresh-cw", size=18, aria_hidden="true")),
-                        type="button",
-                        on_click=RuleFormState.refresh_collection,
-                        disabled=RuleFormState.looking,
-                        aria_label="Refresh collection",
-                        aria_busy=RuleFormState.looking,
-                        class_name="btn btn-outline btn-square",
-                    ),
-                    class_name="flex gap-2",
-                ),
-                name=CONTRACT_INPUT,
-                hint=rx.cond(
-                    RuleFormState.collection != "",
-                    f"{RuleFormState.collection} on {RuleFormState.chain.capitalize()}",
-                    "The collection's contract on the chain chosen above, or its page on a marketplace.",
-                ),
-            ),
-            field(
-                "Minimum Tokens",
-                number_input(
-                    "minTokens",
-                    min=1,
-                    step=1,
-                    default_value=RuleFormState.min_tokens,
-                    on_change=RuleFormState.enter_min_tokens,
-                ),
-                name="minTokens",
-                hint="Over all wallets of a member.",
-            ),
-            class_name="grid gap-6 sm:grid-cols-[2fr_1fr]",
+def _form() -> rx.Component:
+    return rx.el.form(
+        card(
+            _part("What members hold", rx.el.div(rule_conditions(), key=RuleFormState.turn)),
+            _name(),
+            class_name="flex flex-col gap-6",
         ),
+        card(
+            _part("What they get", _role(), rx.cond(RuleFormState.loaded, _options(), skeleton("h-28"))),
+            class_name="flex flex-col gap-6",
+        ),
+        _summary(),
+        rx.cond(
+            RuleFormState.fault != "", rx.el.p(RuleFormState.fault, class_name="font-medium text-error", role="alert")
+        ),
+        _actions(),
+        on_submit=RuleFormState.save,
+        class_name="flex flex-col gap-5",
+    )
+
+
+def _part(title: str, *children: rx.Component | rx.Var[rx.Component]) -> rx.Component:
+    return rx.el.div(rx.el.h2(title, class_name="text-lg font-semibold"), *children, class_name="flex flex-col gap-5")
+
+
+def _actions() -> rx.Component:
+    edits = RuleFormState.rule_id != 0
+    pending = RuleFormState.pending
+    return rx.el.div(
+        link_button("Cancel", ServerPageState.config_url, kind="quiet"),
+        rx.cond(
+            edits,
+            button("Save Changes", kind="primary", type="submit", busy=pending, busy_label="Saving..."),
+            button("Create Rule", kind="primary", type="submit", busy=pending, busy_label="Creating..."),
+        ),
+        class_name="flex flex-wrap justify-end gap-3",
     )
 
 
@@ -133,12 +97,15 @@ def _name() -> rx.Component:
         "Rule Name",
         rx.el.div(
             text_input("ruleName", value=RuleFormState.rule_name, read_only=True, placeholder="Filled in by itself"),
-            rx.el.button(
-                rx.icon("refresh-cw", size=18, aria_hidden="true"),
-                type="button",
-                on_click=RuleFormState.refresh_name,
-                aria_label="Refresh rule name",
-                class_name="btn btn-outline btn-square",
+            tooltip(
+                rx.el.button(
+                    rx.icon("refresh-cw", size=18, aria_hidden="true"),
+                    type="button",
+                    on_click=RuleFormState.refresh_name,
+                    aria_label="Refresh rule name",
+                    class_name="btn btn-outline btn-square",
+                ),
+                "Make the name anew",
             ),
             class_name="flex gap-2",
         ),
@@ -147,19 +114,124 @@ def _name() -> rx.Component:
 
 
 def _role() -> rx.Component:
-    return field(
-        "Role",
-        select_input(
-            "roleId",
-            rx.el.option(rx.cond(RuleFormState.roles_loaded, "Choose a role", "Loading roles..."), value=""),
-            rx.foreach(RuleFormState.roles, _role_option),
-            value=RuleFormState.role_id,
-            on_change=RuleFormState.choose_role,
+    grace = RuleFormState.removal == GRACE
+    return rx.el.div(
+        field(
+            "Role",
+            select_input(
+                "roleId",
+                rx.el.option(rx.cond(RuleFormState.roles_loaded, "Choose a role", "Loading roles..."), value=""),
+                rx.foreach(RuleFormState.roles, _role_option),
+                value=RuleFormState.role_id,
+                on_change=RuleFormState.choose_role,
+            ),
+            name="roleId",
+            hint="Roles that cannot be given say why.",
         ),
-        name="roleId",
-        hint="Roles that cannot be given say why.",
+        rx.el.div(
+            field(
+                "When somebody no longer qualifies",
+                select_input(
+                    "removal",
+                    rx.el.option("Take the role at once", value=NOW),
+                    rx.el.option("Wait for a grace time", value=GRACE),
+                    value=RuleFormState.removal,
+                    on_change=RuleFormState.choose_removal,
+                ),
+                name="removal",
+                hint=rx.cond(grace, "", "After a second reading that says the same."),
+            ),
+            rx.cond(
+                grace,
+                field(
+                    "Grace time in hours",
+                    number_input(
+                        "graceHours",
+                        min=1,
+                        step=1,
+                        default_value=RuleFormState.grace_hours,
+                        on_change=RuleFormState.enter_grace,
+                    ),
+                    name="graceHours",
+                ),
+            ),
+            class_name="flex flex-col gap-3",
+        ),
+        class_name="grid gap-6 sm:grid-cols-2",
     )
 
 
 def _role_option(role: rx.vars.ObjectVar[RoleOptionView]) -> rx.Component:
     return rx.el.option(role.label, value=role.id, disabled=~role.assignable, key=role.id)
+
+
+def _options() -> rx.Component:
+    return rx.el.div(
+        rx.cond(
+            ~RuleFormState.paused,
+            switch(
+                "shadow",
+                "Shadow: only watch",
+                "The rule gives and takes nothing. You see here and in the list what it would do.",
+                default_checked=RuleFormState.shadow,
+                on_change=RuleFormState.switch_shadow,
+            ),
+        ),
+        switch(
+            "takesOver",
+            "Take over this role",
+            "For a role that another bot or a person gave so far: members who have it are judged by this rule too. Who "
+            "qualifies keeps it, who does not loses it.",
+            default_checked=RuleFormState.takes_over,
+            on_change=RuleFormState.switch_takes_over,
+        ),
+        class_name="flex flex-col gap-4 border-t hairline pt-5",
+    )
+
+
+def _summary() -> rx.Component:
+    return rx.cond(
+        RuleFormState.lines,
+        card(
+            _part(
+                "In plain words",
+                rx.el.div(rx.foreach(RuleFormState.lines, rule_line), class_name="flex flex-col gap-1"),
+                rx.cond(
+                    RuleFormState.role_id != "",
+                    rx.el.p(
+                        rx.icon("arrow-right", size=16, aria_hidden="true"),
+                        role_mark(RuleFormState.role_name, RuleFormState.role_color),
+                        class_name="flex items-center gap-2",
+                    ),
+                ),
+            ),
+            rx.cond(
+                RuleFormState.proposal_key != "",
+                rx.el.div(
+                    _part("Whom it concerns", impact_panel()),
+                    when_changed(RuleFormState.proposal_key, RuleFormState.preview),
+                    class_name="mt-6 border-t hairline pt-5",
+                ),
+            ),
+        ),
+    )
+
+
+def _question() -> rx.Component:
+    return confirm(
+        is_open=RuleFormState.asking,
+        on_open_change=RuleFormState.think_again,
+        title=rx.cond(RuleFormState.rule_id != 0, "Save these changes?", f"Take over {RuleFormState.role_name}?"),
+        text=rx.cond(
+            RuleFormState.takes_over,
+            f"Members who have {RuleFormState.role_name} from somebody else count as well, and can lose it.",
+            "This is what the rule does to members as it is filled in now.",
+        ),
+        body=rx.el.div(impact_panel(), class_name="mt-5"),
+        cancel=button("Not yet", kind="quiet", on_click=RuleFormState.think_again(False)),
+        action=button(
+            rx.cond(RuleFormState.rule_id != 0, "Save", "Take over and create"),
+            kind="primary",
+            on_click=RuleFormState.confirm,
+        ),
+    )

@@ -1,23 +1,59 @@
-"""A server's configuration. Its tabs are in one table; each has its own component."""
+"""A server's configuration: its name, its tabs from one table, and the tab that the address names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
-from components.ui.badge import badge, role_mark
-from components.ui.button import button, link_button
+from components.pages.activity import activity_tab
+from components.pages.channels import channels_tab
+from components.pages.held_back import held_back_banner
+from components.pages.members import members_tab
+from components.pages.rules import rules_tab
+from components.pages.server_health import server_health_tab
+from components.ui.button import link_button
 from components.ui.card import card
-from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
 from settings import settings
-from state.rules import RuleRowView, RulesState, ServerPageState
+from state.activity import ActivityState
+from state.channels import ChannelsState
+from state.held_back import SHOWN_ON, HeldBackState
+from state.members import MembersState
+from state.rules import RulesState
+from state.server_health import ServerHealthState
+from state.server_page import ServerPageState
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A tab: its name in the address (one of `state.server_page.TABS`), its label, what it shows, what it reads."""
+
+    key: str
+    label: str
+    content: Callable[[], rx.Component]
+    load: object
+
+
+TABS = (
+    Tab("rules", "Rules", rules_tab, RulesState.load),
+    Tab("members", "Members", members_tab, MembersState.load),
+    Tab("activity", "Activity", activity_tab, ActivityState.load),
+    Tab("health", "Health", server_health_tab, ServerHealthState.load),
+    Tab("channel", "Verification channel", channels_tab, ChannelsState.load),
+)
+"""In the order of the bar; the first is shown when the address names none."""
+
+LOAD = (ServerPageState.load, HeldBackState.load, *(tab.load for tab in TABS))
+"""What runs when the page is opened or another tab is chosen: the open tab's load alone reads anything."""
 
 
 def server_config() -> rx.Component:
     """The server's name, then its tabs."""
     return member_frame(
         rx.cond(
-            RulesState.loaded,
-            rx.cond(RulesState.missing, _missing(), _server()),
+            ServerPageState.loaded,
+            rx.cond(ServerPageState.missing, _missing(), _server()),
             rx.el.div(skeleton("h-9 w-72"), skeleton("mt-8 h-40"), role="status", aria_label="Loading"),
         ),
     )
@@ -42,10 +78,16 @@ def _server() -> rx.Component:
             link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
             link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
         ),
-        rx.cond(RulesState.bot_invited, rx.fragment(), _bot_is_away()),
-        _tabs(),
-        rules_tab(),
+        rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
+        _bar(),
+        rx.match(ServerPageState.tab, *((tab.key, _content(tab)) for tab in TABS), rx.fragment()),
     )
+
+
+def _content(tab: Tab) -> rx.Component:
+    """What the tab shows, below what waits for an admin where that belongs."""
+    above = [held_back_banner()] if tab.key in SHOWN_ON else []
+    return rx.el.div(*above, tab.content())
 
 
 def _bot_is_away() -> rx.Component:
@@ -57,97 +99,38 @@ def _bot_is_away() -> rx.Component:
     )
 
 
-def _tabs() -> rx.Component:
+def _bar() -> rx.Component:
+    """The tabs as links; where they are wider than the screen, the bar alone scrolls, to the tab that is open."""
     return rx.el.nav(
-        rx.el.a(
-            "Rules",
-            href=ServerPageState.config_url,
-            aria_current="page",
-            class_name="-mb-px border-b-2 border-primary px-1 pb-3 font-semibold",
-        ),
-        class_name="mb-6 flex gap-6 border-b hairline",
+        rx.el.ul(*map(_link, TABS), class_name="flex w-max min-w-full gap-1 border-b hairline"),
+        rx.match(ServerPageState.tab, *((tab.key, _in_view(tab=tab.key)) for tab in TABS), rx.fragment()),
+        id="tabs",
+        class_name="mb-6 overflow-x-auto",
         aria_label="Server configuration",
     )
 
 
-def rules_tab() -> rx.Component:
-    """The list of rules, and the question before one is deleted."""
-    return rx.el.div(
-        rx.cond(
-            RulesState.rows,
-            rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid gap-4"),
-            card(
-                empty(
-                    "list-plus",
-                    "No rules yet",
-                    "A rule says what somebody has to hold and which role that gives.",
-                    link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
-                )
-            ),
-        ),
-        confirm(
-            is_open=RulesState.asked_id != 0,
-            on_open_change=RulesState.keep,
-            title=f"Delete {RulesState.asked_name}?",
-            text=RulesState.asked_text,
-            cancel=button("Keep it", kind="quiet", on_click=RulesState.keep(False)),
-            action=button("Delete rule", kind="danger", on_click=RulesState.delete),
-        ),
-    )
+@rx.memo
+def _in_view(tab: rx.Var[str]) -> rx.Component:
+    """Brings the open tab into sight within its bar, a moment that only the browser knows."""
+    current = f"(document.querySelector('#tabs [data-tab=' + {tab!s} + ']'))"
+    script = f"({current}?.scrollIntoView({{block: 'nearest', inline: 'center'}}))"
+    return rx.el.span(on_mount=rx.run_script(rx.Var(script)), class_name="hidden")
 
 
-def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
+def _link(tab: Tab) -> rx.Component:
+    current = ServerPageState.tab == tab.key
     return rx.el.li(
-        rx.el.div(
-            rx.el.div(
-                rx.el.h2(rule.name, class_name="break-words text-lg font-semibold"),
-                _state_badge(rule),
-                class_name="flex flex-wrap items-center gap-2",
+        rx.el.a(
+            tab.label,
+            href=f"{ServerPageState.config_url}&tab={tab.key}",
+            aria_current=rx.cond(current, "page", "false"),
+            custom_attrs={"data-tab": tab.key},
+            class_name=rx.cond(
+                current,
+                "block rounded-t-field border-b-2 border-primary px-2 py-3 font-semibold -outline-offset-2 sm:px-3",
+                "muted block rounded-t-field border-b-2 border-transparent px-2 py-3 font-medium -outline-offset-2 "
+                "hover:text-base-content sm:px-3",
             ),
-            rx.el.p(rule.summary, class_name="muted mt-1 break-words"),
-            rx.cond(
-                rule.pause_reason != "",
-                rx.el.p(rule.pause_reason, class_name="mt-1 text-sm font-medium text-warning"),
-            ),
-            rx.el.div(
-                rx.icon("arrow-right", size=16, aria_hidden="true"),
-                role_mark(rule.role_name, rule.role_color),
-                rx.el.span(
-                    rx.cond(rule.holders == 1, "1 holder", f"{rule.holders} holders"), class_name="muted text-sm"
-                ),
-                class_name="mt-3 flex flex-wrap items-center gap-3",
-            ),
-            class_name="min-w-0 flex-1 basis-64",
         ),
-        rx.el.div(_pause_button(rule), _delete_button(rule), class_name="flex gap-2"),
-        key=rule.id,
-        class_name="surface flex flex-wrap items-center justify-between gap-4 p-5",
-    )
-
-
-def _state_badge(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component | rx.Var[rx.Component]:
-    return rx.match(
-        rule.state,
-        ("active", badge("Active", "good")),
-        ("paused", badge("Paused", "warning")),
-        badge("Shadow", "info"),
-    )
-
-
-def _pause_button(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
-    busy = RulesState.working == rule.id
-    return rx.cond(
-        rule.state == "paused",
-        button("Resume", icon="play", busy=busy, on_click=RulesState.resume(rule.id)),
-        button("Pause", icon="pause", busy=busy, on_click=RulesState.pause(rule.id)),
-    )
-
-
-def _delete_button(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
-    return button(
-        "Delete",
-        kind="quiet",
-        icon="trash-2",
-        disabled=RulesState.working == rule.id,
-        on_click=RulesState.ask_delete(rule.id),
     )

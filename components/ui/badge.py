@@ -22,15 +22,30 @@ def badge(text: str | rx.Var[str], tone: Tone = "neutral") -> rx.Component:
     )
 
 
-def role_mark(name: rx.Var[str], color: rx.Var[str]) -> rx.Component:
+def role_mark(name: str | rx.Var[str], color: str | rx.Var[str]) -> rx.Component:
     """A Discord role: a dot in its colour and its name."""
     return rx.el.span(role_dot(color), rx.el.span(name), class_name="inline-flex items-center gap-2 font-medium")
 
 
-def role_dot(color: rx.Var[str]) -> rx.Component:
+def role_dot(color: str | rx.Var[str]) -> rx.Component:
     """A role's colour, ringed so that it is seen on every ground."""
     return rx.el.span(
         class_name="inline-block size-3 shrink-0 rounded-full ring-2 ring-base-300",
         style={"background_color": color},
         aria_hidden="true",
+    )
+
+
+def chip(text: rx.Var[str], on_remove: rx.event.EventType[()]) -> rx.Component:
+    """A word that was added to a list, with a button that takes it off again."""
+    return rx.el.span(
+        rx.el.span(text, class_name="max-w-48 truncate tabular-nums", title=text),
+        rx.el.button(
+            rx.icon("x", size=14, aria_hidden="true"),
+            type="button",
+            on_click=on_remove,
+            aria_label=f"Remove {text}",
+            class_name="grid size-6 place-items-center rounded-full hover:bg-base-300",
+        ),
+        class_name="inline-flex items-center gap-1 rounded-full bg-base-200 py-0.5 pl-3 pr-1 text-sm font-medium",
     )

@@ -19,13 +19,14 @@ def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Comp
 def stat(label: str, value: rx.Var[int] | int, icon: str) -> rx.Component:
     """One number and what it counts."""
     return rx.el.div(
-        rx.el.div(
-            rx.el.dt(label, class_name="muted text-sm"),
-            rx.el.dd(value, class_name="display mt-1 text-3xl font-semibold tabular-nums"),
+        rx.el.dt(
+            label,
+            rx.el.span(
+                rx.icon(icon, size=20, aria_hidden="true"),
+                class_name="grid size-10 place-items-center rounded-full bg-base-200 text-primary",
+            ),
+            class_name="muted flex items-start justify-between gap-4 text-sm",
         ),
-        rx.el.span(
-            rx.icon(icon, size=20, aria_hidden="true"),
-            class_name="grid size-10 place-items-center rounded-full bg-base-200 text-primary",
-        ),
-        class_name="surface flex items-start justify-between gap-4 p-5",
+        rx.el.dd(value, class_name="display -mt-3 text-3xl font-semibold tabular-nums"),
+        class_name="surface p-5",
     )

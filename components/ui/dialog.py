@@ -12,17 +12,22 @@ def confirm(
     text: str | rx.Var[str],
     action: rx.Component,
     cancel: rx.Component,
+    body: rx.Component | None = None,
 ) -> rx.Component:
-    """A dialog with two ways out. Escape and a press beside it cancel; focus stays inside and returns afterwards."""
+    """A dialog with two ways out. Escape and a press beside it cancel; focus stays inside and returns afterwards.
+
+    `body` stands between the text and the buttons.
+    """
     return dialog.root(
         dialog.portal(
             dialog.overlay(class_name="fixed inset-0 z-40 bg-black/60"),
             dialog.content(
                 dialog.title(title, class_name="display text-xl font-semibold"),
                 dialog.description(text, class_name="muted mt-2"),
+                body or rx.fragment(),
                 rx.el.div(cancel, action, class_name="mt-6 flex flex-wrap justify-end gap-3"),
                 class_name=(
-                    "surface fixed left-1/2 top-1/2 z-50 w-[min(30rem,calc(100vw-2rem))] "
+                    "surface fixed left-1/2 top-1/2 z-50 w-[min(30rem,calc(100vw-2rem))] max-h-[90dvh] overflow-y-auto "
                     "-translate-x-1/2 -translate-y-1/2 p-6"
                 ),
             ),

@@ -2,15 +2,19 @@
 
 import reflex as rx
 
+from components.ui.button import button
+from state.timing import PATIENCE_MILLISECONDS
 
-def empty(icon: str, title: str, text: str, *actions: rx.Component) -> rx.Component:
-    """Why there is nothing here, and what to do about it."""
+
+def empty(icon: str, title: str, text: str, *actions: rx.Component, whole_screen: bool = False) -> rx.Component:
+    """Why there is nothing here, and what to do about it; `whole_screen` when there is no other heading."""
+    heading = rx.el.h1 if whole_screen else rx.el.h2
     return rx.el.div(
         rx.el.span(
             rx.icon(icon, size=28, aria_hidden="true"),
             class_name="grid size-14 place-items-center rounded-full bg-base-200 text-primary",
         ),
-        rx.el.h2(title, class_name="mt-4 text-lg font-semibold"),
+        heading(title, class_name="mt-4 text-lg font-semibold"),
         rx.el.p(text, class_name="muted mt-1 max-w-md"),
         rx.el.div(*actions, class_name="mt-5 flex flex-wrap justify-center gap-3") if actions else rx.fragment(),
         class_name="flex flex-col items-center py-8 text-center",
@@ -36,4 +40,33 @@ def progress(label: str | rx.Var[str]) -> rx.Component:
         rx.el.p(label, class_name="muted text-sm"),
         class_name="flex flex-col gap-2",
         role="status",
+    )
+
+
+def could_not_load(again: rx.event.EventType[()]) -> rx.Component:
+    """What a screen shows in the place of its content when that could not be read, with a way to ask again."""
+    return rx.el.section(
+        empty(
+            "cloud-off",
+            "This could not be loaded",
+            "Something on the way did not answer. Nothing was changed.",
+            button("Try Again", kind="primary", icon="refresh-cw", on_click=again),
+        ),
+        class_name="surface p-5 sm:p-6",
+    )
+
+
+def waiting(again: rx.event.EventType[()], *outline: rx.Component, word: str = "") -> rx.Component:
+    """The outline of what is about to come, and after a while a way to ask again, whatever held it up."""
+    said = rx.el.p(word, class_name="muted mb-4") if word else rx.el.p("Loading", class_name="sr-only")
+    return rx.el.div(
+        said,
+        *outline,
+        rx.el.div(
+            button("Try Again", icon="refresh-cw", on_click=again),
+            class_name="late mt-6 text-center",
+            style={"--patience": f"{PATIENCE_MILLISECONDS}ms"},
+        ),
+        role="status",
+        aria_label="Loading",
     )

@@ -10,17 +10,17 @@ def field(
     control: rx.Component,
     *,
     name: str,
-    hint: str | rx.Var[str] = "",
-    error: rx.Var[str] | None = None,
+    hint: str | rx.Component | rx.Var[Any] = "",
+    error: str | rx.Var[str] | None = None,
 ) -> rx.Component:
     """A control with its label above and its hint or fault below; `name` ties them together."""
     below: list[rx.Component] = []
-    if isinstance(hint, rx.Var) or hint:
+    if not isinstance(hint, str) or hint:
         below.append(rx.el.p(hint, id=f"{name}-hint", class_name="muted text-sm"))
     if error is not None:
         below.append(
             rx.cond(
-                error != "",
+                rx.Var.create(error) != "",
                 rx.el.p(error, id=f"{name}-error", class_name="text-sm font-medium text-error", role="alert"),
             )
         )
@@ -50,3 +50,19 @@ def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Componen
 def text_area(name: str, **props: Any) -> rx.Component:
     """Some lines of text."""
     return rx.el.textarea(id=name, name=name, class_name="textarea min-h-24", **props)
+
+
+def switch(name: str, label: str, hint: str, **props: Any) -> rx.Component:
+    """Something that is on or off, with a line that says what it changes."""
+    return rx.el.label(
+        rx.el.input(
+            name=name, type="checkbox", class_name="toggle toggle-primary mt-0.5", aria_describedby=f"{name}-hint",
+            **props,
+        ),
+        rx.el.span(
+            rx.el.span(label, class_name="block text-sm font-semibold"),
+            rx.el.span(hint, id=f"{name}-hint", class_name="muted block text-sm"),
+            class_name="min-w-0",
+        ),
+        class_name="flex cursor-pointer items-start gap-3",
+    )  # fmt: skip

@@ -5,7 +5,8 @@ import json
 import reflex as rx
 from reflex_base.utils.imports import ImportDict
 
-POLL_MILLISECONDS = 5000
+from state.timing import HEALTH_POLL_MILLISECONDS
+
 CHECKING = "Checking backend status..."
 HEALTHY = "Backend is healthy and running"
 GONE = "Backend not accessible"
@@ -16,7 +17,7 @@ _LOOK = f"""useEffect(() => {{
     .then((data) => setBackendHealth(data ? {json.dumps(HEALTHY)} : {json.dumps(GONE)}))
     .catch(() => setBackendHealth({json.dumps(GONE)}));
   look();
-  const timer = setInterval(look, {POLL_MILLISECONDS});
+  const timer = setInterval(look, {HEALTH_POLL_MILLISECONDS});
   return () => clearInterval(timer);
 }}, []);"""
 

@@ -1,54 +1,85 @@
-"""The toast: one at a time, five seconds, held while the pointer or the keyboard is on it."""
+"""The toast: one at a time, for some seconds, held while the pointer or the keyboard is on it."""
 
 import reflex as rx
 
+from state.timing import (
+    TOAST_HOTKEY,
+    TOAST_MILLISECONDS,
+    TOAST_REMOVED_MILLISECONDS,
+    TOAST_SWIPE_PIXELS,
+    TOAST_WIDTH_PIXELS,
+)
 from state.toasts import ToastState
 
+_LIBRARY = "$/public/screens/toast.js"
 
-class _Lived(rx.el.Div):
-    """A block that says when its animation has ended."""
 
-    on_animation_end: rx.EventHandler[rx.event.no_args_event_spec]
+class _ToastPlace(rx.Component):
+    """Where toasts show; its hotkey leads the keyboard there."""
+
+    library = _LIBRARY
+    tag = "ToastPlace"
+
+    hotkey: rx.Var[str]
+
+
+class _Toast(rx.Component):
+    """One toast with its own time; a swipe, Escape and anything marked `data-close` end it."""
+
+    library = _LIBRARY
+    tag = "Toast"
+
+    life: rx.Var[int]
+    longest: rx.Var[int]
+    swipe: rx.Var[int]
+
+    on_gone: rx.EventHandler[rx.event.no_args_event_spec]
 
 
 def toaster() -> rx.Component:
-    """The place where the toast shows. It is always in the page, so that screen readers hear what appears in it."""
-    return rx.el.div(
-        rx.cond(ToastState.title != "", _toast()),
-        class_name="fixed inset-x-4 bottom-4 z-[60] mx-auto w-auto max-w-[420px] sm:left-auto sm:right-6 sm:mx-0",
-        role="region",
-        aria_label="Notifications",
-        aria_live="polite",
+    """The place where the toast shows, on every page: what failed is said at once, the rest when there is a pause."""
+    said = ToastState.title != ""
+    return _ToastPlace.create(
+        rx.el.div(rx.cond(said & ~ToastState.destructive, _toast()), aria_live="polite"),
+        rx.el.div(rx.cond(said & ToastState.destructive, _toast()), aria_live="assertive"),
+        hotkey=TOAST_HOTKEY,
+        class_name="toast-place fixed inset-x-4 bottom-4 z-[60] mx-auto w-auto sm:left-auto sm:right-6 sm:mx-0",
+        style={"max_width": f"{TOAST_WIDTH_PIXELS}px"},
+        custom_attrs={"aria-label": f"Notifications ({TOAST_HOTKEY})"},
     )
 
 
 def _toast() -> rx.Component:
-    close = ToastState.dismiss(ToastState.number)
-    return _Lived.create(
+    return _Toast.create(
         rx.el.span(
-            class_name=rx.cond(
+            rx.cond(
                 ToastState.destructive,
-                "w-1 shrink-0 self-stretch rounded-full bg-error",
-                "w-1 shrink-0 self-stretch rounded-full bg-primary",
+                rx.icon("circle-alert", size=20, class_name="text-error"),
+                rx.icon("circle-check", size=20, class_name="text-primary"),
             ),
+            class_name="mt-0.5 shrink-0",
             aria_hidden="true",
         ),
         rx.el.div(
-            rx.el.p(ToastState.title, class_name="font-semibold"),
+            rx.el.p(ToastState.title, class_name="break-words font-semibold"),
             rx.cond(ToastState.text != "", rx.el.p(ToastState.text, class_name="muted break-words text-sm")),
             class_name="min-w-0 flex-1",
         ),
         rx.el.button(
             rx.icon("x", size=18, aria_hidden="true"),
             type="button",
-            on_click=close,
             aria_label="Close",
             class_name="btn btn-ghost btn-sm btn-square",
+            custom_attrs={"data-close": "true"},
         ),
         key=ToastState.number,
-        role=rx.cond(ToastState.destructive, "alert", "status"),
-        class_name="toast-life surface flex items-start gap-3 p-4",
-        # Its life is a CSS animation (assets/holdfast.css), which hovering holds.
-        on_animation_end=close,
-        custom_attrs={"data-toast": "true"},
+        life=TOAST_MILLISECONDS,
+        longest=TOAST_REMOVED_MILLISECONDS,
+        swipe=TOAST_SWIPE_PIXELS,
+        on_gone=ToastState.dismiss(ToastState.number),
+        class_name=rx.cond(
+            ToastState.destructive,
+            "toast-in surface flex items-start gap-3 border-l-4 border-l-error p-4",
+            "toast-in surface flex items-start gap-3 border-l-4 border-l-primary p-4",
+        ),
     )

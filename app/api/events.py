@@ -1,0 +1,136 @@
+"""A server's audit log: filtered, as a table for a spreadsheet, and undone batch by batch."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import StreamingResponse
+
+from app.api.caller import Caller
+from app.api.shapes import Answer, PathId, Text
+from gateways import gateways
+from models import transaction
+from services import event_csv, event_log, undo
+from services.errors import BatchNotFound
+from services.event_log import LogFilter, LogLine
+
+router = APIRouter(prefix="/servers/{server_id}", tags=["events"])
+
+CSV_PAGE = 1000
+"""Lines that are read at a time for a table; the log may be longer than memory."""
+
+
+class EventAnswer(Answer):
+    """One line of a server's log; people and roles by their Discord ids and, where known, by name."""
+
+    id: int
+    at: datetime
+    kind: str
+    text: str
+    actor: str | None
+    actor_name: str | None
+    subject: str | None
+    subject_name: str | None
+    role_id: str | None
+    role_name: str | None
+    rule_id: int | None
+    rule_name: str | None
+    batch: str | None
+    undoable: bool
+    data: dict[str, Any]
+
+
+class UndoAnswer(Answer):
+    """What undoing does, or did, in words, and how many members get a role by it at once."""
+
+    batch: str
+    text: str
+    members: int
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    """A time without a zone is meant in UTC."""
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+def _filter(
+    kind: Text = "",
+    member: Text = "",
+    actor: Text = "",
+    role_id: Annotated[Text, Query(alias="roleId")] = "",
+    rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=2**31 - 1)] = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> LogFilter:
+    """Kinds or families (`role.taken,rule`), a member by part of a name or by id, who did it (`itself` for nobody), a
+    role, a rule, and from when until when."""
+    return LogFilter(kind, member, role_id, rule_id, actor, None, _aware(since), _aware(until))
+
+
+Filter = Annotated[LogFilter, Depends(_filter)]
+
+
+def _batch(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise BatchNotFound from None
+
+
+def _answer(line: LogLine) -> EventAnswer:
+    event = line.event
+    return EventAnswer(
+        id=event.id, at=event.at, kind=event.kind, text=line.text, actor=event.actor, actor_name=line.actor_name,
+        subject=event.subject, subject_name=line.subject_name, role_id=event.role_id, role_name=line.role_name,
+        rule_id=event.rule_id, rule_name=line.rule_name, batch=event.batch, undoable=line.undoable, data=event.data,
+    )  # fmt: skip
+
+
+@router.get("/events")
+async def log(
+    caller: Caller,
+    server_id: PathId,
+    wanted: Filter,
+    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> list[EventAnswer]:
+    """What happened, newest first; `before` is the id of the last line of the page already read."""
+    async with transaction() as db:
+        found = await event_log.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
+    return [_answer(line) for line in found]
+
+
+@router.get("/events.csv", response_class=StreamingResponse)
+async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingResponse:
+    """The whole log, or what passes the filter, newest first, as CSV in UTF-8."""
+    async with transaction() as db:
+        first = await event_log.read(db, gateways(), caller, server_id, wanted, limit=CSV_PAGE)
+
+    async def written() -> AsyncIterator[str]:
+        page = first
+        yield event_csv.head() + event_csv.body(page)
+        while len(page) == CSV_PAGE:
+            async with transaction() as db:
+                page = await event_log.lines(db, server_id, wanted, before=page[-1].event.id, limit=CSV_PAGE)
+            yield event_csv.body(page)
+
+    headers = {
+        "Content-Disposition": f'attachment; filename="activity-{server_id}.csv"', "Cache-Control": "no-store",
+    }  # fmt: skip
+    return StreamingResponse(written(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.get("/events/{batch}/undo")
+async def preview(caller: Caller, server_id: PathId, batch: Text) -> UndoAnswer:
+    """What undoing the batch would do; nothing is changed."""
+    async with transaction() as db:
+        return UndoAnswer.model_validate(await undo.preview(db, gateways(), caller, server_id, _batch(batch)))
+
+
+@router.post("/events/{batch}/undo")
+async def undone(caller: Caller, server_id: PathId, batch: Text) -> UndoAnswer:
+    """Undo what belongs together: a rule deleted, changed or paused, a batch of removals."""
+    async with transaction() as db:
+        return UndoAnswer.model_validate(await undo.undo(db, gateways(), caller, server_id, _batch(batch)))

@@ -1,0 +1,40 @@
+"""What this process's clients noted of the providers, written to the database every few seconds."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from sqlalchemy.exc import DBAPIError
+
+from models import transaction
+from services import providers
+
+log = logging.getLogger("holdfast.web")
+
+PAUSE_SECONDS = 2.0
+
+
+@asynccontextmanager
+async def noting() -> AsyncGenerator[None]:
+    """Writes while the block lasts."""
+    task = asyncio.create_task(_write_for_ever())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _write_for_ever() -> None:
+    recorder = providers.Recorder()
+    while True:
+        await asyncio.sleep(PAUSE_SECONDS)
+        if news := recorder.news():
+            try:
+                async with transaction() as db:
+                    await providers.keep(db, news)
+            except DBAPIError as fault:
+                log.warning("the database did not answer, what was noted is noted again: %s", fault.orig)

@@ -1,0 +1,240 @@
+"""The Activity tab of a server: what happened, in sentences, filtered; with a table to download and a way back."""
+
+import reflex as rx
+
+from components.ui.button import button, link_button
+from components.ui.card import card
+from components.ui.dialog import confirm
+from components.ui.empty import empty, skeleton
+from components.ui.field import field, select_input
+from state.activity import ACTORS, KINDS, PERIODS, ActivityState, EventRowView, OptionView
+from state.server_page import ServerPageState
+
+DEBOUNCE_MS = 300
+# Icon and colour of what happened; the sentence beside it says everything.
+_MARKS = (
+    ("role.given", "circle-plus", "text-success"),
+    ("role.taken", "circle-minus", "text-error"),
+    ("role.lost", "circle-slash", "text-warning"),
+    ("breaker.tripped", "shield-alert", "text-warning"),
+    ("breaker.approved", "shield-check", "muted"),
+    ("breaker.dismissed", "shield-x", "muted"),
+    ("rule.paused", "circle-pause", "text-warning"),
+    ("rule.deleted", "trash-2", "muted"),
+    ("batch.undone", "undo-2", "text-info"),
+    ("recheck.asked", "refresh-cw", "muted"),
+)
+
+
+def activity_tab() -> rx.Component:
+    """Filters, lines, and the question before one is undone."""
+    return rx.el.div(
+        _filters(),
+        rx.cond(
+            ActivityState.shown_for == ServerPageState.server_id,
+            rx.cond(ActivityState.rows, _list(), _nothing()),
+            rx.el.div(
+                *[skeleton("h-14") for _ in range(8)], class_name="grid gap-2", role="status", aria_label="Loading"
+            ),
+        ),
+        confirm(
+            is_open=ActivityState.asked_batch != "",
+            on_open_change=ActivityState.keep,
+            title="Undo this?",
+            text=ActivityState.asked_text,
+            cancel=button("Leave it", kind="quiet", on_click=ActivityState.keep(False)),
+            action=button("Undo", kind="primary", icon="undo-2", on_click=ActivityState.undo),
+        ),
+    )
+
+
+def _filters() -> rx.Component:
+    return rx.el.div(
+        rx.el.div(
+            _choice("What", "activity-kind", ActivityState.kind, ActivityState.choose_kind, "Everything", KINDS),
+            field(
+                "Member",
+                rx.el.input(
+                    id="activity-member",
+                    type="search",
+                    key=ActivityState.member_key,
+                    default_value=ActivityState.member,
+                    placeholder="Name or Discord ID",
+                    auto_complete="off",
+                    spell_check=False,
+                    class_name="input",
+                    on_change=ActivityState.enter_member.debounce(DEBOUNCE_MS),
+                ),
+                name="activity-member",
+            ),
+            field(
+                "Role or rule",
+                select_input(
+                    "activity-subject",
+                    rx.el.option("Any", value=""),
+                    rx.el.optgroup(rx.foreach(ActivityState.roles, _option), label="Roles"),
+                    rx.el.optgroup(rx.foreach(ActivityState.rules, _option), label="Rules"),
+                    value=ActivityState.subject,
+                    on_change=ActivityState.choose_subject,
+                ),
+                name="activity-subject",
+            ),
+            field(
+                "Done by",
+                select_input(
+                    "activity-actor",
+                    rx.el.option("Anybody", value=""),
+                    *[rx.el.option(one.label, value=one.value) for one in ACTORS],
+                    rx.foreach(ActivityState.actors, _option),
+                    value=ActivityState.done_by,
+                    on_change=ActivityState.choose_actor,
+                ),
+                name="activity-actor",
+            ),
+            _choice("When", "activity-days", ActivityState.days, ActivityState.choose_days, "Any time", PERIODS),
+            class_name="grid grid-cols-1 gap-3 min-[22rem]:grid-cols-2 lg:grid-cols-5",
+        ),
+        rx.el.div(
+            rx.cond(
+                (ActivityState.kind != "")
+                | (ActivityState.member != "")
+                | (ActivityState.subject != "")
+                | (ActivityState.done_by != "")
+                | (ActivityState.days != ""),
+                button("Clear filters", kind="quiet", icon="x", class_name="btn-sm", on_click=ActivityState.clear),
+            ),
+            link_button(
+                "Download CSV",
+                ActivityState.csv_url,
+                kind="quiet",
+                icon="download",
+                leaves_app=True,
+                class_name="btn-sm",
+                download=True,
+            ),
+            class_name="mt-3 flex flex-wrap justify-end gap-2",
+        ),
+        class_name="mb-4",
+        role="search",
+        aria_label="Filter the activity",
+    )
+
+
+def _choice(
+    label: str,
+    name: str,
+    value: rx.Var[str] | str,
+    on_change: rx.event.EventType[str],
+    everything: str,
+    options: tuple[tuple[str, str], ...],
+) -> rx.Component:
+    return field(
+        label,
+        select_input(
+            name,
+            rx.el.option(everything, value=""),
+            *[rx.el.option(text, value=key) for key, text in options],
+            value=value,
+            on_change=on_change,
+        ),
+        name=name,
+    )
+
+
+def _option(option: rx.vars.ObjectVar[OptionView]) -> rx.Component:
+    return rx.el.option(option.label, value=option.value, key=option.value)
+
+
+def _nothing() -> rx.Component:
+    return card(
+        empty(
+            "history",
+            "Nothing here",
+            "Nothing that happened passes these filters. Whatever rules, members or admins change will be told here.",
+            button("Clear filters", icon="x", on_click=ActivityState.clear),
+        )
+    )
+
+
+def _list() -> rx.Component:
+    return rx.el.div(
+        rx.el.ul(rx.foreach(ActivityState.rows, _event), class_name="surface divide-y divide-base-300"),
+        rx.cond(
+            (ActivityState.page == 1) & ActivityState.is_last,
+            rx.fragment(),
+            rx.el.nav(
+                rx.el.p(f"Page {ActivityState.page}", class_name="muted text-sm", role="status"),
+                rx.el.div(
+                    button(
+                        "Newer", icon="chevron-left", disabled=ActivityState.page <= 1, on_click=ActivityState.turn(-1)
+                    ),
+                    button(
+                        "Older", icon="chevron-right", disabled=ActivityState.is_last, on_click=ActivityState.turn(1)
+                    ),
+                    class_name="flex gap-2",
+                ),
+                class_name="mt-4 flex items-center justify-between gap-3",
+                aria_label="Pages of the activity",
+            ),
+        ),
+    )
+
+
+def _event(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.span(_mark(event.kind), class_name="mt-0.5 shrink-0"),
+        rx.el.div(
+            rx.el.p(event.text, class_name="break-words"),
+            rx.cond(event.more, _more(event)),
+            rx.el.div(
+                rx.el.time(event.age, title=event.time, class_name="muted py-1 pr-2 text-sm"),
+                rx.cond(
+                    event.member != "",
+                    link_button(
+                        "Why?",
+                        f"{ServerPageState.config_url}&tab=members&member={event.member}",
+                        kind="quiet",
+                        class_name="btn-sm px-2",
+                        title="Why this member has or lacks each role",
+                    ),
+                ),
+                rx.cond(
+                    event.batch != "",
+                    button(
+                        "Undo",
+                        kind="quiet",
+                        icon="undo-2",
+                        class_name="btn-sm px-2",
+                        busy=ActivityState.undoing == event.batch,
+                        on_click=ActivityState.ask_undo(event.batch),
+                    ),
+                ),
+                class_name="-mb-1 flex flex-wrap items-center",
+            ),
+            class_name="min-w-0 flex-1",
+        ),
+        key=event.id,
+        class_name="flex items-start gap-3 px-4 py-3",
+    )
+
+
+def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
+    """The other lines of the same batch."""
+    return rx.el.details(
+        rx.el.summary(
+            f"and {event.more.length()} more like this",
+            class_name="muted w-fit cursor-pointer rounded-field text-sm font-medium underline underline-offset-2",
+        ),
+        rx.el.ul(
+            rx.foreach(event.more, lambda text: rx.el.li(text, class_name="break-words")),
+            class_name="mt-1 grid gap-1 text-sm",
+        ),
+    )
+
+
+def _mark(kind: rx.Var[str]) -> rx.Component | rx.Var[rx.Component]:
+    return rx.match(
+        kind,
+        *((key, rx.icon(icon, size=18, class_name=color, aria_hidden="true")) for key, icon, color in _MARKS),
+        rx.icon("circle-dot", size=18, class_name="muted", aria_hidden="true"),
+    )

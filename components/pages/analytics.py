@@ -1,0 +1,226 @@
+"""The dashboard's charts: proofs, roles given and taken, and who holds what by which rule."""
+
+import reflex as rx
+
+from components.ui.card import card
+from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
+from components.ui.empty import skeleton
+from state.analytics import EVERYWHERE, RANGES, AnalyticsState
+from state.charts import MOST_RULES, DayView, RuleChartView
+from state.servers import DashboardState, ServerCardView
+
+
+def analytics() -> rx.Component:
+    """What happened in the chosen days, below the servers."""
+    return rx.el.section(
+        rx.el.div(
+            rx.el.h2("Analytics", id="analytics", class_name="text-xl font-semibold sm:text-2xl"),
+            rx.el.div(_servers(), _ranges(), class_name="flex flex-wrap items-center gap-3"),
+            class_name="mb-4 flex flex-wrap items-center justify-between gap-3",
+        ),
+        rx.cond(
+            AnalyticsState.loaded,
+            rx.el.div(
+                _proofs(),
+                _roles(),
+                _holders(),
+                class_name=rx.cond(AnalyticsState.busy, f"{_GRID} opacity-60", _GRID),
+                aria_busy=AnalyticsState.busy,
+            ),
+            rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name=_GRID),
+        ),
+        aria_labelledby="analytics",
+        class_name="mt-12",
+    )
+
+
+_GRID = "grid gap-5 lg:grid-cols-2"
+
+
+def _servers() -> rx.Component:
+    """Which servers are counted, where there is more than one."""
+    return rx.cond(
+        rx.Var.create(DashboardState.cards).to(list).length() > 1,
+        rx.el.label(
+            rx.el.span("Server", class_name="sr-only"),
+            rx.el.select(
+                rx.el.option("All servers", value=EVERYWHERE),
+                rx.foreach(DashboardState.cards, _option),
+                value=AnalyticsState.server,
+                on_change=AnalyticsState.choose_server,
+                class_name="select select-sm w-44",
+            ),
+        ),
+    )
+
+
+def _option(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
+    return rx.el.option(server.name, value=server.internal_id.to_string())
+
+
+def _ranges() -> rx.Component:
+    return rx.el.div(
+        *[
+            rx.el.button(
+                f"{days} days",
+                type="button",
+                on_click=AnalyticsState.choose_days(days),
+                aria_pressed=AnalyticsState.days == days,
+                class_name=rx.cond(
+                    AnalyticsState.days == days, "btn btn-sm btn-primary join-item", "btn btn-sm btn-outline join-item"
+                ),
+            )
+            for days in RANGES
+        ],
+        role="group",
+        aria_label="How far back",
+        class_name="join",
+    )
+
+
+def _chart(
+    title: str, figure: rx.Component, shown: rx.Var[bool] | bool, nothing: str, drawing: rx.Component
+) -> rx.Component:
+    return card(
+        rx.el.h3(title, class_name="text-base font-semibold"),
+        figure,
+        rx.cond(
+            shown,
+            rx.el.div(drawing, _time_line(), class_name="mt-4"),
+            rx.el.p(nothing, class_name="muted grid h-36 place-items-center text-center text-sm"),
+        ),
+        _day_table(title),
+    )
+
+
+def _time_line() -> rx.Component:
+    """Where the first and the last day are."""
+    return rx.el.div(
+        rx.el.span(AnalyticsState.day_names[0]),
+        rx.el.span("Today"),
+        class_name="muted mt-1.5 flex justify-between text-xs",
+        aria_hidden="true",
+    )
+
+
+def _proofs() -> rx.Component:
+    chart = AnalyticsState.proofs
+    return _chart(
+        "Wallets proved",
+        rx.el.p(rx.el.strong(chart.total, class_name="tabular-nums text-base-content"), " in all, at most ",
+                chart.peak, " a day", class_name="muted mt-1 text-sm"),
+        chart.total > 0,
+        "Nobody proved a wallet in these days.",
+        bar_chart(chart),
+    )  # fmt: skip
+
+
+def _roles() -> rx.Component:
+    chart = AnalyticsState.roles
+    return _chart(
+        "Roles given and taken",
+        rx.el.p(
+            key("mr-1"), rx.el.strong(chart.total, class_name="tabular-nums text-base-content"),
+            " given (up)",
+            key("ml-4 mr-1", hatched=True), rx.el.strong(chart.down_total, class_name="tabular-nums text-base-content"),
+            " taken (down)",
+            class_name="muted mt-1 flex flex-wrap items-center gap-x-1 text-sm",
+        ),
+        chart.peak > 0,
+        "No role was given or taken in these days.",
+        bar_chart(chart, both_ways=True),
+    )  # fmt: skip
+
+
+def _day_table(title: str) -> rx.Component:
+    proofs = title == "Wallets proved"
+    columns = ("Wallets proved",) if proofs else ("Roles given", "Roles taken")
+
+    def row(day: rx.vars.ObjectVar[DayView]) -> rx.Component:
+        numbers = (day.proofs,) if proofs else (day.given, day.taken)
+        cells = [rx.el.td(number, class_name="text-right tabular-nums") for number in numbers]
+        return rx.el.tr(heading_cell(day.day, "row", "whitespace-nowrap"), *cells)
+
+    return table_behind(
+        "Show as a table",
+        rx.el.thead(
+            rx.el.tr(
+                heading_cell("Day (UTC)", "col"), *[heading_cell(column, "col", "text-right") for column in columns]
+            )
+        ),
+        rx.el.tbody(rx.foreach(AnalyticsState.day_rows, row)),
+        caption=f"{title} per day",
+    )
+
+
+def _holders() -> rx.Component:
+    return card(
+        rx.el.h3("Holders of each rule", class_name="text-base font-semibold"),
+        rx.el.p(
+            "Members who have the rule's role by it, at the end of each day.", class_name="muted mt-1 text-sm"
+        ),
+        rx.cond(
+            AnalyticsState.rules,
+            rx.fragment(
+                rx.el.ul(
+                    rx.foreach(AnalyticsState.rules, _rule),
+                    class_name="mt-4 grid gap-x-8 gap-y-5 md:grid-cols-2",
+                ),
+                rx.cond(
+                    AnalyticsState.more_rules > 0,
+                    rx.el.p(
+                        f"These are the {MOST_RULES} rules with the most holders; there are ",
+                        AnalyticsState.more_rules,
+                        " more.",
+                        class_name="muted mt-4 text-sm",
+                    ),
+                ),
+                _holder_table(),
+            ),
+            rx.el.p("There are no rules yet.", class_name="muted py-8 text-center text-sm"),
+        ),
+        class_name="lg:col-span-2",
+    )  # fmt: skip
+
+
+def _rule(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.div(
+                rx.el.p(rule.name, class_name="truncate text-sm font-medium"),
+                rx.el.p(rule.server_name, class_name="muted truncate text-xs"),
+                class_name="min-w-0",
+            ),
+            rx.el.p(
+                rx.el.strong(rule.now, class_name="text-lg tabular-nums"),
+                rx.el.span(rule.change, class_name="muted ml-2 text-xs tabular-nums"),
+                class_name="whitespace-nowrap",
+            ),
+            class_name="mb-1 flex items-end justify-between gap-3",
+        ),
+        line_chart(rule),
+        key=rule.id.to_string(),
+        class_name="min-w-0",
+    )
+
+
+def _holder_table() -> rx.Component:
+    def row(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
+        return rx.el.tr(
+            heading_cell(rule.name, "row", "min-w-40"),
+            rx.foreach(rule.holders, lambda count: rx.el.td(count, class_name="text-right tabular-nums")),
+        )
+
+    return table_behind(
+        "Show as a table",
+        rx.el.thead(
+            rx.el.tr(
+                heading_cell("Rule", "col"),
+                rx.foreach(
+                    AnalyticsState.day_names, lambda day: heading_cell(day, "col", "whitespace-nowrap text-right")
+                ),
+            )
+        ),
+        rx.el.tbody(rx.foreach(AnalyticsState.rules, row)),
+        caption="Holders of each rule at the end of each day",
+    )

@@ -1,0 +1,135 @@
+"""The Verification channel tab: the channel where members prove their wallets, and the channel for alerts."""
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.card import card, card_title
+from components.ui.empty import empty, skeleton
+from components.ui.field import field, select_input
+from settings import settings
+from state.channels import ChannelOptionView, ChannelsState
+from state.server_page import ServerPageState
+
+
+def channels_tab() -> rx.Component:
+    """The channel with its panel on the left, the log channel on the right."""
+    return rx.cond(
+        ChannelsState.shown_for == ServerPageState.server_id,
+        rx.el.div(_channel(), _log(), class_name="grid items-start gap-5 lg:grid-cols-2"),
+        rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name="grid gap-5 lg:grid-cols-2"),
+    )
+
+
+def _channel() -> rx.Component:
+    return card(
+        card_title(
+            "Verification channel",
+            "Members read here, press Verify and never have to leave Discord. They cannot write in it.",
+        ),
+        rx.cond(
+            ChannelsState.problem != "",
+            empty("plug-zap", "Nothing can be said right now", ChannelsState.problem),
+            rx.cond(
+                ChannelsState.faults,
+                _wrong(),
+                rx.cond(ChannelsState.name != "", _right(), _none()),
+            ),
+        ),
+        rx.el.p(
+            "The command ",
+            rx.el.code("/setup", class_name="code font-semibold"),
+            " does the same inside Discord, for members with the permission Manage Server.",
+            class_name="muted mt-5 text-sm",
+        ),
+    )
+
+
+def _none() -> rx.Component:
+    return empty(
+        "hash",
+        "No verification channel yet",
+        f"{settings().bot_name} makes #verify with one message: Verify, My roles and Re-check.",
+        _repair("Create channel", "Creating..."),
+    )
+
+
+def _wrong() -> rx.Component:
+    return rx.el.div(
+        rx.el.ul(
+            rx.foreach(
+                ChannelsState.faults,
+                lambda fault: rx.el.li(
+                    rx.icon("triangle-alert", size=20, class_name="mt-0.5 shrink-0 text-warning", aria_hidden="true"),
+                    rx.el.span(fault),
+                    key=fault,
+                    class_name="flex gap-3",
+                ),
+            ),
+            class_name="mb-5 grid gap-3",
+        ),
+        _repair("Repair channel", "Repairing..."),
+    )
+
+
+def _right() -> rx.Component:
+    return rx.el.div(
+        rx.el.p(
+            rx.icon("circle-check", size=20, class_name="mt-0.5 shrink-0 text-success", aria_hidden="true"),
+            rx.el.span(
+                rx.el.span(f"#{ChannelsState.name}", class_name="font-semibold"),
+                " is there, its panel is up to date, and its permissions are right.",
+            ),
+            class_name="mb-5 flex gap-3 break-words",
+            role="status",
+        ),
+        _repair("Check again", "Checking...", primary=False),
+    )
+
+
+def _repair(label: str, busy: str, *, primary: bool = True) -> rx.Component:
+    return button(
+        label,
+        kind="primary" if primary else "plain",
+        icon="wrench" if primary else "refresh-cw",
+        busy=ChannelsState.working,
+        busy_label=busy,
+        on_click=ChannelsState.repair,
+    )
+
+
+def _log() -> rx.Component:
+    return card(
+        card_title(
+            "Log channel",
+            "A paused rule, stopped removals, a provider that is down or a broken role order are told here: once when "
+            "it begins, once when it is over. Nobody is mentioned.",
+        ),
+        rx.el.div(
+            field(
+                "Post alerts in",
+                select_input(
+                    "logChannel",
+                    rx.el.option("No channel", value=""),
+                    rx.foreach(ChannelsState.options, _option),
+                    value=ChannelsState.chosen,
+                    on_change=ChannelsState.choose,
+                ),
+                name="logChannel",
+                hint="A first message shows that the bot may write there.",
+            ),
+            button(
+                "Save",
+                kind="primary",
+                busy=ChannelsState.saving,
+                busy_label="Saving...",
+                disabled=ChannelsState.chosen == ChannelsState.log_channel_id,
+                on_click=ChannelsState.save,
+                class_name="self-start",
+            ),
+            class_name="flex flex-col gap-4",
+        ),
+    )
+
+
+def _option(option: rx.vars.ObjectVar[ChannelOptionView]) -> rx.Component:
+    return rx.el.option(f"#{option.name}", value=option.id, key=option.id)

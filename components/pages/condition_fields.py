@@ -1,0 +1,294 @@
+"""The fields of one condition: its type and chain, the collection, and what the type asks for besides."""
+
+import reflex as rx
+
+from components.ui.badge import chip
+from components.ui.button import button, spinner
+from components.ui.field import field, number_input, select_input, text_input
+from components.ui.tooltip import tooltip
+from state.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, EXACTLY, TOKEN_ID, TRAIT
+from state.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
+from state.rule_form import ChainOptionView, RuleFormState
+from state.timing import URL_DEBOUNCE_MILLISECONDS
+
+TYPES = (
+    (BASIC, "Basic: a number of tokens"),
+    (TRAIT, "Trait: tokens with a trait"),
+    (TOKEN_ID, "Token ID: certain tokens"),
+    (ANY_NFT, "Any NFT on a chain"),
+)
+TOKEN_FORM = "token-form"
+"""The form that the entry of token ids belongs to: Enter adds there instead of sending the rule."""
+
+
+def condition_fields() -> rx.Component:
+    """The condition that is open."""
+    return rx.el.div(
+        _kind(),
+        rx.cond(RuleFormState.type != ANY_NFT, rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
+        rx.cond(RuleFormState.type == TRAIT, _trait()),
+        rx.cond(RuleFormState.type == TOKEN_ID, _token_ids()),
+        class_name="flex flex-col gap-6",
+    )
+
+
+def token_form() -> rx.Component:
+    """Stands outside the rule's form, for forms are not nested."""
+    return rx.el.form(id=TOKEN_FORM, on_submit=RuleFormState.add_tokens, class_name="hidden")
+
+
+def _kind() -> rx.Component:
+    types = [rx.el.option(label, value=value) for value, label in TYPES]
+    return rx.el.div(
+        field(
+            "Rule Type",
+            select_input("verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
+            name="verificationType",
+        ),
+        field(
+            "Blockchain",
+            select_input(
+                "blockchain",
+                rx.foreach(RuleFormState.chains, _chain),
+                value=RuleFormState.chain,
+                on_change=RuleFormState.choose_chain,
+            ),
+            name="blockchain",
+        ),
+        class_name="grid gap-6 sm:grid-cols-2",
+    )
+
+
+def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
+    return rx.el.option(chain.label, value=chain.name, disabled=~chain.offered, key=chain.name)
+
+
+def _collection() -> rx.Component:
+    counts = (RuleFormState.type == BASIC) | (RuleFormState.type == TRAIT)
+    return rx.el.div(
+        field(
+            "Contract Address or Collection URL",
+            rx.el.div(
+                text_input(
+                    CONTRACT_INPUT,
+                    placeholder="0x... or a page on OpenSea or Magic Eden",
+                    default_value=RuleFormState.contract,
+                    on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
+                        URL_DEBOUNCE_MILLISECONDS
+                    ),
+                    spell_check=False,
+                ),
+                tooltip(
+                    rx.el.button(
+                        rx.cond(RuleFormState.looking, spinner(), rx.icon("refresh-cw", size=18, aria_hidden="true")),
+                        type="button",
+                        on_click=RuleFormState.refresh_collection,
+                        disabled=RuleFormState.looking,
+                        aria_label="Refresh collection",
+                        aria_busy=RuleFormState.looking,
+                        class_name="btn btn-outline btn-square",
+                    ),
+                    "Look the collection up again",
+                ),
+                class_name="flex gap-2",
+            ),
+            name=CONTRACT_INPUT,
+            hint=rx.cond(
+                RuleFormState.collection != "",
+                f"{RuleFormState.collection} on {RuleFormState.chain.capitalize()}",
+                "The collection's contract on the chain chosen above, or its page on a marketplace.",
+            ),
+        ),
+        rx.cond(
+            counts,
+            field(
+                "Minimum Tokens",
+                number_input(
+                    "minTokens",
+                    min=1,
+                    step=1,
+                    default_value=RuleFormState.min_tokens,
+                    on_change=RuleFormState.enter_min_tokens,
+                ),
+                name="minTokens",
+                hint="Over all wallets of a member.",
+            ),
+        ),
+        class_name=rx.cond(counts, "grid gap-6 sm:grid-cols-[2fr_1fr]", "grid gap-6"),
+    )
+
+
+def _offers() -> rx.Component:
+    return rx.cond(
+        RuleFormState.offers,
+        rx.el.div(
+            rx.el.p("Is it one of these?", class_name="text-sm font-semibold"),
+            rx.el.ul(
+                rx.foreach(
+                    RuleFormState.offers,
+                    lambda offer: rx.el.li(
+                        rx.el.button(
+                            offer.label,
+                            type="button",
+                            on_click=RuleFormState.take_offer(offer.chain, offer.contract),
+                            class_name="btn btn-outline btn-sm h-auto min-h-8 max-w-full whitespace-normal py-1.5",
+                        ),
+                        key=f"{offer.chain}{offer.contract}",
+                    ),
+                ),
+                class_name="flex flex-wrap gap-2",
+            ),
+            class_name="flex flex-col gap-2",
+            role="status",
+        ),
+    )
+
+
+def _trait() -> rx.Component:
+    return rx.el.div(_trait_type(), _trait_value(), class_name="grid gap-6 sm:grid-cols-2")
+
+
+def _trait_type() -> rx.Component:
+    return rx.cond(
+        RuleFormState.trait_types,
+        field(
+            "Trait Type",
+            select_input(
+                "traitType",
+                rx.el.option("Choose a trait", value=""),
+                rx.foreach(RuleFormState.type_choices, _choice),
+                value=RuleFormState.trait_type,
+                on_change=RuleFormState.choose_trait_type,
+            ),
+            name="traitType",
+        ),
+        field(
+            "Trait Type",
+            text_input(
+                "traitType",
+                value=RuleFormState.trait_type,
+                on_change=RuleFormState.choose_trait_type,
+                placeholder="Fur",
+                spell_check=False,
+            ),
+            name="traitType",
+            hint=rx.match(
+                RuleFormState.types_state,
+                (PENDING, "Looking up this collection's traits…"),
+                (
+                    FAILED,
+                    "The API could not fetch this collection's traits. Type the trait's name as it is there.",
+                ),
+                "Known traits are offered here once the collection is found.",
+            ),
+        ),
+    )
+
+
+def _trait_value() -> rx.Component:
+    return rx.cond(
+        RuleFormState.trait_values,
+        field(
+            "Trait Value",
+            rx.el.div(
+                rx.cond(RuleFormState.numeric, _compare()),
+                rx.cond(
+                    RuleFormState.numeric & (RuleFormState.trait_compare != EXACTLY),
+                    _typed_value(),
+                    select_input(
+                        "traitValue",
+                        rx.el.option("Choose a value", value=""),
+                        rx.foreach(RuleFormState.value_choices, _choice),
+                        value=RuleFormState.trait_value,
+                        on_change=RuleFormState.enter_trait_value,
+                    ),
+                ),
+                class_name="flex gap-2",
+            ),
+            name="traitValue",
+        ),
+        field(
+            "Trait Value",
+            rx.el.div(_compare(), _typed_value(), class_name="flex gap-2"),
+            name="traitValue",
+            hint=rx.match(
+                RuleFormState.values_state,
+                (PENDING, "Looking up the values…"),
+                (FAILED, "The API could not fetch the values of this trait. Type the value as it is there."),
+                rx.cond(
+                    (rx.Var.create(RuleFormState.trait_types).length() > 0) & (RuleFormState.trait_type == ""),
+                    "Choose the trait first.",
+                    "A text, or a number to be met exactly, at least or at most.",
+                ),
+            ),
+        ),
+    )
+
+
+def _compare() -> rx.Component:
+    return rx.el.div(
+        rx.el.select(
+            rx.el.option("exactly", value=EXACTLY),
+            rx.el.option("at least", value=AT_LEAST),
+            rx.el.option("at most", value=AT_MOST),
+            value=RuleFormState.trait_compare,
+            on_change=RuleFormState.choose_compare,
+            aria_label="How the value is meant",
+            class_name="select",
+        ),
+        class_name="w-28 shrink-0",
+    )
+
+
+def _typed_value() -> rx.Component:
+    return text_input(
+        "traitValue",
+        value=RuleFormState.trait_value,
+        on_change=RuleFormState.enter_trait_value,
+        placeholder=rx.cond(RuleFormState.trait_compare == EXACTLY, "Gold", "10"),
+        spell_check=False,
+    )
+
+
+def _choice(value: rx.Var[str]) -> rx.Component:
+    return rx.el.option(value, value=value, key=value)
+
+
+def _token_ids() -> rx.Component:
+    solana = RuleFormState.chain == "solana"
+    return rx.el.div(
+        field(
+            "Token IDs",
+            rx.el.div(
+                rx.el.input(
+                    id=TOKEN_INPUT,
+                    name=TOKEN_INPUT,
+                    form=TOKEN_FORM,
+                    auto_complete="off",
+                    placeholder=rx.cond(solana, "The token's mint address", "42, or 100-200, or 1, 2, 3"),
+                    class_name="input",
+                ),
+                button("Add", icon="plus", type="submit", form=TOKEN_FORM),
+                class_name="flex gap-2",
+            ),
+            name=TOKEN_INPUT,
+            hint=rx.cond(
+                solana,
+                "Any one of them is enough.",
+                "Any one of them is enough. A range like 100-200 includes both ends.",
+            ),
+            error=RuleFormState.token_fault,
+        ),
+        rx.cond(
+            RuleFormState.token_ids,
+            rx.el.ul(
+                rx.foreach(
+                    RuleFormState.token_ids,
+                    lambda entry: rx.el.li(chip(entry, RuleFormState.remove_token(entry)), key=entry),
+                ),
+                class_name="flex flex-wrap gap-2",
+                aria_label="Chosen so far",
+            ),
+        ),
+        class_name="flex flex-col gap-3",
+    )

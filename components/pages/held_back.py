@@ -1,0 +1,97 @@
+"""The banner over a server's tabs when removals of a role are held back: who would lose it, why, and two answers."""
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.dialog import confirm
+from state.held_back import HeldBackRoleView, HeldBackState, LoserView
+from state.server_page import ServerPageState
+
+
+def held_back_banner() -> rx.Component:
+    """Nothing, or one notice a role, and the question before an answer is given."""
+    return rx.cond(
+        HeldBackState.shown_for == ServerPageState.server_id,
+        rx.el.div(
+            rx.foreach(HeldBackState.roles, _role),
+            confirm(
+                is_open=HeldBackState.asked_role != "",
+                on_open_change=HeldBackState.keep,
+                title=rx.cond(
+                    HeldBackState.asked_approve,
+                    f"Take {HeldBackState.asked_name} away?",
+                    f"Let them keep {HeldBackState.asked_name}?",
+                ),
+                text=HeldBackState.asked_text,
+                cancel=button("Not now", kind="quiet", on_click=HeldBackState.keep(False)),
+                action=rx.cond(
+                    HeldBackState.asked_approve,
+                    button("Approve removals", kind="danger", on_click=HeldBackState.decide),
+                    button("Dismiss removals", kind="primary", on_click=HeldBackState.decide),
+                ),
+            ),
+        ),
+    )
+
+
+def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
+    return rx.el.section(
+        rx.icon("shield-alert", size=24, class_name="mt-0.5 shrink-0 text-warning", aria_hidden="true"),
+        rx.el.div(
+            rx.el.h2(role.headline, class_name="break-words text-lg font-semibold"),
+            rx.el.p(role.since, class_name="mt-1 text-sm"),
+            rx.cond(role.cause != "", rx.el.p(f"Shortly before: {role.cause}", class_name="mt-1 break-words text-sm")),
+            rx.cond(
+                role.losers,
+                rx.el.details(
+                    rx.el.summary(
+                        f"Who would lose {role.name}, and what two readings saw",
+                        class_name="w-fit cursor-pointer rounded-field text-sm font-semibold underline "
+                        "underline-offset-2",
+                    ),
+                    rx.el.ul(
+                        rx.foreach(role.losers, _loser),
+                        class_name="mt-2 grid max-h-72 gap-1.5 overflow-y-auto text-sm",
+                        tab_index=0,
+                        aria_label=f"Members who would lose {role.name}",
+                    ),
+                    rx.cond(role.more != "", rx.el.p(role.more, class_name="mt-1.5 text-sm")),
+                    class_name="mt-3",
+                ),
+            ),
+            rx.el.div(
+                button(
+                    "Approve",
+                    kind="danger",
+                    class_name="btn-sm",
+                    busy=HeldBackState.deciding == role.id,
+                    on_click=HeldBackState.ask(role.id, True),
+                    aria_label=f"Approve the removals of {role.name}",
+                ),
+                button(
+                    "Dismiss",
+                    class_name="btn-sm",
+                    disabled=HeldBackState.deciding == role.id,
+                    on_click=HeldBackState.ask(role.id, False),
+                    aria_label=f"Dismiss the removals of {role.name}",
+                ),
+                class_name="mt-4 flex flex-wrap gap-2",
+            ),
+            class_name="min-w-0 flex-1",
+        ),
+        key=role.id,
+        aria_label=f"Removals of {role.name} are held back",
+        class_name="mb-5 flex items-start gap-3 rounded-box border border-warning/50 bg-warning/12 p-5",
+    )
+
+
+def _loser(loser: rx.vars.ObjectVar[LoserView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.a(
+            loser.name,
+            href=f"{ServerPageState.config_url}&tab=members&member={loser.id}",
+            class_name="link font-semibold",
+        ),
+        rx.el.span(f": {loser.reason}", class_name="break-words"),
+        key=loser.id,
+    )

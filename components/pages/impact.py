@@ -1,0 +1,97 @@
+"""Whom a rule would concern: four numbers and the names behind them, filled in while one looks."""
+
+import reflex as rx
+
+from components.ui.badge import badge
+from components.ui.empty import progress
+from state.impact import ImpactState, PersonView
+
+
+def impact_panel() -> rx.Component:
+    """Who would gain, keep and lose the role, and who cannot be told."""
+    return rx.el.div(
+        rx.cond(
+            ImpactState.fault != "",
+            rx.el.p(ImpactState.fault, class_name="font-medium text-error", role="alert"),
+            rx.el.div(_numbers(), _progress(), _people(), class_name="flex flex-col gap-4"),
+        ),
+        aria_busy=ImpactState.busy,
+    )
+
+
+def _numbers() -> rx.Component:
+    return rx.el.dl(
+        _number("Gain", ImpactState.gain, "text-success"),
+        _number("Keep", ImpactState.keep, ""),
+        _number("Lose", ImpactState.lose, "text-error"),
+        _number("Unknown", ImpactState.unknown, "text-warning"),
+        class_name="grid grid-cols-2 gap-3 sm:grid-cols-4",
+    )
+
+
+def _number(label: str, count: int | rx.Var[int], tone: str) -> rx.Component:
+    value = rx.Var.create(count).to(int)
+    known = ImpactState.known | (ImpactState.looked > 0)
+    return rx.el.div(
+        rx.el.dt(label, class_name="muted text-sm"),
+        rx.el.dd(
+            rx.cond(known, value.to_string(), "–"),
+            class_name=rx.cond(
+                known & (value > 0),
+                f"display text-2xl font-semibold tabular-nums {tone}",
+                "display muted text-2xl font-semibold tabular-nums",
+            ),
+        ),
+        class_name="rounded-field bg-base-200 px-4 py-3",
+    )
+
+
+def _progress() -> rx.Component:
+    part = f"Looked at {ImpactState.looked} of {ImpactState.concerned} members"
+    return rx.cond(
+        ImpactState.busy,
+        progress(rx.cond(ImpactState.concerned > 0, f"{part}…", "Looking at what members hold…")),
+        rx.cond(
+            ImpactState.known & (ImpactState.looked < ImpactState.concerned),
+            rx.el.p(
+                f"{part}: those who have the role first, then a sample. The numbers are those of this part.",
+                class_name="text-sm font-medium text-warning",
+            ),
+            rx.cond(
+                ImpactState.known & (rx.Var.create(ImpactState.people).length() == 0),
+                rx.el.p("Nobody who is known here gains or loses the role by this.", class_name="muted text-sm"),
+            ),
+        ),
+    )
+
+
+def _people() -> rx.Component:
+    return rx.cond(
+        ImpactState.people,
+        rx.el.details(
+            rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
+            rx.el.ul(
+                rx.foreach(ImpactState.people, _person),
+                class_name="mt-3 grid max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
+                tab_index=0,
+                aria_label="Members and what would come of them",
+            ),
+            rx.cond(ImpactState.more > 0, rx.el.p(f"and {ImpactState.more} more", class_name="muted mt-2 text-sm")),
+        ),
+    )
+
+
+def _person(person: rx.vars.ObjectVar[PersonView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.span(person.name, class_name="min-w-0 flex-1 truncate"),
+        rx.cond(ImpactState.several_roles, rx.el.span(person.role_name, class_name="muted truncate text-sm")),
+        rx.match(
+            person.outcome,
+            ("gain", badge("gains", "good")),
+            ("keep", badge("keeps")),
+            ("lose", badge("loses", "bad")),
+            badge("unknown", "warning"),
+        ),
+        key=person.key,
+        class_name="flex items-center gap-2 text-sm",
+    )

@@ -1,0 +1,293 @@
+"""The Members tab of a server: a search, the members in pages, and why each has or lacks a role."""
+
+import reflex as rx
+
+from components.ui.badge import badge, role_mark
+from components.ui.button import button, link_button
+from components.ui.card import card
+from components.ui.empty import empty, skeleton
+from components.ui.every import every
+from components.ui.outcome import outcome
+from components.ui.picture import avatar
+from settings import settings
+from state.members import (
+    EVERYBODY,
+    MemberRoleTag,
+    MemberRowView,
+    MembersState,
+    RequirementLineView,
+    RoleWhyView,
+    RuleWhyView,
+)
+from state.server_page import ServerPageState
+
+DEBOUNCE_MS = 300
+FOLLOW_SECONDS = 1.0
+
+
+def members_tab() -> rx.Component:
+    """Search, re-check, and the list."""
+    return rx.el.div(
+        rx.el.div(
+            rx.el.div(
+                rx.el.label("Search members", html_for="member-search", class_name="sr-only"),
+                rx.icon(
+                    "search",
+                    size=18,
+                    class_name="muted absolute left-3 top-1/2 z-10 -translate-y-1/2",
+                    aria_hidden="true",
+                ),
+                rx.el.input(
+                    id="member-search",
+                    type="search",
+                    key=MembersState.search_key,
+                    default_value=MembersState.query,
+                    placeholder="Name or Discord ID",
+                    auto_complete="off",
+                    spell_check=False,
+                    class_name="input pl-10",
+                    on_change=MembersState.search.debounce(DEBOUNCE_MS),
+                ),
+                class_name="relative min-w-0 flex-1 basis-64",
+            ),
+            button(
+                "Check everybody again",
+                icon="refresh-cw",
+                busy=MembersState.checking == EVERYBODY,
+                busy_label="Checking...",
+                disabled=MembersState.checking != "",
+                on_click=MembersState.check_everybody,
+            ),
+            class_name="mb-5 flex flex-wrap gap-3",
+        ),
+        _progress(),
+        rx.cond(
+            MembersState.shown_for == ServerPageState.server_id,
+            rx.cond(MembersState.rows, _list(), _nobody()),
+            rx.el.div(
+                *[skeleton("h-16") for _ in range(6)], class_name="grid gap-2", role="status", aria_label="Loading"
+            ),
+        ),
+    )
+
+
+def _progress() -> rx.Component:
+    """How far a re-check is."""
+    done = MembersState.asked - MembersState.left
+    return rx.cond(
+        MembersState.checking != "",
+        rx.el.div(
+            every(FOLLOW_SECONDS, MembersState.follow),
+            rx.cond(
+                MembersState.checking == EVERYBODY,
+                rx.el.div(
+                    rx.el.progress(
+                        value=done,
+                        max=MembersState.asked,
+                        class_name="progress progress-primary w-full",
+                        aria_label="Members checked again",
+                    ),
+                    rx.el.p(
+                        f"{done} of {MembersState.asked} members checked again. You can leave this page.",
+                        class_name="muted text-sm",
+                        role="status",
+                    ),
+                    class_name="mb-5 flex flex-col gap-2",
+                ),
+            ),
+        ),
+    )
+
+
+def _nobody() -> rx.Component:
+    return card(
+        rx.cond(
+            MembersState.query != "",
+            empty(
+                "search-x",
+                "Nobody found",
+                f"No member's name contains “{MembersState.query}”, and nobody has it as their ID.",
+            ),
+            empty(
+                "users",
+                "No members known yet",
+                f"{settings().bot_name} tells us who is in the server as soon as it is in, and keeps it up to date.",
+                link_button("Back to Dashboard", "/dashboard", kind="primary"),
+            ),
+        )
+    )
+
+
+def _list() -> rx.Component:
+    return rx.el.div(
+        rx.el.ul(rx.foreach(MembersState.rows, _member), class_name="surface divide-y divide-base-300 overflow-hidden"),
+        rx.el.nav(
+            rx.el.p(
+                rx.cond(MembersState.total == 1, "1 member", f"{MembersState.total} members"),
+                rx.cond(MembersState.pages > 1, f", page {MembersState.page} of {MembersState.pages}", ""),
+                class_name="muted text-sm",
+                role="status",
+            ),
+            rx.cond(
+                MembersState.pages > 1,
+                rx.el.div(
+                    button(
+                        "Previous", icon="chevron-left", disabled=MembersState.page <= 1, on_click=MembersState.turn(-1)
+                    ),
+                    button(
+                        "Next",
+                        icon="chevron-right",
+                        disabled=MembersState.page >= MembersState.pages,
+                        on_click=MembersState.turn(1),
+                    ),
+                    class_name="flex gap-2",
+                ),
+            ),
+            class_name="mt-4 flex flex-wrap items-center justify-between gap-3",
+            aria_label="Pages of members",
+        ),
+    )
+
+
+def _member(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
+    is_open = MembersState.opened == member.id
+    return rx.el.li(
+        rx.el.button(
+            avatar(member.name, member.avatar_url, "size-10"),
+            rx.el.span(
+                rx.el.span(member.name, class_name="block truncate font-semibold"),
+                rx.el.span(member.wallets, class_name="muted block truncate text-sm"),
+                class_name="min-w-0 flex-1 text-left",
+            ),
+            rx.el.span(
+                rx.foreach(member.roles, _tag),
+                class_name="order-last flex basis-full flex-wrap gap-2 empty:hidden sm:order-none sm:max-w-[55%] "
+                "sm:basis-auto sm:justify-end",
+            ),
+            rx.icon(
+                "chevron-down",
+                size=18,
+                class_name=rx.cond(is_open, "muted shrink-0 rotate-180", "muted shrink-0"),
+                aria_hidden="true",
+            ),
+            type="button",
+            on_click=MembersState.toggle(member.id),
+            aria_expanded=is_open,
+            aria_controls=f"why-{member.id}",
+            class_name="flex w-full flex-wrap items-center gap-3 px-4 py-3 -outline-offset-3 hover:bg-base-200/60",
+        ),
+        rx.el.div(
+            rx.cond(is_open, _why(member)),
+            id=f"why-{member.id}",
+            class_name="bg-base-200/50 empty:hidden",
+        ),
+        key=member.id,
+    )
+
+
+def _tag(role: rx.vars.ObjectVar[MemberRoleTag]) -> rx.Component:
+    return rx.el.span(
+        role_mark(role.name, role.color),
+        rx.cond(
+            role.ours,
+            rx.el.span(
+                rx.icon("badge-check", size=14, class_name="text-primary", aria_hidden="true"),
+                rx.el.span(f"given by {settings().product_name}", class_name="sr-only"),
+                title=f"Given by {settings().product_name}",
+            ),
+        ),
+        key=role.id,
+        class_name="inline-flex items-center gap-1 rounded-full border hairline px-2.5 py-0.5 text-sm",
+    )
+
+
+def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
+    return rx.el.div(
+        rx.cond(
+            MembersState.why_of == member.id,
+            rx.cond(
+                MembersState.why,
+                rx.el.ul(rx.foreach(MembersState.why, _role), class_name="grid gap-4"),
+                rx.el.p(
+                    "No rule gives a role here yet, so there is nothing that this member could earn. ",
+                    rx.el.a("Add a rule", href=ServerPageState.add_rule_url, class_name="link font-semibold"),
+                    class_name="muted",
+                ),
+            ),
+            rx.el.div(skeleton("h-5 w-56"), skeleton("mt-3 h-16"), role="status", aria_label="Loading"),
+        ),
+        rx.el.div(
+            button(
+                "Check again",
+                icon="refresh-cw",
+                class_name="btn-sm",
+                busy=MembersState.checking == member.id,
+                busy_label="Checking...",
+                disabled=MembersState.checking != "",
+                on_click=MembersState.check(member.id),
+                aria_label=f"Check {member.name} again",
+            ),
+            link_button(
+                "Activity",
+                f"{ServerPageState.config_url}&tab=activity&member={member.id}",
+                kind="quiet",
+                icon="history",
+                class_name="btn-sm",
+                aria_label=f"Activity of {member.name}",
+            ),
+            class_name="mt-4 flex flex-wrap gap-2",
+        ),
+        class_name="px-4 py-4 sm:pl-[4.25rem]",
+    )
+
+
+def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.h3(role_mark(role.name, role.color), class_name="text-base"),
+            rx.cond(role.held, badge(role.status, "good"), badge(role.status)),
+            class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
+        ),
+        rx.el.p(
+            rx.icon("arrow-right", size=15, class_name="mt-1 shrink-0", aria_hidden="true"),
+            rx.el.span(rx.el.span("Next: ", class_name="font-semibold"), role.then),
+            class_name="mt-1.5 flex gap-1.5 text-sm",
+        ),
+        rx.cond(
+            role.rules, rx.el.ul(rx.foreach(role.rules, _rule), class_name="mt-3 grid gap-3 border-l-2 hairline pl-4")
+        ),
+        key=role.id,
+        class_name="surface p-4",
+    )
+
+
+def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.h4(rule.name, class_name="break-words font-medium"),
+            outcome(rule.outcome),
+            class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
+        ),
+        rx.cond(rule.rests != "", rx.el.p(rule.rests, class_name="text-sm font-medium text-warning")),
+        # With one condition its answer is the rule's own, which stands above.
+        rx.el.ul(
+            rx.foreach(rule.lines, lambda line: _line(line, rule.lines.length() > 1)), class_name="mt-1.5 grid gap-2"
+        ),
+    )
+
+
+def _line(line: rx.vars.ObjectVar[RequirementLineView], one_of_many: rx.Var[bool]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.span(line.text, class_name="break-words"),
+            rx.cond(one_of_many, outcome(line.outcome)),
+            class_name="flex flex-wrap items-center gap-x-3",
+        ),
+        rx.el.p(line.amount, class_name="muted break-words"),
+        rx.cond(line.seen != "", rx.el.p(line.seen, class_name="muted break-words")),
+        rx.cond(
+            line.wallet != "",
+            rx.el.p("Wallet ", rx.el.span(line.wallet, class_name="code"), class_name="muted break-words"),
+        ),
+        class_name="text-sm",
+    )

@@ -1,0 +1,214 @@
+"""The account screen's cards about oneself: browsers signed in, choices for each server, one's data and its end."""
+
+import reflex as rx
+
+from components.layout.navigation import leave_everywhere, log_out
+from components.ui.badge import badge, role_mark
+from components.ui.button import button, link_button
+from components.ui.card import card, card_title
+from components.ui.dialog import confirm
+from components.ui.empty import empty
+from components.ui.field import text_input
+from components.ui.picture import server_icon
+from settings import settings
+from state.me import CONFIRMATION, ChoiceRowView, EndingRoleView, MeState, SessionRowView
+
+EXPORT_PATH = "/api/me/export"
+
+
+def signed_in_browsers() -> rx.Component:
+    """Where the person is signed in, and the ways out."""
+    return card(
+        card_title("Sessions", "Browsers and programs that are signed in as you."),
+        rx.el.ul(rx.foreach(MeState.sessions, _session), class_name="divide-y hairline"),
+        rx.el.div(
+            button("Sign Out Everywhere", icon="log-out", on_click=leave_everywhere()),
+            class_name="mt-4 border-t hairline pt-4",
+        ),
+    )
+
+
+def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.p(
+                session.browser,
+                rx.cond(session.current, badge("This session", "info")),
+                class_name="flex flex-wrap items-center gap-2 font-medium",
+            ),
+            rx.el.p("Last used ", session.seen, class_name="muted text-sm"),
+            rx.el.p("Signed in ", session.since, class_name="muted text-sm"),
+            class_name="min-w-0 flex-1",
+        ),
+        button(
+            "Sign Out",
+            class_name="btn-sm",
+            on_click=rx.cond(session.current, log_out(), MeState.sign_out(session.id)),
+            aria_label=f"Sign out {session.browser}",
+        ),
+        key=session.id,
+        class_name="flex items-center gap-3 border-[color:var(--line)] py-3 first:pt-0 last:pb-0",
+    )
+
+
+def choices() -> rx.Component:
+    """Per server whether one's wallets count there, and whether its admins may see them."""
+    return card(
+        card_title(
+            "Your Wallets in Each Server",
+            "Your wallets are yours: you decide in which servers they count, and whether admins may see them.",
+        ),
+        rx.cond(
+            MeState.choices,
+            rx.el.ul(rx.foreach(MeState.choices, _choice), class_name="divide-y hairline"),
+            rx.el.p(
+                f"You are not a member of any server with {settings().bot_name} yet.", class_name="muted py-2 text-sm"
+            ),
+        ),
+    )
+
+
+def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            server_icon(choice.name, choice.icon_url, "size-10"),
+            rx.el.div(
+                rx.el.h3(choice.name, class_name="truncate font-medium"),
+                rx.el.p(
+                    rx.cond(choice.roles != "", f"Your roles: {choice.roles}", "No role of ours yet"),
+                    class_name="muted truncate text-sm",
+                ),
+                class_name="min-w-0",
+            ),
+            class_name="flex min-w-0 items-center gap-3",
+        ),
+        rx.el.div(
+            _switch(
+                "Use my wallets",
+                f"Use my wallets in {choice.name}",
+                choice.use_wallets,
+                MeState.use_wallets(choice.server_id, ~choice.use_wallets),
+            ),
+            _switch(
+                "Show them to admins",
+                f"Show my wallets to admins of {choice.name}",
+                choice.share_wallets,
+                MeState.share_wallets(choice.server_id, ~choice.share_wallets),
+            ),
+            class_name="flex flex-col gap-2",
+        ),
+        key=choice.server_id.to_string(),
+        class_name=(
+            "grid items-center gap-3 border-[color:var(--line)] py-4 first:pt-0 last:pb-0 sm:grid-cols-[1fr_auto]"
+        ),
+    )
+
+
+def _switch(label: str, full: rx.Var[str] | str, on: rx.Var[bool] | bool, turn: rx.event.EventSpec) -> rx.Component:
+    return rx.el.label(
+        rx.el.input(
+            type="checkbox",
+            role="switch",
+            checked=on,
+            on_change=turn,
+            aria_label=full,
+            class_name="toggle toggle-sm toggle-primary",
+        ),
+        rx.el.span(label),
+        class_name="flex cursor-pointer items-center gap-2.5 text-sm",
+    )
+
+
+def my_data() -> rx.Component:
+    """A copy of everything, and the end of it."""
+    return card(
+        card_title("Your Data"),
+        rx.el.div(
+            rx.el.p(
+                f"Everything that {settings().product_name} stores about you, in one JSON file.",
+                class_name="muted text-sm",
+            ),
+            link_button(
+                "Download My Data", EXPORT_PATH, icon="download", leaves_app=True, class_name="mt-3", download=True
+            ),
+        ),
+        rx.el.div(
+            rx.el.p(
+                "Delete your account, your wallets and everything else about you. The roles that your wallets earned "
+                "are taken first, as each server's rules say.",
+                class_name="muted text-sm",
+            ),
+            button("Delete My Data", kind="danger", icon="trash-2", class_name="mt-3", on_click=MeState.ask_forget),
+            class_name="mt-5 border-t hairline pt-5",
+        ),
+        _question(),
+    )
+
+
+def _question() -> rx.Component:
+    return confirm(
+        is_open=MeState.asked,
+        on_open_change=MeState.keep,
+        title="Delete everything about you?",
+        text="Your account, sessions, wallets and choices are deleted at once. It cannot be undone.",
+        body=rx.el.div(
+            rx.cond(
+                MeState.ending,
+                rx.el.div(
+                    rx.el.p("Your roles:", class_name="mt-4 font-medium"),
+                    _ending(),
+                ),
+                rx.el.p("You have no role from us.", class_name="muted mt-4"),
+            ),
+            rx.el.div(
+                rx.el.label(
+                    "Type ",
+                    rx.el.strong(CONFIRMATION),
+                    " to confirm",
+                    html_for="confirmation",
+                    class_name="text-sm font-semibold",
+                ),
+                text_input("confirmation", value=MeState.typed, on_change=MeState.type_confirmation),
+                class_name="mt-5 flex flex-col gap-1.5",
+            ),
+        ),
+        cancel=button("Keep My Data", on_click=MeState.keep(False)),
+        action=button(
+            "Delete Everything",
+            kind="danger",
+            busy=MeState.working,
+            busy_label="Deleting...",
+            disabled=MeState.typed != CONFIRMATION,
+            on_click=MeState.forget,
+        ),
+    )
+
+
+def _ending() -> rx.Component:
+    return rx.el.ul(rx.foreach(MeState.ending, _end), class_name="mt-2 flex flex-col gap-2")
+
+
+def _end(role: rx.vars.ObjectVar[EndingRoleView]) -> rx.Component:
+    return rx.el.li(
+        role_mark(role.role_name, role.color),
+        rx.el.span(f" in {role.server_name} {role.text}.", class_name="muted"),
+        class_name="text-sm",
+    )
+
+
+def farewell() -> rx.Component:
+    """What stays on the screen once everything is deleted."""
+    return card(
+        empty(
+            "circle-check",
+            "Everything about you is deleted",
+            "You are signed out. Thank you for having been here.",
+            button("Return to Home", kind="primary", on_click=log_out()),
+            whole_screen=True,
+        ),
+        rx.cond(
+            MeState.ending,
+            rx.el.div(rx.el.h2("What becomes of your roles", class_name="font-medium"), _ending()),
+        ),
+        class_name="mx-auto w-full max-w-xl",
+    )

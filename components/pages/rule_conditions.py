@@ -1,0 +1,184 @@
+"""A rule of several conditions: which there are, how many of them must hold, and groups among them."""
+
+from typing import cast
+
+import reflex as rx
+
+from components.pages.condition_fields import condition_fields
+from components.ui.badge import badge
+from components.ui.button import button
+from state.rule_conditions import ROOT, ConditionView, SectionView
+from state.rule_form import RuleFormState
+
+MODES = (("all", "all"), ("any", "any one"), ("some", "at least"), ("none", "none"))
+
+
+def rule_conditions() -> rx.Component:
+    """One condition as a plain form; several as a list of which one is open."""
+    return rx.cond(
+        RuleFormState.too_deep,
+        _only_words(),
+        rx.el.div(
+            rx.cond(
+                RuleFormState.composed,
+                rx.el.div(rx.foreach(RuleFormState.sections, _section), class_name="flex flex-col gap-4"),
+                condition_fields(),
+            ),
+            rx.el.div(
+                button(
+                    "Add another condition",
+                    kind="quiet",
+                    icon="plus",
+                    class_name="btn-sm",
+                    on_click=RuleFormState.add_condition(ROOT),
+                ),
+                rx.cond(
+                    RuleFormState.composed,
+                    button(
+                        "Add a group",
+                        kind="quiet",
+                        icon="group",
+                        class_name="btn-sm",
+                        on_click=RuleFormState.add_group,
+                    ),
+                ),
+                class_name="-ml-3 flex flex-wrap gap-1",
+            ),
+            class_name="flex flex-col gap-4",
+        ),
+    )
+
+
+def _only_words() -> rx.Component:
+    return rx.el.p(
+        "This rule has groups within groups, which this form does not show. Its conditions can be changed through the "
+        "API; its role and what follows can be changed here.",
+        class_name="rounded-box bg-info/12 p-4 text-sm font-medium text-info",
+    )
+
+
+def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
+    rows = rx.el.ul(rx.foreach(section.rows.to(list[ConditionView]), _condition), class_name="flex flex-col gap-3")
+    return rx.cond(
+        section.number == ROOT,
+        rx.el.div(_join("Members must meet", section), rows, class_name="flex flex-col gap-3", key=section.number),
+        rx.el.div(
+            rx.el.h3(section.title, class_name="font-semibold"),
+            _join("Of these", section),
+            rx.el.ul(rx.foreach(section.rows.to(list[ConditionView]), _condition), class_name="flex flex-col gap-3"),
+            button(
+                "Add a condition to this group",
+                kind="quiet",
+                icon="plus",
+                class_name="btn-sm -ml-3 w-fit",
+                on_click=RuleFormState.add_condition(section.number),
+            ),
+            class_name="flex flex-col gap-3 rounded-box border hairline bg-base-200 p-3 sm:p-4",
+            key=section.number,
+        ),
+    )
+
+
+def _join(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
+    """How many of the parts must hold, as a sentence with a choice in it."""
+    root = section.number == ROOT
+    return rx.el.div(
+        rx.el.span(words),
+        rx.el.div(
+            rx.el.select(
+                *[rx.el.option(label, value=value) for value, label in MODES],
+                value=section.mode,
+                on_change=lambda value: RuleFormState.choose_mode(section.number, value),
+                aria_label=rx.cond(root, "How many conditions must be met", f"How many of {section.title} must be met"),
+                class_name="select select-sm",
+            ),
+            class_name="w-28",
+        ),
+        rx.cond(
+            section.mode == "some",
+            rx.el.div(
+                rx.el.input(
+                    type="number",
+                    input_mode="numeric",
+                    min=1,
+                    step=1,
+                    default_value=section.least,
+                    on_change=lambda value: RuleFormState.enter_least(
+                        section.number, cast(rx.Var[float | None], value)
+                    ),
+                    aria_label=rx.cond(root, "At least so many conditions", f"At least so many of {section.title}"),
+                    class_name="input input-sm",
+                ),
+                class_name="w-16",
+            ),
+        ),
+        rx.el.span(rx.cond(root, f"of these {section.size}:", f"of {section.size} must be met:")),
+        class_name="flex flex-wrap items-center gap-2 text-sm",
+    )
+
+
+def _condition(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
+    return rx.cond(RuleFormState.open == row.number, _open(row), _closed(row))
+
+
+def _open(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.h3(row.title, class_name="font-semibold"),
+            rx.el.div(
+                rx.el.label(
+                    rx.el.input(
+                        type="checkbox",
+                        default_checked=row.negated,
+                        on_change=lambda value: RuleFormState.negate(row.number, value),
+                        class_name="toggle toggle-sm",
+                    ),
+                    "Must not hold",
+                    class_name="flex cursor-pointer items-center gap-2 text-sm",
+                ),
+                _remove(row),
+                class_name="flex items-center gap-2",
+            ),
+            class_name="mb-4 flex flex-wrap items-center justify-between gap-3",
+        ),
+        condition_fields(),
+        class_name="rounded-box border-2 border-primary/40 bg-base-100 p-4 sm:p-5",
+        key=row.number,
+    )
+
+
+def _closed(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.div(
+                rx.el.h3(row.title, class_name="text-sm font-semibold"),
+                rx.cond(row.negated, badge("must not hold", "warning")),
+                class_name="flex flex-wrap items-center gap-2",
+            ),
+            rx.el.p(row.text, class_name=rx.cond(row.ready, "break-words text-sm", "text-sm font-medium text-warning")),
+            class_name="min-w-0 flex-1",
+        ),
+        rx.el.div(
+            rx.el.button(
+                "Edit",
+                rx.el.span(f" {row.title}", class_name="sr-only"),
+                type="button",
+                on_click=RuleFormState.open_condition(row.number),
+                class_name="btn btn-ghost btn-sm",
+            ),
+            _remove(row),
+            class_name="flex items-center",
+        ),
+        class_name="flex items-center justify-between gap-3 rounded-box border hairline bg-base-100 py-2.5 pl-4 pr-2",
+        key=row.number,
+    )
+
+
+def _remove(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
+    return rx.el.button(
+        rx.icon("trash-2", size=16, aria_hidden="true"),
+        type="button",
+        on_click=RuleFormState.remove_condition(row.number),
+        aria_label=f"Remove {row.title}",
+        class_name="btn btn-ghost btn-sm btn-square",
+    )

@@ -1,0 +1,121 @@
+"""The Rules tab of a server: what each rule asks for, which role it gives, and what can be done to it."""
+
+import reflex as rx
+
+from components.pages.impact import impact_panel
+from components.ui.badge import badge, role_mark
+from components.ui.button import button, link_button
+from components.ui.card import card
+from components.ui.dialog import confirm
+from components.ui.empty import empty, skeleton
+from state.rule_conditions import LineView
+from state.rules import ACTIVATE, DELETE, PAUSE, RESUME, RuleRowView, RulesState
+from state.server_page import ServerPageState
+
+
+def rules_tab() -> rx.Component:
+    """The list of rules, and the question before something is done to one."""
+    return rx.el.div(
+        rx.cond(
+            RulesState.shown_for == ServerPageState.server_id,
+            rx.cond(RulesState.rows, rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid gap-4"), _none()),
+            rx.el.div(*[skeleton("h-32") for _ in range(2)], class_name="grid gap-4"),
+        ),
+        confirm(
+            is_open=RulesState.asked_id != 0,
+            on_open_change=RulesState.keep,
+            title=RulesState.asked_title,
+            text=RulesState.asked_text,
+            body=rx.el.div(impact_panel(), class_name="mt-5"),
+            cancel=button("Leave it as it is", kind="quiet", on_click=RulesState.keep(False)),
+            action=rx.cond(
+                RulesState.asked_what == DELETE,
+                button(RulesState.asked_action, kind="danger", on_click=RulesState.confirm),
+                button(RulesState.asked_action, kind="primary", on_click=RulesState.confirm),
+            ),
+        ),
+    )
+
+
+def _none() -> rx.Component:
+    return card(
+        empty(
+            "list-plus",
+            "No rules yet",
+            "A rule says what somebody has to hold and which role that gives.",
+            link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
+        )
+    )
+
+
+def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            rx.el.h2(rule.name, class_name="min-w-0 break-words text-lg font-semibold"),
+            _state_badge(rule),
+            rx.foreach(rule.chains, lambda chain: badge(chain)),
+            rx.cond(rule.takes_over, badge("Takes the role over", "info")),
+            class_name="flex flex-wrap items-center gap-2",
+        ),
+        rx.el.div(rx.foreach(rule.lines.to(list[LineView]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),
+        rx.cond(
+            rule.pause_reason != "",
+            rx.el.p(rule.pause_reason, class_name="mt-2 text-sm font-medium text-warning"),
+        ),
+        rx.el.div(
+            rx.el.div(
+                rx.icon("arrow-right", size=16, aria_hidden="true"),
+                role_mark(rule.role_name, rule.role_color),
+                rx.el.span(rx.cond(rule.holders == 1, "1 holder", f"{rule.holders} holders"), class_name="text-sm"),
+                rx.el.span(rule.removal, class_name="muted text-sm"),
+                class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
+            ),
+            _actions(rule),
+            class_name="mt-4 flex flex-wrap items-center justify-between gap-x-6 gap-y-3",
+        ),
+        key=rule.id,
+        class_name="surface p-5",
+    )
+
+
+def rule_line(line: rx.vars.ObjectVar[LineView]) -> rx.Component:
+    """One line of a rule in words, indented like the rule."""
+    indent = rx.match(line.depth, (0, ""), (1, "pl-5"), (2, "pl-10"), "pl-15")
+    return rx.el.p(line.text, class_name=f"break-words {indent}")
+
+
+def _state_badge(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component | rx.Var[rx.Component]:
+    return rx.match(
+        rule.state,
+        ("active", badge("Active", "good")),
+        ("paused", badge("Paused", "warning")),
+        badge("Shadow", "info"),
+    )
+
+
+def _actions(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
+    busy = RulesState.working == rule.id
+    return rx.el.div(
+        link_button("Edit", rule.edit_url, icon="pencil", class_name="btn-sm", aria_label=f"Edit {rule.name}"),
+        rx.match(
+            rule.state,
+            ("paused", _action("Resume", "play", busy, rule, RESUME)),
+            ("shadow", _action("What it would do", "eye", busy, rule, ACTIVATE)),
+            _action("Pause", "pause", busy, rule, PAUSE),
+        ),
+        button(
+            "Delete",
+            kind="quiet",
+            icon="trash-2",
+            class_name="btn-sm",
+            disabled=busy,
+            on_click=RulesState.ask(rule.id, DELETE),
+        ),
+        class_name="flex flex-wrap gap-2",
+    )
+
+
+def _action(
+    label: str, icon: str, busy: rx.Var[bool] | bool, rule: rx.vars.ObjectVar[RuleRowView], what: str
+) -> rx.Component:
+    return button(label, icon=icon, busy=busy, class_name="btn-sm", on_click=RulesState.ask(rule.id, what))

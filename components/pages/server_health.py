@@ -1,0 +1,131 @@
+"""The Health tab of a server: what works, what does not, and how to mend it."""
+
+import reflex as rx
+
+from components.ui.button import button
+from components.ui.card import card, card_title
+from components.ui.dialog import confirm
+from components.ui.empty import skeleton
+from components.ui.ticking import Ticking
+from state.server_health import HealthLineView, ServerHealthState
+from state.server_page import ServerPageState
+
+EVERY_MILLISECONDS = 5000
+
+# Icon, colour and word of each state: the word alone says everything that the colour does.
+_MARKS = {
+    "good": ("circle-check", "text-success", "Works"),
+    "warning": ("triangle-alert", "text-warning", "Look at this"),
+    "bad": ("octagon-alert", "text-error", "Needs you"),
+    "off": ("circle-minus", "muted", "Not in use"),
+}
+
+
+def server_health_tab() -> rx.Component:
+    """One line a thing; it refreshes itself while it is open."""
+    return rx.el.div(
+        _keep_fresh(),
+        rx.cond(
+            ServerHealthState.shown_for == ServerPageState.server_id,
+            _shown(),
+            rx.el.div(*[skeleton("h-40") for _ in range(3)], class_name="grid gap-5"),
+        ),
+        confirm(
+            is_open=ServerHealthState.asked,
+            on_open_change=ServerHealthState.ask,
+            title="Approve the removals?",
+            text=(
+                "Roles that were about to be taken when the breaker stopped them are taken now, each after one more "
+                "look at what its member holds. The approval counts for 24 hours."
+            ),
+            cancel=button("Keep them stopped", kind="quiet", on_click=ServerHealthState.ask(False)),
+            action=button("Approve removals", kind="danger", on_click=ServerHealthState.release),
+        ),
+    )
+
+
+@rx.memo
+def _keep_fresh() -> rx.Component:
+    return Ticking.create(on_tick=ServerHealthState.load, every=EVERY_MILLISECONDS)
+
+
+def _shown() -> rx.Component:
+    return rx.el.div(
+        rx.el.div(
+            _mark(ServerHealthState.state, 28),
+            rx.el.div(
+                rx.el.p(ServerHealthState.headline, class_name="display text-xl font-semibold", role="status"),
+                rx.el.p(f"Looked at {ServerHealthState.checked}; again every few seconds.", class_name="muted text-sm"),
+            ),
+            class_name="surface flex items-center gap-4 p-5",
+        ),
+        _group("This server", "The bot, its rights, and the roles that rules give.", ServerHealthState.here),
+        rx.cond(
+            ServerHealthState.held_back > 0,
+            rx.el.div(
+                button(
+                    "Approve removals…",
+                    kind="danger",
+                    icon="shield-check",
+                    busy=ServerHealthState.releasing,
+                    on_click=ServerHealthState.ask(True),
+                ),
+                class_name="flex justify-end",
+            ),
+        ),
+        _group("Our own work", "The daily round, and who waits to be looked at.", ServerHealthState.work),
+        _group("Providers", "Others' services that this server depends on.", ServerHealthState.providers),
+        rx.el.details(
+            rx.el.summary(
+                "Chains that no rule here asks about",
+                class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-2",
+            ),
+            rx.el.ul(rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3"),
+            class_name="surface",
+        ),
+        class_name="grid gap-5",
+    )
+
+
+def _group(title: str, hint: str, lines: list[HealthLineView]) -> rx.Component:
+    return card(card_title(title, hint), rx.el.ul(rx.foreach(lines, _line), class_name="divide-y divide-base-300"))
+
+
+def _line(line: rx.vars.ObjectVar[HealthLineView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.span(_mark(line.state, 20), class_name="mt-0.5 shrink-0"),
+        rx.el.div(
+            rx.el.div(
+                rx.el.h3(line.title, class_name="break-words font-semibold"),
+                rx.el.span(_word(line.state), class_name="muted text-xs font-semibold uppercase tracking-wide"),
+                rx.cond(line.since != "", rx.el.span(line.since, class_name="muted text-xs")),
+                class_name="flex flex-wrap items-baseline gap-x-3",
+            ),
+            rx.el.p(line.text, class_name="muted mt-0.5 break-words"),
+            rx.cond(
+                line.mend != "",
+                rx.el.p(
+                    rx.icon("wrench", size=14, class_name="mt-1 shrink-0", aria_hidden="true"),
+                    rx.el.span(line.mend),
+                    class_name="mt-1 flex gap-2 text-sm font-medium",
+                ),
+            ),
+            class_name="min-w-0 flex-1",
+        ),
+        key=line.key,
+        class_name="flex items-start gap-3 py-3",
+    )
+
+
+def _mark(state: rx.Var[str] | str, size: int) -> rx.Component:
+    icons = {
+        name: rx.icon(icon, size=size, class_name=tone, aria_hidden="true") for name, (icon, tone, _) in _MARKS.items()
+    }
+    return rx.el.span(
+        rx.match(state, *((name, icon) for name, icon in icons.items()), icons["off"]), class_name="inline-flex"
+    )
+
+
+def _word(state: rx.Var[str]) -> rx.Component | rx.Var[rx.Component]:
+    words = [(name, word) for name, (_, _, word) in _MARKS.items()]
+    return rx.match(state, *words, "")

@@ -1,0 +1,281 @@
+"""The form that proves a wallet: by what its OpenSea profile says, or by what it sends to itself."""
+
+import reflex as rx
+
+from components.ui.button import button, spinner
+from components.ui.card import card, card_title
+from components.ui.copy import copyable
+from components.ui.empty import progress
+from components.ui.every import every
+from components.ui.field import field, select_input, text_input
+from settings import settings
+from state.wallet_proof import LOOK_EVERY, OFFERED_METHODS, TRANSACTION, SendView, WalletProofState
+
+METHOD_NAMES = {"opensea_bio": "OpenSea Profile Bio", "transaction": "Transaction Proof"}
+
+
+def proof_card() -> rx.Component:
+    """Address and method, what to do, how far it is, and the button."""
+    options = [rx.el.option(METHOD_NAMES[method], value=method) for method in OFFERED_METHODS]
+    return card(
+        card_title("Verify New Wallet"),
+        rx.el.form(
+            field(
+                "Wallet Address",
+                rx.el.input(
+                    id="walletAddress",
+                    name="walletAddress",
+                    class_name="input code",
+                    auto_complete="off",
+                    spell_check=False,
+                    placeholder="0x... or wallet.eth",
+                    value=WalletProofState.address,
+                    on_change=WalletProofState.enter_address,
+                ),
+                name="walletAddress",
+            ),
+            _name(),
+            field(
+                "Verification Method",
+                select_input(
+                    "verificationMethod",
+                    *options,
+                    value=WalletProofState.method,
+                    on_change=WalletProofState.choose_method,
+                ),
+                name="verificationMethod",
+            ),
+            rx.cond(WalletProofState.method == TRANSACTION, _by_transaction(), _by_bio()),
+            _outcome(),
+            button(
+                "Verify Wallet",
+                kind="primary",
+                type="submit",
+                busy=WalletProofState.pending,
+                busy_label="Verifying...",
+                disabled=WalletProofState.address == "",
+                class_name="w-full",
+            ),
+            on_submit=lambda _form: WalletProofState.verify(),
+            class_name="flex flex-col gap-5",
+        ),
+    )
+
+
+def _name() -> rx.Component:
+    """Whose address a typed name is: the person has to say that it is theirs before anything else happens."""
+    return rx.el.div(
+        rx.cond(
+            WalletProofState.resolving,
+            rx.el.p(spinner(), f"Looking up {WalletProofState.address}...", class_name="muted flex items-center gap-2"),
+        ),
+        rx.cond(
+            WalletProofState.named_address != "",
+            rx.el.div(
+                rx.el.p(
+                    rx.el.strong(WalletProofState.name, class_name="break-all"), " stands for this wallet right now:"
+                ),
+                rx.el.p(WalletProofState.named_address, class_name="code mt-1 break-all text-sm font-semibold"),
+                rx.el.p(
+                    "Compare it with your own wallet. What is stored is the address, not the name.",
+                    class_name="muted mt-1 text-sm",
+                ),
+                button(
+                    "Yes, this is my wallet",
+                    kind="primary",
+                    icon="check",
+                    class_name="btn-sm mt-3",
+                    on_click=WalletProofState.confirm_name,
+                ),
+                class_name="rounded-box border hairline p-4",
+            ),
+        ),
+        rx.cond(
+            (WalletProofState.name != "") & (WalletProofState.named_address == ""),
+            rx.el.p(f"The wallet of {WalletProofState.name}, as you confirmed.", class_name="muted text-sm"),
+        ),
+        class_name="empty:hidden",
+        aria_live="polite",
+    )
+
+
+def _by_bio() -> rx.Component:
+    return rx.el.div(
+        rx.el.ol(
+            rx.el.li("Go to the OpenSea profile of this wallet."),
+            rx.el.li(
+                "Add your code or ",
+                rx.cond(
+                    WalletProofState.marker != "",
+                    rx.el.code(WalletProofState.marker, class_name="code font-semibold"),
+                    rx.el.code(f"{settings().product_name.lower()}:<your username>", class_name="code"),
+                ),
+                " to the bio.",
+                rx.cond(
+                    WalletProofState.code != "",
+                    rx.el.div(copyable(WalletProofState.code), class_name="mt-2"),
+                    rx.el.p("Your code appears here once the address is filled in.", class_name="muted text-sm"),
+                ),
+            ),
+            rx.el.li("Save the profile."),
+            rx.el.li("Click Verify."),
+            class_name="list-decimal space-y-2 pl-5",
+        ),
+        rx.el.p(
+            "The code is yours alone: it proves the wallet only for the account you are signed in with.",
+            class_name="muted mt-3 text-sm",
+        ),
+        button(
+            "Open OpenSea Profile",
+            icon="external-link",
+            disabled=WalletProofState.address == "",
+            on_click=rx.redirect(WalletProofState.profile_url, is_external=True),
+            class_name="mt-4",
+        ),
+        class_name="rounded-box border hairline p-4",
+    )
+
+
+def _by_transaction() -> rx.Component:
+    return rx.cond(
+        WalletProofState.code == "",
+        rx.el.p(
+            "What to send appears here once the address is filled in. It goes from your wallet to the same wallet, so "
+            "only the chain's fee is spent.",
+            class_name="muted rounded-box border hairline p-4",
+        ),
+        rx.el.div(
+            rx.cond(
+                WalletProofState.memo != "",
+                _memo(),
+                rx.cond(
+                    WalletProofState.sends,
+                    _send(),
+                    rx.el.p("No chain is set up here, so no transaction can be looked at. Use the OpenSea bio."),
+                ),
+            ),
+            _live(),
+            field(
+                "Transaction hash or link (optional)",
+                text_input(
+                    "transactionHash",
+                    value=WalletProofState.pasted,
+                    on_change=WalletProofState.paste,
+                    placeholder="0x... or a page of a block explorer",
+                    spell_check=False,
+                ),
+                name="transactionHash",
+                hint="It is found by itself. If that takes too long, paste it and click Verify Wallet.",
+            ),
+            every(LOOK_EVERY, WalletProofState.look),
+            class_name="flex flex-col gap-5",
+        ),
+    )
+
+
+def _send() -> rx.Component:
+    """What to send on the chosen chain."""
+    send = WalletProofState.send
+    return rx.el.div(
+        field(
+            "Chain",
+            select_input(
+                "proofChain",
+                rx.foreach(WalletProofState.sends, _option),
+                value=send.chain,
+                on_change=WalletProofState.choose_chain,
+            ),
+            name="proofChain",
+            hint="Any of them will do: choose where a fee is cheap for you.",
+        ),
+        rx.el.dl(
+            _line("Send to", "the same wallet", copyable(send.recipient)),
+            _line("Amount", f"exactly, in {send.coin}", copyable(send.amount)),
+            _line("In wei", "the same amount", copyable(send.wei)),
+            class_name="mt-4 flex flex-col gap-3",
+        ),
+        rx.el.details(
+            rx.el.summary("My wallet can send data", class_name="cursor-pointer font-medium"),
+            rx.el.p(
+                "Then any amount will do, also 0, with your code as the data of the transaction:",
+                class_name="muted mb-2 mt-2 text-sm",
+            ),
+            copyable(send.data),
+            class_name="mt-4 text-sm",
+        ),
+        rx.el.p(
+            "The amount is yours alone: it proves the wallet only for the account you are signed in with. It comes "
+            "back to you; only the chain's fee is spent.",
+            class_name="muted mt-4 text-sm",
+        ),
+        class_name="rounded-box border hairline p-4",
+    )
+
+
+def _memo() -> rx.Component:
+    """What to send on Solana."""
+    return rx.el.div(
+        rx.el.p("On Solana, send any amount from this wallet to itself, with this memo and nothing else in it:"),
+        rx.el.div(copyable(WalletProofState.memo), class_name="mt-2"),
+        rx.el.p(
+            "The code is yours alone: it proves the wallet only for the account you are signed in with.",
+            class_name="muted mt-3 text-sm",
+        ),
+        class_name="rounded-box border hairline p-4",
+    )
+
+
+def _option(send: rx.vars.ObjectVar[SendView]) -> rx.Component:
+    return rx.el.option(send.title, value=send.chain)
+
+
+def _line(term: str, more: str | rx.Var[str], value: rx.Component) -> rx.Component:
+    return rx.el.div(
+        rx.el.dt(term, " ", rx.el.span(more, class_name="muted font-normal"), class_name="mb-1 text-sm font-semibold"),
+        rx.el.dd(value),
+    )
+
+
+def _live() -> rx.Component:
+    """How far the transaction is, kept up to date by itself."""
+    return rx.el.div(
+        rx.cond(
+            WalletProofState.needed > 0,
+            rx.el.div(
+                rx.el.p(
+                    rx.icon("circle-check", size=18, aria_hidden="true", class_name="text-success"),
+                    f"Seen on {WalletProofState.seen_on}: {WalletProofState.confirmations} of "
+                    f"{WalletProofState.needed} confirmations",
+                    class_name="flex items-center gap-2 font-medium",
+                ),
+                rx.el.progress(
+                    value=WalletProofState.confirmations,
+                    max=WalletProofState.needed,
+                    aria_label="Confirmations",
+                    class_name="progress progress-success mt-2 w-full",
+                ),
+                rx.el.p("You can leave this page: the wallet is verified by itself.", class_name="muted mt-2 text-sm"),
+            ),
+            rx.cond(
+                WalletProofState.hopeless,
+                rx.el.p(WalletProofState.remark, class_name="font-medium"),
+                rx.el.div(
+                    progress("Waiting for your transaction. We look every 5 seconds."),
+                    rx.cond(
+                        WalletProofState.remark != "",
+                        rx.el.p(WalletProofState.remark, class_name="mt-2 break-words text-sm font-medium"),
+                    ),
+                ),
+            ),
+        ),
+        aria_live="polite",
+    )
+
+
+def _outcome() -> rx.Component:
+    return rx.el.div(
+        rx.cond(WalletProofState.note != "", rx.el.p(WalletProofState.note, class_name="mb-3 break-words")),
+        rx.cond(WalletProofState.looking, progress("Looking again by ourselves. You can leave this page open.")),
+        class_name="empty:hidden",
+        aria_live="polite",
+    )

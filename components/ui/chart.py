@@ -1,0 +1,86 @@
+"""Charts drawn as SVG, each with its words for those who do not see it and a table behind it."""
+
+from typing import Any
+
+import reflex as rx
+
+from state.charts import HEIGHT, WIDTH, BarChartView, BarView, RuleChartView
+
+_FIELD = f"0 0 {WIDTH} {HEIGHT}"
+
+
+def bar_chart(chart: rx.vars.ObjectVar[BarChartView] | BarChartView, *, both_ways: bool = False) -> rx.Component:
+    """Bars upwards, and where `both_ways` is meant also downwards from the middle, hatched."""
+    lines = [HEIGHT // 2] if both_ways else [HEIGHT]
+    return rx.el.svg(
+        *[_rule_line(y) for y in lines],
+        rx.foreach(chart.up, lambda bar: _bar(bar, "fill-primary")),
+        rx.foreach(chart.down, lambda bar: _bar(bar, "chart-hatched")) if both_ways else rx.fragment(),
+        view_box=_FIELD,
+        class_name="block h-36 w-full",
+        custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": chart.summary},
+    )
+
+
+def _bar(bar: rx.vars.ObjectVar[BarView], class_name: str) -> rx.Component:
+    return rx.el.svg.rect(
+        rx.el.svg.title(bar.label), x=bar.x, y=bar.y, width=bar.width, height=bar.height, class_name=class_name
+    )
+
+
+def key(class_name: str, *, hatched: bool = False) -> rx.Component:
+    """A small field of what stands for a series. The hatched one brings the hatching that its bars are filled with."""
+    pattern = rx.el.svg.pattern(
+        rx.el.svg.rect(width="6", height="3", class_name="fill-accent"),
+        id="chart-hatching",
+        width="6",
+        height="6",
+        custom_attrs={"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(-45)"},
+    )
+    return rx.el.svg(
+        *([rx.el.svg.defs(pattern)] if hatched else []),
+        rx.el.svg.rect(width="12", height="12", class_name="chart-hatched" if hatched else "fill-primary"),
+        view_box="0 0 12 12",
+        class_name=f"size-3 {class_name}",
+        aria_hidden="true",
+    )
+
+
+def _rule_line(y: int) -> rx.Component:
+    return rx.el.svg.line(
+        x1=0, x2=WIDTH, y1=y, y2=y, class_name="chart-line",
+        custom_attrs={"vectorEffect": "non-scaling-stroke"},
+    )  # fmt: skip
+
+
+def line_chart(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
+    """One rule's holders over the days."""
+    return rx.el.svg(
+        rx.el.svg.path(d=rule.area, class_name="chart-area"),
+        rx.el.svg.path(
+            d=rule.line, class_name="chart-path", custom_attrs={"vectorEffect": "non-scaling-stroke"}, fill="none"
+        ),
+        view_box=_FIELD,
+        class_name="block h-14 w-full",
+        custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": rule.summary},
+    )
+
+
+def table_behind(label: str, *parts: rx.Component, caption: str) -> rx.Component:
+    """The same numbers as a table, folded away; it scrolls by itself, by keyboard too."""
+    return rx.el.details(
+        rx.el.summary(label, class_name="cursor-pointer rounded-field text-sm font-medium text-primary"),
+        rx.el.div(
+            rx.el.table(rx.el.caption(caption, class_name="sr-only"), *parts, class_name="table table-sm"),
+            class_name="mt-3 max-h-72 overflow-auto rounded-field border hairline",
+            tab_index=0,
+            role="region",
+            aria_label=caption,
+        ),
+        class_name="mt-4",
+    )
+
+
+def heading_cell(text: str | rx.Var[Any], scope: str, class_name: str = "") -> rx.Component:
+    """A table's heading, of a row or of a column."""
+    return rx.el.th(text, scope=scope, class_name=f"font-semibold {class_name}".strip())

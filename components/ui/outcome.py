@@ -1,0 +1,23 @@
+"""Yes, no or unknown: an icon and the word, so that the colour is never all."""
+
+import reflex as rx
+
+
+def outcome(answer: rx.Var[str]) -> rx.Component:
+    """How a question came out."""
+    return rx.el.span(
+        rx.match(
+            answer,
+            ("yes", _mark("circle-check", "text-success", "Yes")),
+            ("no", _mark("circle-x", "text-error", "No")),
+            _mark("circle-help", "text-warning", "Unknown"),
+        )
+    )
+
+
+def _mark(icon: str, color: str, word: str) -> rx.Component:
+    return rx.el.span(
+        rx.icon(icon, size=16, aria_hidden="true"),
+        word,
+        class_name=f"inline-flex items-center gap-1 text-sm font-semibold {color}",
+    )

@@ -1,0 +1,276 @@
+"""The Activity tab of a server: the audit log in sentences, filtered and in pages, and what is undone from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from urllib.parse import urlencode
+from uuid import UUID
+
+import reflex as rx
+
+from gateways import gateways
+from models import now, transaction
+from services import event_log, undo
+from services.actors import Actor
+from services.ages import ago
+from services.errors import HoldfastError, NotFound
+from services.event_log import BY_ITSELF, LogFilter, LogLine
+from services.event_words import FORGOTTEN
+from settings import settings
+from state.gate import public, signed_in
+from state.queries import ask
+from state.server_page import ServerPageState, open_tab
+from state.toasts import refuse, say
+
+PAGE_SIZE = 50
+ROLE, RULE = "role:", "rule:"
+KINDS = (
+    ("role", "Roles given and taken"),
+    ("rule", "Rules"),
+    ("breaker", "Held-back removals"),
+    ("batch", "Undone"),
+    ("member", "Members"),
+    ("recheck", "Re-checks"),
+    ("bot,server,channel,log_channel", "Bot and server"),
+)
+"""Families of kinds that can be chosen, and what they are called."""
+PERIODS = (("1", "The last day"), ("7", "The last 7 days"), ("30", "The last 30 days"))
+"""Periods in days."""
+
+
+@dataclass(frozen=True)
+class EventRowView:
+    """A line of the log, or several alike that belong together: then `more` has the other sentences.
+
+    `batch` is what its undoing asks for, empty where nothing can be undone; `member` can be opened in the Members tab.
+    """
+
+    id: int
+    kind: str
+    family: str
+    text: str
+    more: list[str]
+    age: str
+    time: str
+    batch: str
+    member: str
+
+
+@dataclass(frozen=True)
+class OptionView:
+    """Something to choose in a filter."""
+
+    value: str
+    label: str
+
+
+class ActivityState(rx.State):
+    """One page of the log, the filters over it, and the question before something is undone."""
+
+    shown_for: int = 0
+    rows: list[EventRowView] = []
+    page: int = 1
+    is_last: bool = True
+    kind: str = ""
+    member: str = ""
+    member_key: int = 0
+    """Another number when the member was filled in by us: the field then starts anew with it."""
+    subject: str = ""
+    done_by: str = ""
+    days: str = ""
+    roles: list[OptionView] = []
+    rules: list[OptionView] = []
+    actors: list[OptionView] = []
+    csv_url: str = ""
+    asked_batch: str = ""
+    asked_text: str = ""
+    undoing: str = ""
+    _starts: list[int] = []
+    """For each page after the first the line before which it begins."""
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the log, if its tab is open; `member` in the address filters it."""
+        page = await open_tab(self, "activity")
+        if page is None:
+            return
+        named = self.router.url.query_parameters.get("member", "")[:32]
+        if self.shown_for != page.server_id or named:
+            self._clear()
+            self.member = named
+        self.asked_batch = ""
+        try:
+            async with transaction() as db:
+                choices = await event_log.choices(db, gateways(), actor, page.server_id)
+        except NotFound:
+            page._lost()
+            return
+        self.roles = [OptionView(f"{ROLE}{role_id}", name) for role_id, name in choices.roles]
+        self.rules = [OptionView(f"{RULE}{rule_id}", name) for rule_id, name in choices.rules]
+        self.actors = [OptionView(discord_id, name) for discord_id, name in choices.actors]
+        await self._first(actor, page)
+        self.shown_for = page.server_id
+
+    def _clear(self) -> None:
+        self.kind = self.member = self.subject = self.done_by = self.days = ""
+        self.member_key += 1
+
+    def _wanted(self) -> LogFilter:
+        rule = self.subject.removeprefix(RULE)
+        return LogFilter(
+            kind=self.kind,
+            member=self.member,
+            role_id=self.subject.removeprefix(ROLE) if self.subject.startswith(ROLE) else "",
+            rule_id=int(rule) if rule.isascii() and rule.isdigit() and len(rule) < 10 else None,
+            actor=self.done_by,
+            since=now() - timedelta(days=int(self.days)) if self.days in dict(PERIODS) else None,
+        )
+
+    async def _first(self, actor: Actor, page: ServerPageState) -> None:
+        self.page, self._starts = 1, []
+        await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        wanted = self._wanted()
+        before = self._starts[self.page - 2] if self.page > 1 else None
+
+        async def read() -> list[LogLine]:
+            async with transaction() as db:
+                return await event_log.read(
+                    db, gateways(), actor, page.server_id, wanted, before=before, limit=PAGE_SIZE + 1
+                )
+
+        try:
+            found = await ask(read)
+        except NotFound:
+            page._lost()
+            return
+        self.is_last = len(found) <= PAGE_SIZE
+        self.rows = _rows(found[:PAGE_SIZE])
+        if not self.is_last:
+            self._starts = [*self._starts[: self.page - 1], found[PAGE_SIZE - 1].event.id]
+        self.csv_url = f"/api/servers/{page.server_id}/events.csv?{_query(wanted)}"
+
+    async def _filtered(self, actor: Actor) -> None:
+        page = await open_tab(self, "activity")
+        if page is not None:
+            await self._first(actor, page)
+
+    @signed_in
+    async def choose_kind(self, actor: Actor, value: str) -> None:
+        """What happened."""
+        self.kind = value[:60]
+        await self._filtered(actor)
+
+    @signed_in
+    async def enter_member(self, actor: Actor, value: str) -> None:
+        """Whom it is about, after a rest of typing: part of a name, or a whole id."""
+        self.member = value.strip()[: event_log.LONGEST_QUERY]
+        await self._filtered(actor)
+
+    @signed_in
+    async def choose_subject(self, actor: Actor, value: str) -> None:
+        """Which role or rule."""
+        self.subject = value[:60]
+        await self._filtered(actor)
+
+    @signed_in
+    async def choose_actor(self, actor: Actor, value: str) -> None:
+        """Who did it."""
+        self.done_by = value[:60]
+        await self._filtered(actor)
+
+    @signed_in
+    async def choose_days(self, actor: Actor, value: str) -> None:
+        """Since when."""
+        self.days = value[:3]
+        await self._filtered(actor)
+
+    @signed_in
+    async def clear(self, actor: Actor) -> None:
+        """Everything again."""
+        self._clear()
+        await self._filtered(actor)
+
+    @signed_in
+    async def turn(self, actor: Actor, by: int) -> None:
+        """To older lines (1) or back to newer ones (-1)."""
+        page = await open_tab(self, "activity")
+        if page is not None:
+            self.page = min(max(1, self.page + by), len(self._starts) + 1)
+            await self._read(actor, page)
+
+    @signed_in
+    async def ask_undo(self, actor: Actor, batch: str) -> None:
+        """Say what undoing does before it is done."""
+        page = await self.get_state(ServerPageState)
+        try:
+            async with transaction() as db:
+                view = await undo.preview(db, gateways(), actor, page.server_id, UUID(batch))
+        except (HoldfastError, ValueError) as fault:
+            await refuse(self, "This cannot be undone", fault.message if isinstance(fault, HoldfastError) else "")
+        else:
+            self.asked_batch, self.asked_text = view.batch, view.text
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the question."""
+        if not is_open:
+            self.asked_batch = ""
+
+    @signed_in
+    async def undo(self, actor: Actor):
+        """Undo what the question was about."""
+        batch, self.asked_batch = self.asked_batch, ""
+        if not batch:
+            return
+        self.undoing = batch
+        yield
+        page = await self.get_state(ServerPageState)
+        try:
+            async with transaction() as db:
+                view = await undo.undo(db, gateways(), actor, page.server_id, UUID(batch))
+            await self._filtered(actor)
+            await say(self, "Undone", view.text)
+        except HoldfastError as fault:
+            await refuse(self, "This cannot be undone", fault.message)
+        finally:
+            self.undoing = ""
+
+
+def _rows(lines: Sequence[LogLine]) -> list[EventRowView]:
+    """Lines that follow one another and belong to one batch become one row."""
+    rows: list[EventRowView] = []
+    batches: list[str | None] = []
+    for line in lines:
+        event = line.event
+        if rows and event.batch and batches[-1] == event.batch and rows[-1].kind == event.kind:
+            rows[-1] = replace(rows[-1], more=[*rows[-1].more, line.text], member="")
+            continue
+        batches.append(event.batch)
+        rows.append(
+            EventRowView(
+                id=event.id,
+                kind=event.kind,
+                family=event.kind.partition(".")[0],
+                text=line.text,
+                more=[],
+                age=ago(event.at),
+                time=f"{event.at:%-d %B %Y, %H:%M:%S} UTC",
+                batch=(event.batch or "") if line.undoable else "",
+                member=event.subject if event.subject and not event.subject.startswith(FORGOTTEN) else "",
+            )
+        )
+    return rows
+
+
+def _query(wanted: LogFilter) -> str:
+    asked = {
+        "kind": wanted.kind, "member": wanted.member, "roleId": wanted.role_id, "ruleId": wanted.rule_id,
+        "actor": wanted.actor, "since": wanted.since.isoformat() if wanted.since else None,
+    }  # fmt: skip
+    return urlencode({name: value for name, value in asked.items() if value})
+
+
+ACTORS = (OptionView(BY_ITSELF, f"{settings().product_name} by itself"),)
+"""Who may have done something, besides people."""

@@ -1,0 +1,82 @@
+"""The dashboard's three numbers, and its charts of what happened."""
+
+import reflex as rx
+
+from models import transaction
+from services import analytics
+from services.actors import Actor
+from services.errors import ServerNotFound
+from state.charts import EMPTY_CHART, BarChartView, DayView, RuleChartView, days_of, proofs_of, roles_of, rules_of
+from state.gate import signed_in
+from state.queries import ask
+
+RANGES = analytics.RANGES
+EVERYWHERE = "0"
+"""What stands for all servers together, where one can be chosen."""
+
+
+class AnalyticsState(rx.State):
+    """How things stand in the person's servers, and how they came to stand so in the days chosen."""
+
+    loaded: bool = False
+    busy: bool = False
+    total_verifications: int = 0
+    active_rules: int = 0
+    connected_servers: int = 0
+    days: int = 30
+    server: str = EVERYWHERE
+    proofs: BarChartView = EMPTY_CHART
+    roles: BarChartView = EMPTY_CHART
+    rules: list[RuleChartView] = []
+    more_rules: int = 0
+    day_rows: list[DayView] = []
+    day_names: list[str] = []
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the numbers and what the charts show."""
+        await self._read(actor)
+
+    @signed_in
+    async def choose_days(self, actor: Actor, days: int):
+        """Another range; anything but one that is offered is ignored."""
+        if days in RANGES:
+            self.days, self.busy = days, True
+            yield
+            try:
+                await self._read(actor)
+            finally:
+                self.busy = False
+
+    @signed_in
+    async def choose_server(self, actor: Actor, server: str):
+        """One server by its internal id, or EVERYWHERE."""
+        if server.isascii() and server.isdigit() and len(server) < 10:
+            self.server, self.busy = server, True
+            yield
+            try:
+                await self._read(actor)
+            finally:
+                self.busy = False
+
+    async def _read(self, actor: Actor) -> None:
+        async def read() -> tuple[analytics.AnalyticsView, analytics.HistoryView]:
+            async with transaction() as db:
+                one = None if self.server == EVERYWHERE else int(self.server)
+                return await analytics.totals(db, actor), await analytics.history(db, actor, self.days, one)
+
+        try:
+            totals, history = await ask(read)
+        except ServerNotFound:
+            # Whoever no longer runs the chosen server sees all the others.
+            self.server = EVERYWHERE
+            totals, history = await ask(read)
+        self.total_verifications = totals.total_verifications
+        self.active_rules = totals.active_rules
+        self.connected_servers = totals.connected_servers
+        self.proofs, self.roles = proofs_of(history), roles_of(history)
+        self.rules = rules_of(history)
+        self.more_rules = len(history.rules) - len(self.rules)
+        self.day_rows = days_of(history)
+        self.day_names = [row.day for row in reversed(self.day_rows)]
+        self.loaded = True

@@ -1,0 +1,104 @@
+"""The Verification channel tab: whether the channel and its panel are there and right, and where alerts go."""
+
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import channels, log_channel
+from services.actors import Actor
+from services.errors import HoldfastError, NotFound, NotSignedIn
+from state.gate import public, signed_in
+from state.server_page import ServerPageState, open_tab
+from state.toasts import refuse, say
+
+
+@dataclass(frozen=True)
+class ChannelOptionView:
+    """A channel to choose."""
+
+    id: str
+    name: str
+
+
+class ChannelsState(rx.State):
+    """The Verification channel tab of a server's configuration."""
+
+    shown_for: int = 0
+    name: str = ""
+    """The channel's name, empty while there is none that the bot sees."""
+    faults: list[str] = []
+    problem: str = ""
+    """Why nothing can be said about the channel, if so."""
+    options: list[ChannelOptionView] = []
+    log_channel_id: str = ""
+    chosen: str = ""
+    working: bool = False
+    saving: bool = False
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Look at the channel, if its tab is open."""
+        page = await open_tab(self, "channel")
+        if page is not None:
+            await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        try:
+            async with transaction() as db:
+                seen = await channels.view(db, gateways(), actor, page.server_id)
+        except NotFound:
+            page._lost()
+            return
+        except NotSignedIn:
+            raise
+        except HoldfastError as fault:
+            self.problem, self.name, self.faults, self.options = fault.message, "", [], []
+        else:
+            self.problem, self.name, self.faults = "", seen.name or "", list(seen.faults)
+            self.options = [ChannelOptionView(one.id, one.name) for one in seen.options]
+            known = {one.id for one in seen.options}
+            self.log_channel_id = seen.log_channel_id if seen.log_channel_id in known else ""
+            self.chosen = self.log_channel_id
+        self.shown_for = page.server_id
+
+    @signed_in
+    async def repair(self, actor: Actor):
+        """Make the channel, or mend what is wrong with it."""
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
+            done = " ".join(outcome.done) or "Everything was right already."
+            await say(self, f"#{outcome.channel_name} is ready", done)
+            await self._read(actor, page)
+        finally:
+            self.working = False
+
+    @public
+    def choose(self, channel_id: str) -> None:
+        """Another log channel is selected, not saved yet."""
+        self.chosen = channel_id[:32]
+
+    @signed_in
+    async def save(self, actor: Actor):
+        """Post alerts in the selected channel from now on."""
+        self.saving = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                name = await log_channel.choose(db, gateways(), actor, page.server_id, self.chosen or None)
+        except HoldfastError as fault:
+            if isinstance(fault, NotSignedIn):
+                raise
+            await refuse(self, "Log channel not changed", fault.message)
+        else:
+            self.log_channel_id = self.chosen
+            told = f"They are posted in #{name} from now on." if name else "They are shown on the Health tab only."
+            await say(self, "Alerts" if name else "No more alerts in Discord", told)
+        finally:
+            self.saving = False

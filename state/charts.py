@@ -1,0 +1,150 @@
+"""What the charts draw: whole positions on a field of 1000 by 400, and the words for those who do not see them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from services.analytics import HistoryView, RuleHistory
+
+WIDTH, HEIGHT = 1000, 400
+MOST_RULES = 12
+"""So many rules get a chart of their own, those with the most holders."""
+_BAR_SHARE = 0.7
+_MARGIN = 20
+
+
+@dataclass(frozen=True)
+class BarView:
+    """One day's bar, and what it says to the pointer."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    label: str
+
+
+@dataclass(frozen=True)
+class BarChartView:
+    """Bars from the bottom up, or from the middle up and down; `summary` says in a sentence what they show."""
+
+    up: list[BarView]
+    down: list[BarView]
+    peak: int
+    total: int
+    down_total: int
+    summary: str
+
+
+@dataclass(frozen=True)
+class RuleChartView:
+    """One rule's holders as a line; `change` is since the first day."""
+
+    id: int
+    name: str
+    server_name: str
+    color: str
+    line: str
+    area: str
+    holders: list[int]
+    now: int
+    change: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class DayView:
+    """One day's row of the table behind the bars."""
+
+    day: str
+    proofs: int
+    given: int
+    taken: int
+
+
+EMPTY_CHART = BarChartView([], [], 0, 0, 0, "")
+
+
+def days_of(history: HistoryView) -> list[DayView]:
+    """The table's rows, the newest first."""
+    rows = zip(history.days, history.proofs, history.roles_given, history.roles_taken, strict=True)
+    return [DayView(_day(day), proofs, given, taken) for day, proofs, given, taken in reversed(list(rows))]
+
+
+def proofs_of(history: HistoryView) -> BarChartView:
+    """Wallets proved per day."""
+    peak, total = max(history.proofs), sum(history.proofs)
+    up = _bars(history.days, history.proofs, peak, HEIGHT, "proved")
+    best = history.days[history.proofs.index(peak)]
+    most = f" The most on one day: {peak}, on {_day(best)}." if total else ""
+    return BarChartView(up, [], peak, total, 0, f"{_count(total, 'wallet')} proved {_within(history)}.{most}")
+
+
+def roles_of(history: HistoryView) -> BarChartView:
+    """Roles given (up from the middle) and taken (down from it) per day, on one scale."""
+    peak = max(*history.roles_given, *history.roles_taken)
+    given, taken = sum(history.roles_given), sum(history.roles_taken)
+    up = _bars(history.days, history.roles_given, peak, HEIGHT // 2, "given")
+    down = [
+        BarView(bar.x, HEIGHT // 2, bar.width, bar.height, bar.label)
+        for bar in _bars(history.days, history.roles_taken, peak, HEIGHT // 2, "taken")
+    ]
+    words = f"{_count(given, 'role')} given and {taken} taken {_within(history)}."
+    return BarChartView(up, down, peak, given, taken, words)
+
+
+def rules_of(history: HistoryView) -> list[RuleChartView]:
+    """The holders of each rule, those with the most first, and no more than MOST_RULES."""
+    return [_rule(rule, history) for rule in history.rules[:MOST_RULES]]
+
+
+def _rule(rule: RuleHistory, history: HistoryView) -> RuleChartView:
+    peak = max(rule.holders) or 1
+    step = WIDTH / (len(rule.holders) - 1)
+    points = [
+        f"{round(index * step)} {round(HEIGHT - _MARGIN - (HEIGHT - 2 * _MARGIN) * holders / peak)}"
+        for index, holders in enumerate(rule.holders)
+    ]
+    line = f"M{' L'.join(points)}"
+    first, last = rule.holders[0], rule.holders[-1]
+    change = f"+{last - first}" if last > first else f"−{first - last}" if last < first else "±0"
+    return RuleChartView(
+        id=rule.id,
+        name=rule.name,
+        server_name=rule.server_name,
+        color=rule.role_color,
+        line=line,
+        area=f"{line} L{WIDTH} {HEIGHT} L0 {HEIGHT} Z",
+        holders=list(rule.holders),
+        now=last,
+        change=change,
+        summary=f"{rule.name}: {_count(last, 'holder')} now, {first} on {_day(history.days[0])}.",
+    )
+
+
+def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, verb: str) -> list[BarView]:
+    """Bars that end at `room` from above; days without anything have none."""
+    step = WIDTH / len(days)
+    return [
+        BarView(
+            x=round((index + (1 - _BAR_SHARE) / 2) * step),
+            y=room - round(room * value / peak),
+            width=round(step * _BAR_SHARE),
+            height=round(room * value / peak),
+            label=f"{_day(day)}: {value} {verb}",
+        )
+        for index, (day, value) in enumerate(zip(days, values, strict=True))
+        if value
+    ]
+
+
+def _day(day: date) -> str:
+    return f"{day:%-d %b}"
+
+
+def _within(history: HistoryView) -> str:
+    return f"in the last {len(history.days)} days"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

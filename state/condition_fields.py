@@ -1,0 +1,285 @@
+"""The fields of one condition in the rule form: what is typed, looked up and chosen."""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import collections, rule_form, token_ids
+from services.actors import Actor
+from services.addresses import shorten
+from services.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
+from state.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, DEFAULT_CHAIN, EXACTLY, TRAIT, ConditionDraft
+from state.gate import public, signed_in
+from state.toasts import refuse, say
+
+CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
+"""The inputs that a handler fills or empties by their names."""
+LONGEST = 500
+MOST_OFFERS = 6
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+PENDING, FAILED, NONE = "pending", "failed", "none"
+
+
+@dataclass(frozen=True)
+class OfferView:
+    """A collection that may be meant instead."""
+
+    chain: str
+    contract: str
+    label: str
+
+
+def _offer(found: collections.CollectionView) -> OfferView:
+    where = f"{shorten(found.contract_address)} on {rule_form.chain_title(found.blockchain)}"
+    return OfferView(found.blockchain, found.contract_address, f"{found.name} ({where})")
+
+
+def _with(listed: list[str], chosen: str) -> list[str]:
+    return listed if not chosen or chosen in listed else [chosen, *listed]
+
+
+class ConditionFields(rx.State, mixin=True):
+    """What is filled in of the condition that is open; its user says in `_changed` what depends on it."""
+
+    type: str = BASIC
+    chain: str = DEFAULT_CHAIN
+    contract: str = ""
+    collection: str = ""
+    min_tokens: str = "1"
+    trait_type: str = ""
+    trait_compare: str = EXACTLY
+    trait_value: str = ""
+    token_ids: list[str] = []
+    looking: bool = False
+    trait_types: list[str] = []
+    types_state: str = NONE
+    """Whether the kinds of traits are `none` yet, `pending`, or `failed`; the same for the values."""
+    trait_values: list[str] = []
+    values_state: str = NONE
+    token_fault: str = ""
+    offers: list[OfferView] = []
+    """Collections that may be meant where what was given is none that a rule can use."""
+    open: int = 1
+    """Which condition these are the fields of."""
+    _given: str = ""
+
+    @rx.var
+    def type_choices(self) -> list[str]:
+        """The kinds of traits to choose from, with the chosen one even if it is not listed any more."""
+        return _with(self.trait_types, self.trait_type)
+
+    @rx.var
+    def value_choices(self) -> list[str]:
+        """The values to choose from, with the chosen one."""
+        return _with(self.trait_values, self.trait_value)
+
+    @rx.var
+    def numeric(self) -> bool:
+        """Whether every listed value is a number, so that one can ask for at least or at most."""
+        return bool(self.trait_values) and all(_NUMBER.fullmatch(value) for value in self.trait_values)
+
+    def _changed(self) -> None:
+        """The fields are others now."""
+        raise TypeError("a form says what depends on its fields")
+
+    def _filled_in(self) -> ConditionDraft:
+        return ConditionDraft(
+            self.type, self.chain, self.contract, self.collection, self.min_tokens, self.trait_type,
+            self.trait_compare, self.trait_value, tuple(self.token_ids),
+        )  # fmt: skip
+
+    def _fill_in(self, draft: ConditionDraft) -> None:
+        self.type, self.chain, self.min_tokens = draft.type, draft.chain, draft.min_tokens
+        self.contract = self._given = draft.contract
+        self.collection = draft.collection
+        self.trait_type, self.trait_compare, self.trait_value = draft.trait_type, draft.trait_compare, draft.trait_value
+        self.token_ids, self.token_fault, self.looking = list(draft.token_ids), "", False
+        self.offers = []
+        self._forget_traits()
+
+    def _forget_traits(self) -> None:
+        self.trait_types, self.types_state = [], NONE
+        self.trait_values, self.values_state = [], NONE
+
+    @signed_in
+    async def choose_type(self, actor: Actor, value: str):
+        """Another kind of condition."""
+        if value in rule_form.TYPES and value != self.type:
+            self.type = value
+            self._changed()
+            async for outcome in self._read_traits():
+                yield outcome
+
+    @signed_in
+    async def choose_chain(self, actor: Actor, value: str):
+        """Another chain; an address that is filled in is looked up there."""
+        if value not in rule_form.CHAINS or value == self.chain:
+            return
+        self.chain = value
+        self._forget()
+        if self.type != ANY_NFT and collections.is_whole(self.contract):
+            async for outcome in self._look_up():
+                yield outcome
+
+    @signed_in
+    async def enter_contract(self, actor: Actor, number: int, value: str):
+        """What is typed or pasted into a condition; looked up once it is an address or a URL."""
+        if number == self.open:
+            async for outcome in self._take(value):
+                yield outcome
+
+    @signed_in
+    async def refresh_collection(self, actor: Actor):
+        """Look the collection up again."""
+        if not self.contract:
+            await refuse(self, "No input", "Enter a contract address or collection URL first")
+            return
+        async for outcome in self._look_up(no_older_than=timedelta(0)):
+            yield outcome
+
+    @signed_in
+    async def take_offer(self, actor: Actor, chain: str, contract: str):
+        """Go on with a collection that was offered instead."""
+        if not any((one.chain, one.contract) == (chain, contract) for one in self.offers):
+            return
+        self.chain = chain
+        self.contract = self._given = contract
+        self._forget()
+        async for outcome in self._look_up():
+            yield outcome
+
+    async def _take(self, value: str):
+        given = value.strip()[:LONGEST]
+        if given in {self.contract, self._given}:
+            if given != self.contract:
+                yield rx.set_value(CONTRACT_INPUT, self.contract)
+            return
+        self.contract = self._given = given
+        self._forget()
+        if collections.is_whole(given):
+            async for outcome in self._look_up():
+                yield outcome
+
+    def _forget(self, *, keep_typed: bool = False) -> None:
+        """The collection that was known is not the one that is filled in, or cannot be read."""
+        self.collection = ""
+        if not keep_typed:
+            self.trait_type, self.trait_value, self.trait_compare = "", "", EXACTLY
+        self.offers = []
+        self._forget_traits()
+        self._changed()
+
+    async def _look_up(self, no_older_than: timedelta = collections.FRESH_FOR):
+        """Find the collection and take over its address, chain and name, or say why there is none."""
+        self.looking = True
+        yield
+        try:
+            async with transaction() as db:
+                found = await collections.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
+        except ProviderUnavailable:
+            self._forget(keep_typed=True)
+            await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")
+        except HoldfastError as fault:
+            self._forget()
+            if isinstance(fault, CollectionElsewhere | FieldRefused):
+                self.offers = [_offer(one) for one in fault.offers[:MOST_OFFERS]]
+            await refuse(self, "Collection not found", fault.message or "Please check the URL or contract address")
+        else:
+            self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
+            self.offers = []
+            self._changed()
+            yield rx.set_value(CONTRACT_INPUT, self.contract)
+            await say(self, "Collection found", f"Successfully loaded: {found.name}")
+        finally:
+            self.looking = False
+        async for outcome in self._read_traits():
+            yield outcome
+
+    async def _read_traits(self):
+        """Read which kinds of traits there are; where that fails one types them, and nothing is said of it."""
+        self._forget_traits()
+        if self.type != TRAIT or not self.collection:
+            return
+        self.types_state = PENDING
+        yield
+        try:
+            async with transaction() as db:
+                self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
+        except HoldfastError:
+            self.trait_types = []
+        self.types_state = NONE if self.trait_types else FAILED
+        async for outcome in self._read_values():
+            yield outcome
+
+    async def _read_values(self):
+        self.trait_values, self.values_state = [], NONE
+        if not self.trait_type or self.trait_type not in self.trait_types:
+            return
+        self.values_state = PENDING
+        yield
+        try:
+            async with transaction() as db:
+                self.trait_values = await collections.trait_values(
+                    db, gateways(), self.contract, self.chain, self.trait_type
+                )
+        except HoldfastError:
+            self.values_state = FAILED
+        else:
+            self.values_state = NONE
+
+    @signed_in
+    async def choose_trait_type(self, actor: Actor, value: str):
+        """Another kind of trait, chosen or typed; its values are read anew."""
+        kind = value[:LONGEST]
+        if kind == self.trait_type:
+            return
+        self.trait_type = kind
+        if self.trait_types:
+            self.trait_value, self.trait_compare = "", EXACTLY
+        self._changed()
+        async for outcome in self._read_values():
+            yield outcome
+
+    @public
+    def choose_compare(self, value: str) -> None:
+        """Whether the value is meant exactly, at least or at most."""
+        if value in {EXACTLY, AT_LEAST, AT_MOST}:
+            self.trait_compare = value
+            self._changed()
+
+    @public
+    def enter_trait_value(self, value: str) -> None:
+        """Which value the trait must have, chosen or typed."""
+        self.trait_value = value[:LONGEST]
+        self._changed()
+
+    @public
+    def enter_min_tokens(self, value: float | None) -> None:
+        """How many tokens at least; an emptied field is no number."""
+        self.min_tokens = "" if value is None else f"{value:g}"[:20]
+        self._changed()
+
+    @public
+    def add_tokens(self, form: dict[str, str]):
+        """Add what stands in the entry: an id, a range or a list; an entry that cannot be taken stays there."""
+        entry, self.token_fault = form.get(TOKEN_INPUT, ""), ""
+        if not entry.strip(" ,"):
+            return None
+        try:
+            self.token_ids = list(token_ids.added(self.token_ids, entry, self.chain))
+        except FieldRefused as fault:
+            self.token_fault = fault.message
+            return None
+        self._changed()
+        return rx.set_value(TOKEN_INPUT, "")
+
+    @public
+    def remove_token(self, entry: str) -> None:
+        """Take an id or a range off the list."""
+        self.token_ids = [one for one in self.token_ids if one != entry]
+        self.token_fault = ""
+        self._changed()

@@ -1,0 +1,131 @@
+"""Removals that the breaker holds back, above the Rules and Members tabs, and an admin's answer to them."""
+
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import held_back
+from services.actors import Actor
+from services.ages import ago
+from services.errors import NotFound
+from services.held_back import HeldBackView
+from state.gate import public, signed_in
+from state.server_page import ServerPageState, open_tab
+from state.toasts import say
+
+SHOWN_ON = ("rules", "members")
+"""The tabs that the banner stands above."""
+
+
+@dataclass(frozen=True)
+class LoserView:
+    """Somebody who would lose the role, and what was seen."""
+
+    id: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class HeldBackRoleView:
+    """One role whose removals wait for `total` members; `more` says how many of them are not listed, or nothing."""
+
+    id: str
+    name: str
+    color: str
+    headline: str
+    since: str
+    cause: str
+    total: int
+    losers: list[LoserView]
+    more: str
+
+
+class HeldBackState(rx.State):
+    """What waits for an admin in the server, and the question before it is decided."""
+
+    shown_for: int = 0
+    roles: list[HeldBackRoleView] = []
+    asked_role: str = ""
+    asked_name: str = ""
+    asked_approve: bool = False
+    asked_text: str = ""
+    deciding: str = ""
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read what waits, if a tab is open that the banner stands above."""
+        for tab in SHOWN_ON:
+            if (page := await open_tab(self, tab)) is not None:
+                self.asked_role = ""
+                await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        try:
+            async with transaction() as db:
+                found = await held_back.of_server(db, gateways(), actor, page.server_id)
+        except NotFound:
+            page._lost()
+            self.roles = []
+        else:
+            self.roles, self.shown_for = [_role(view) for view in found], page.server_id
+
+    @public
+    def ask(self, role_id: str, approve: bool) -> None:
+        """Say what an answer means before it is given."""
+        role = next((role for role in self.roles if role.id == role_id), None)
+        if role is None:
+            return
+        count = role.total
+        people = "1 member" if count == 1 else f"{count} members"
+        self.asked_role, self.asked_name, self.asked_approve = role.id, role.name, approve
+        self.asked_text = (
+            f"{role.name} is taken from {people} now, each after one more look at what they hold. The approval counts "
+            "for 24 hours."
+            if approve
+            else f"{people[:1].upper()}{people[1:]} keep{'s' if count == 1 else ''} {role.name} although no rule says "
+            "yes, until one says yes again. From then on rules decide as usual."
+        )
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the question."""
+        if not is_open:
+            self.asked_role = ""
+
+    @signed_in
+    async def decide(self, actor: Actor):
+        """Give the answer that the question was about."""
+        role_id, self.asked_role = self.asked_role, ""
+        if not role_id:
+            return
+        self.deciding = role_id
+        yield
+        page = await self.get_state(ServerPageState)
+        answer = held_back.approve if self.asked_approve else held_back.dismiss
+        try:
+            async with transaction() as db:
+                await answer(db, gateways(), actor, page.server_id, role_id)
+            await self._read(actor, page)
+            if self.asked_approve:
+                await say(self, "Removals approved", f"{self.asked_name} is being taken now.")
+            else:
+                await say(self, "Removals dismissed", f"Everybody concerned keeps {self.asked_name}.")
+        finally:
+            self.deciding = ""
+
+
+def _role(view: HeldBackView) -> HeldBackRoleView:
+    return HeldBackRoleView(
+        id=view.role_id,
+        name=view.role_name,
+        color=view.role_color,
+        headline=f"{view.would_lose} of {view.holders} holders would lose {view.role_name} within a day",
+        since=f"Held back {ago(view.tripped_at)}. Nothing is taken until you decide.",
+        cause=view.cause,
+        losers=[LoserView(one.discord_id, one.name, one.reason) for one in view.losers],
+        total=view.total,
+        more=f"and {view.total - len(view.losers)} more" if view.total > len(view.losers) else "",
+    )

@@ -1,0 +1,94 @@
+"""What a rule would do to members, read while one looks on: for the form and for the questions of the Rules tab."""
+
+import asyncio
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import impact
+from services.actors import Actor
+from services.errors import HoldfastError
+from services.impact import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
+from state.gate import background, signed_in
+
+SETTLE_SECONDS = 0.6
+"""How long a form rests before whom it concerns is looked up."""
+SHOWN_PEOPLE = 60
+"""How many names are shown; the numbers count everybody."""
+
+
+@dataclass(frozen=True)
+class PersonView:
+    """A member and what would come of them: `gain`, `keep`, `lose` or `unknown`."""
+
+    key: str
+    name: str
+    role_name: str
+    outcome: str
+
+
+class ImpactState(rx.State):
+    """The one impact that a page shows: that of the form, or of the question that is open."""
+
+    busy: bool = False
+    known: bool = False
+    """Whether the numbers are those of what is asked now."""
+    gain: int = 0
+    keep: int = 0
+    lose: int = 0
+    unknown: int = 0
+    people: list[PersonView] = []
+    more: int = 0
+    looked: int = 0
+    concerned: int = 0
+    several_roles: bool = False
+    fault: str = ""
+    _proposal: Proposal | None = None
+    _turn: int = 0
+
+    def _ask(self, proposal: Proposal | None) -> None:
+        """From now on it is about this; `watch` finds it out."""
+        self._proposal = proposal
+        self._turn += 1
+        self.busy, self.known, self.fault = proposal is not None, False, ""
+        self._show(Impact())
+
+    def _show(self, found: Impact) -> None:
+        self.gain, self.keep = found.count(GAIN), found.count(KEEP)
+        self.lose, self.unknown = found.count(LOSE), found.count(UNKNOWN)
+        self.looked, self.concerned = found.looked, found.concerned
+        self.several_roles = len({member.role_id for member in found.members}) > 1
+        self.people = [
+            PersonView(f"{one.discord_id}:{one.role_id}", one.name, one.role_name, one.outcome)
+            for one in found.members[:SHOWN_PEOPLE]
+        ]
+        self.more = max(0, len(found.members) - SHOWN_PEOPLE)
+
+    @background
+    @signed_in
+    async def watch(self, actor: Actor) -> None:
+        """Find out what is asked, batch by batch; something newer that is asked meanwhile goes first."""
+        async with self:
+            turn, proposal = self._turn, self._proposal
+        if proposal is None:
+            return
+        await asyncio.sleep(SETTLE_SECONDS if proposal.draft is not None else 0)
+        async with self:
+            if self._turn != turn:
+                return
+        fault = ""
+        try:
+            async with transaction() as db:
+                planned = await impact.plan(db, gateways(), actor, proposal)
+            async for found in impact.look(gateways(), planned):
+                async with self:
+                    if self._turn != turn:
+                        return
+                    self._show(found)
+        except HoldfastError as refused:
+            fault = refused.message
+        async with self:
+            if self._turn == turn:
+                self.busy, self.known, self.fault = False, not fault, fault

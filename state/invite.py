@@ -1,0 +1,104 @@
+"""The servers that a person may add the bot to."""
+
+import asyncio
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import servers
+from services.actors import Actor
+from services.errors import NotConnected
+from settings import settings
+from state.gate import actor_of, background, signed_in
+from state.queries import ask
+from state.servers import WATCH_EVERY, WATCH_SECONDS
+from state.toasts import refuse, say
+
+
+@dataclass(frozen=True)
+class GuildCardView:
+    """A guild that the person administers, as the invite list shows it."""
+
+    id: str
+    name: str
+    icon_url: str
+    owner: bool
+    has_bot: bool
+
+
+class InviteState(rx.State):
+    """The list of those servers, and which of them is being invited to."""
+
+    loaded: bool = False
+    failed: bool = False
+    connected: bool = True
+    guilds: list[GuildCardView] = []
+    inviting: str = ""
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Ask Discord which servers the person runs."""
+        self.failed = True
+
+        async def read() -> list[servers.GuildView]:
+            async with transaction() as db:
+                return await servers.invite_list(db, gateways(), actor)
+
+        try:
+            listed = await ask(read)
+        except NotConnected:
+            self.connected, listed = False, list[servers.GuildView]()
+        else:
+            self.connected = True
+        self.guilds = [
+            GuildCardView(guild.id, guild.name, guild.icon_url or "", guild.owner, guild.has_bot) for guild in listed
+        ]
+        self.loaded, self.failed = True, False
+
+    @signed_in
+    async def refresh(self, actor: Actor):
+        """Ask again."""
+        self.loaded = self.failed = False
+        yield InviteState.load()
+
+    @signed_in
+    async def invite(self, actor: Actor, server_id: str):
+        """Open Discord's page that adds the bot to a server."""
+        self.inviting = server_id
+        yield
+        name = next((guild.name for guild in self.guilds if guild.id == server_id), None)
+        try:
+            if name is None:
+                await refuse(self, "Invite Failed", "Please try again")
+                return
+            url = servers.invite_url(gateways(), server_id)
+            bot = settings().bot_name
+            await say(self, f"Invite {bot}", f"Follow the instructions to add {bot} to {name}")
+            yield rx.redirect(url, is_external=True)
+            yield InviteState.watch()
+        finally:
+            self.inviting = ""
+
+    @background
+    @signed_in
+    async def watch(self, actor: Actor) -> None:
+        """Look whether the bot has arrived, for some minutes and while the list is open."""
+        before = {guild.id for guild in self.guilds if guild.has_bot}
+        for _ in range(int(WATCH_SECONDS / WATCH_EVERY)):
+            await asyncio.sleep(WATCH_EVERY)
+            if await actor_of(self) != actor:
+                return
+            async with transaction() as db:
+                listed = await servers.list_servers(db, actor)
+            arrived = {server.id for server in listed if server.bot_invited} - before
+            async with self:
+                if self.router.url.path != "/invite":
+                    return
+                if arrived:
+                    self.guilds = [
+                        GuildCardView(one.id, one.name, one.icon_url, one.owner, one.has_bot or one.id in arrived)
+                        for one in self.guilds
+                    ]
+                    return

@@ -1,0 +1,178 @@
+"""A person's own affairs: where they are signed in, where their wallets count, and being forgotten."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import browsers, me, sessions, sign_in
+from services.actors import Actor
+from state.gate import signed_in
+from state.queries import ask
+from state.toasts import say
+
+CONFIRMATION = "delete"
+"""What is typed to be forgotten."""
+
+
+@dataclass(frozen=True)
+class SessionRowView:
+    """A signed-in browser."""
+
+    id: str
+    browser: str
+    seen: str
+    since: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class ChoiceRowView:
+    """A server that the person is a member of, and what they decided there."""
+
+    server_id: int
+    name: str
+    icon_url: str
+    use_wallets: bool
+    share_wallets: bool
+    roles: str
+
+
+@dataclass(frozen=True)
+class EndingRoleView:
+    """A role, and what becomes of it."""
+
+    server_name: str
+    role_name: str
+    color: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Affairs:
+    sessions: list[sessions.SessionView]
+    choices: list[me.ChoiceView]
+
+
+class MeState(rx.State):
+    """What the account screen shows beside the profile."""
+
+    loaded: bool = False
+    failed: bool = False
+    sessions: list[SessionRowView] = []
+    choices: list[ChoiceRowView] = []
+    ending: list[EndingRoleView] = []
+    asked: bool = False
+    typed: str = ""
+    working: bool = False
+    forgotten: bool = False
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read everything."""
+        self.asked, self.typed, self.failed = False, "", not self.loaded
+
+        async def read() -> _Affairs:
+            async with transaction() as db:
+                return _Affairs(await sessions.list_of(db, actor), await me.choices(db, actor))
+
+        affairs = await ask(read)
+        self.sessions = [_session(one) for one in affairs.sessions]
+        self.choices = [_choice(one) for one in affairs.choices]
+        self.loaded, self.failed = True, False
+
+    @signed_in
+    async def sign_out(self, actor: Actor, session: str) -> None:
+        """End one of the other sessions."""
+        async with transaction() as db:
+            await sessions.close_one(db, actor, session)
+            self.sessions = [_session(one) for one in await sessions.list_of(db, actor)]
+        await say(self, "Signed out", "That browser is signed out.")
+
+    @signed_in
+    async def use_wallets(self, actor: Actor, server_id: int, use: bool) -> None:
+        """Let one's wallets count in a server, or no longer."""
+        chosen = await self._choose(actor, server_id, use=use)
+        if use:
+            await say(self, "Saved", f"Your wallets count in {chosen.name}. Roles they earn follow within moments.")
+        else:
+            await say(
+                self, "Saved",
+                f"Your wallets no longer count in {chosen.name}. Roles they earned go as the server's rules say.",
+            )  # fmt: skip
+
+    @signed_in
+    async def share_wallets(self, actor: Actor, server_id: int, share: bool) -> None:
+        """Let a server's admins see one's addresses, shortened, or no longer."""
+        chosen = await self._choose(actor, server_id, share=share)
+        verb = "see your shortened addresses" if share else "no longer see your addresses"
+        await say(self, "Saved", f"Admins of {chosen.name} {verb}.")
+
+    async def _choose(
+        self, actor: Actor, server_id: int, *, use: bool | None = None, share: bool | None = None
+    ) -> me.ChoiceView:
+        async with transaction() as db:
+            chosen = await me.choose(db, actor, server_id, use_wallets=use, share_wallets=share)
+        self.choices = [_choice(chosen) if one.server_id == server_id else one for one in self.choices]
+        return chosen
+
+    @signed_in
+    async def ask_forget(self, actor: Actor) -> None:
+        """Say what being forgotten does before it is done."""
+        async with transaction() as db:
+            ending = await me.consequences(db, actor)
+        self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in ending]
+        self.asked, self.typed = True, ""
+
+    @signed_in
+    async def type_confirmation(self, actor: Actor, value: str) -> None:
+        """What stands in the field of the question."""
+        self.typed = value.strip().lower()[:40]
+
+    @signed_in
+    async def keep(self, actor: Actor, is_open: bool) -> None:
+        """Close the question."""
+        self.asked = is_open
+
+    @signed_in
+    async def forget(self, actor: Actor):
+        """Delete everything about the person; the session ends with it."""
+        if not self.asked or self.typed != CONFIRMATION:
+            return
+        self.working = True
+        yield
+        try:
+            async with transaction() as db:
+                gone = await me.forget(db, actor)
+        finally:
+            self.working = False
+        await sign_in.revoke(gateways(), gone.token)
+        self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in gone.roles]
+        self.asked, self.forgotten = False, True
+
+
+def _session(session: sessions.SessionView) -> SessionRowView:
+    return SessionRowView(
+        id=session.id,
+        browser=browsers.name_of(session.user_agent),
+        seen=_moment(session.seen_at),
+        since=_moment(session.created_at),
+        current=session.current,
+    )
+
+
+def _choice(choice: me.ChoiceView) -> ChoiceRowView:
+    return ChoiceRowView(
+        server_id=choice.server_id,
+        name=choice.name,
+        icon_url=choice.icon_url or "",
+        use_wallets=choice.use_wallets,
+        share_wallets=choice.share_wallets,
+        roles=", ".join(choice.roles),
+    )
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%-d %B %Y, %H:%M} UTC"

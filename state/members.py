@@ -1,0 +1,264 @@
+"""The Members tab of a server: who is there, with which roles, and why each has or lacks them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import member_list, member_why, rechecks, sweep
+from services.actors import Actor
+from services.ages import ago
+from services.errors import MemberNotFound, NotFound
+from services.member_list import MemberRow, MembersPage
+from services.member_why import MemberWhy, RequirementView, RoleWhy, RuleWhy
+from services.rule_form import DEFAULT_COLOR, chain_title
+from state.gate import public, signed_in
+from state.queries import ask
+from state.server_page import ServerPageState, open_tab
+from state.toasts import say
+
+EVERYBODY = "everybody"
+"""Who is being checked again, where it is not one member."""
+
+
+@dataclass(frozen=True)
+class MemberRoleTag:
+    """A role that a member has; `ours` when we gave it."""
+
+    id: str
+    name: str
+    color: str
+    ours: bool
+
+
+@dataclass(frozen=True)
+class MemberRowView:
+    """A member as the list shows them."""
+
+    id: str
+    name: str
+    avatar_url: str
+    wallets: str
+    roles: list[MemberRoleTag]
+
+
+@dataclass(frozen=True)
+class RequirementLineView:
+    """One requirement against what was last seen; `outcome` is yes, no or unknown, `seen` where and when."""
+
+    text: str
+    outcome: str
+    amount: str
+    seen: str
+    wallet: str
+
+
+@dataclass(frozen=True)
+class RuleWhyView:
+    """What one rule says; `rests` says why it does not count at present, or nothing."""
+
+    name: str
+    outcome: str
+    rests: str
+    lines: list[RequirementLineView]
+
+
+@dataclass(frozen=True)
+class RoleWhyView:
+    """One role: whether the member has it and from whom, what each rule says, and what happens next."""
+
+    id: str
+    name: str
+    color: str
+    status: str
+    held: bool
+    then: str
+    rules: list[RuleWhyView]
+
+
+class MembersState(rx.State):
+    """One page of the members that the search finds, one of them opened, and a re-check under way."""
+
+    shown_for: int = 0
+    rows: list[MemberRowView] = []
+    query: str = ""
+    search_key: int = 0
+    """Another number when the search was filled in by us: the field then starts anew with it."""
+    page: int = 1
+    pages: int = 1
+    total: int = 0
+    opened: str = ""
+    why: list[RoleWhyView] = []
+    why_of: str = ""
+    """Whose reasons these are; another one's are on their way."""
+    checking: str = ""
+    left: int = 0
+    asked: int = 0
+    _settled: bool = False
+    _colors: dict[str, str] = {}
+
+    @signed_in
+    async def load(self, actor: Actor):
+        """Read the members, if their tab is open; `member` in the address names one to open."""
+        page = await open_tab(self, "members")
+        if page is None:
+            return
+        named = self.router.url.query_parameters.get("member", "")[:32]
+        if self.shown_for != page.server_id or named:
+            self.query, self.page, self.opened, self.checking = named, 1, named, ""
+            self.search_key += 1
+        if await self._read(actor, page):
+            self.shown_for = page.server_id
+            yield
+            await self._read_why(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> bool:
+        """Read the page of the list; False when the server is not the person's any more."""
+
+        async def read() -> MembersPage:
+            async with transaction() as db:
+                return await member_list.list_members(db, gateways(), actor, page.server_id, self.query, page=self.page)
+
+        try:
+            found = await ask(read)
+        except NotFound:
+            page._lost()
+            return False
+        self.rows = [_row(member) for member in found.members]
+        self._colors = {role.role_id: role.role_color for member in found.members[:1] for role in member.roles}
+        self.total, self.pages = found.total, max(1, -(-found.total // found.page_size))
+        return True
+
+    async def _read_why(self, actor: Actor, page: ServerPageState) -> None:
+        if not self.opened:
+            return
+
+        async def read() -> MemberWhy:
+            async with transaction() as db:
+                return await member_why.why(db, gateways(), actor, page.server_id, self.opened)
+
+        try:
+            found = await ask(read)
+        except MemberNotFound:
+            self.opened, self.why_of, self.why = "", "", []
+            return
+        self.why = [_role(role, self._colors) for role in found.roles]
+        self.why_of = self.opened
+
+    @signed_in
+    async def search(self, actor: Actor, value: str) -> None:
+        """What is typed, after a rest: part of a name, or a whole id."""
+        self.query, self.page, self.opened = value.strip()[: member_list.LONGEST_QUERY], 1, ""
+        await self._again(actor)
+
+    @signed_in
+    async def turn(self, actor: Actor, by: int) -> None:
+        """To the next page or back."""
+        self.page, self.opened = min(max(1, self.page + by), self.pages), ""
+        await self._again(actor)
+
+    async def _again(self, actor: Actor) -> None:
+        page = await open_tab(self, "members")
+        if page is not None:
+            await self._read(actor, page)
+
+    @signed_in
+    async def toggle(self, actor: Actor, member: str):
+        """Open a member, or close who is open."""
+        self.opened = "" if self.opened == member else member[:32]
+        self.why_of = ""
+        yield
+        page = await open_tab(self, "members")
+        if page is not None:
+            await self._read_why(actor, page)
+
+    @signed_in
+    async def check_everybody(self, actor: Actor) -> None:
+        """Have all members of the server looked at again."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            self.asked = await sweep.recheck_server(db, gateways(), actor, page.server_id)
+        if self.asked:
+            self.checking, self.left, self._settled = EVERYBODY, self.asked, False
+        else:
+            await say(self, "Nobody to check", "Nobody here has proved a wallet or has a role from us yet.")
+
+    @signed_in
+    async def check(self, actor: Actor, member: str) -> None:
+        """Have one member looked at again."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            await rechecks.of_member(db, gateways(), actor, page.server_id, member)
+        self.checking, self.left, self.asked, self._settled = member[:32], 1, 1, False
+
+    @signed_in
+    async def follow(self, actor: Actor) -> None:
+        """How many still wait for their look; once nobody does, everything is read again.
+
+        And once more a moment later, for a role is written only after the look that decided about it.
+        """
+        page = await open_tab(self, "members")
+        if page is None or not self.checking:
+            return
+        who = None if self.checking == EVERYBODY else self.checking
+        async with transaction() as db:
+            self.left = min(await rechecks.waiting(db, page.server_id, who), self.asked)
+        if self.left:
+            return
+        await self._read(actor, page)
+        await self._read_why(actor, page)
+        if self._settled:
+            self.checking = ""
+            await say(self, "Checked again", "What you see is what was found just now.")
+        self._settled = True
+
+    @public
+    def stop_following(self) -> None:
+        """Do not show the progress any more; the work itself goes on."""
+        self.checking = ""
+
+
+def _row(member: MemberRow) -> MemberRowView:
+    roles = [
+        MemberRoleTag(role.role_id, role.role_name, role.role_color, role.granted_by_us)
+        for role in member.roles
+        if role.held
+    ]
+    wallets = {0: "No wallet", 1: "1 wallet"}.get(member.wallet_count, f"{member.wallet_count} wallets")
+    shown = f": {', '.join(member.wallets)}" if member.wallets else ""
+    return MemberRowView(member.discord_id, member.name, member.avatar_url or "", f"{wallets}{shown}", roles)
+
+
+def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
+    if role.held:
+        status = "Has it, from us" if role.granted_by_us else "Has it, not from us"
+    else:
+        status = "Does not have it"
+    return RoleWhyView(
+        id=role.role_id,
+        name=role.role_name,
+        color=colors.get(role.role_id, DEFAULT_COLOR),
+        status=status,
+        held=role.held,
+        then=role.next,
+        rules=[_rule(rule) for rule in role.rules],
+    )
+
+
+def _rule(rule: RuleWhy) -> RuleWhyView:
+    rests = {"paused": "Paused: it neither gives nor takes.", "shadow": "In shadow: it only watches."}
+    return RuleWhyView(rule.name, rule.outcome, rests.get(rule.state, ""), [_line(one) for one in rule.requirements])
+
+
+def _line(one: RequirementView) -> RequirementLineView:
+    held = "not known" if one.held is None else str(one.held)
+    amount = f"Holds {held}, needs {one.needed}"
+    if one.reason:
+        amount += f" ({one.reason})"
+    place = f"Read on {chain_title(one.chain)}" if one.source is None else f"Read from {one.source}"
+    at = "" if one.block is None else f", block {one.block:,}"
+    age = "" if one.observed_at is None else f", {ago(one.observed_at)}"
+    seen = f"{place}{at}{age}" if one.observed_at else ""
+    return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")

@@ -1,0 +1,31 @@
+"""Asking for what a screen shows, once more when it fails. What changes something is never sent twice."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from services.errors import HoldfastError
+from state.timing import QUERY_ATTEMPTS, RETRY_SECONDS
+
+T = TypeVar("T")
+
+
+async def ask(read: Callable[[], Awaitable[T]]) -> T:
+    """What `read` answers, asked for up to QUERY_ATTEMPTS times (specification §8).
+
+    Unauthorized, and whatever else would be the same again, is not asked for twice: the error of the last attempt is
+    raised.
+    """
+    for attempt in range(1, QUERY_ATTEMPTS + 1):
+        try:
+            return await read()
+        except Exception as fault:
+            if attempt == QUERY_ATTEMPTS or not _may_heal(fault):
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+    raise AssertionError
+
+
+def _may_heal(fault: Exception) -> bool:
+    """Whether the same question may be answered a moment later: a fault of ours or of a provider, not an answer."""
+    return not isinstance(fault, HoldfastError) or fault.status >= 500

@@ -1,0 +1,241 @@
+"""The conditions of a rule in the form: which there are, how they belong together, and what that means in words."""
+
+from dataclasses import dataclass, replace
+
+from services.actors import Actor
+from services.expressions import MAX_LEAVES, Expression, Requirement
+from services.rule_form import composed_name
+from services.rule_groups import ALL, ANY, MODES, Condition, Group, to_tree
+from services.rule_words import Names, in_lines, in_words
+from state.condition_draft import ANY_NFT, TOKEN_ID, TRAIT, ConditionDraft, draft_of
+from state.condition_fields import ConditionFields
+from state.gate import public, signed_in
+
+ROOT = 0
+"""The number of the group that holds everything."""
+UNFILLED = "Not filled in yet"
+
+
+@dataclass(frozen=True)
+class ConditionView:
+    """One condition as its row shows it; `ready` when every field has something in it."""
+
+    number: int
+    title: str
+    text: str
+    ready: bool
+    negated: bool
+
+
+@dataclass(frozen=True)
+class SectionView:
+    """The conditions of the whole rule (number 0), or of one group in it."""
+
+    number: int
+    title: str
+    mode: str
+    least: str
+    size: int
+    rows: list[ConditionView]
+
+
+@dataclass(frozen=True)
+class LineView:
+    """One line of the rule in words, and how deep it stands."""
+
+    depth: int
+    text: str
+
+
+@dataclass(frozen=True)
+class _Slot:
+    number: int
+    group: int
+    draft: ConditionDraft
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class _Join:
+    number: int
+    mode: str = ALL
+    least: int = 1
+
+
+class ConditionList(ConditionFields, mixin=True):
+    """One condition that is open, and the others beside it."""
+
+    sections: list[SectionView] = []
+    composed: bool = False
+    lines: list[LineView] = []
+    too_deep: bool = False
+    """Whether the rule has groups within groups, which only the API can change."""
+    _slots: tuple[_Slot, ...] = ()
+    _joins: tuple[_Join, ...] = ()
+    _stored: Expression | None = None
+
+    def _begin(self) -> None:
+        """One empty condition."""
+        self._slots, self._joins = (_Slot(1, ROOT, ConditionDraft()),), (_Join(ROOT),)
+        self.open, self.too_deep, self._stored = 1, False, None
+        self._fill_in(self._slots[0].draft)
+
+    def _resume(self, group: Group | None, stored: Expression, names: Names) -> None:
+        """The conditions of a stored rule; `group` is None where it is too deep for the form."""
+        self._begin()
+        if group is None:
+            self.too_deep, self._stored = True, stored
+            return
+        self._slots, self._joins = (), (_Join(ROOT, group.mode, group.least),)
+        for part in group.parts:
+            if isinstance(part, Condition):
+                self._keep(part, ROOT, names)
+                continue
+            number = max(join.number for join in self._joins) + 1
+            self._joins = (*self._joins, _Join(number, part.mode, part.least))
+            for inner in part.parts:
+                if isinstance(inner, Condition):
+                    self._keep(inner, number, names)
+        self._show(self._ordered()[0].number)
+
+    def _keep(self, part: Condition, group: int, names: Names) -> None:
+        leaf = part.leaf
+        draft = draft_of(leaf, names.get((leaf.chain, leaf.contract), ""))
+        self._slots = (*self._slots, _Slot(len(self._slots) + 1, group, draft, part.negated))
+
+    def _sync(self) -> None:
+        """Take what is filled in over into the list, and say the whole in words."""
+        filled = self._filled_in()
+        self._slots = tuple(replace(slot, draft=filled) if slot.number == self.open else slot for slot in self._slots)
+        self.composed = len(self._slots) > 1 or len(self._joins) > 1 or any(slot.negated for slot in self._slots)
+        names = self._names()
+        titles = {slot.number: f"Condition {place}" for place, slot in enumerate(self._ordered(), 1)}
+        self.sections = [
+            SectionView(
+                number=join.number,
+                title="" if join.number == ROOT else f"Group {place}",
+                mode=join.mode,
+                least=str(join.least),
+                size=len(self._of(join.number)) + (len(self._joins) - 1 if join.number == ROOT else 0),
+                rows=[_row(slot, titles[slot.number], names) for slot in self._of(join.number)],
+            )
+            for place, join in enumerate(self._joins)
+        ]
+        tree = self._stored if self.too_deep else self._tree(only_ready=True)
+        self.lines = [LineView(line.depth, line.text) for line in in_lines(tree, names)] if tree else []
+
+    def _of(self, group: int) -> list[_Slot]:
+        return [slot for slot in self._slots if slot.group == group]
+
+    def _ordered(self) -> list[_Slot]:
+        return [slot for join in self._joins for slot in self._of(join.number)]
+
+    def _names(self) -> Names:
+        return {(slot.draft.leaf.chain, slot.draft.leaf.contract): slot.draft.collection for slot in self._slots}
+
+    def _tree(self, *, only_ready: bool = False) -> Expression | None:
+        """What all of it means; None while there is nothing."""
+        root, *inner = self._joins
+        groups = [Group(join.mode, self._parts(join.number, only_ready), join.least) for join in inner]
+        parts = (*self._parts(ROOT, only_ready), *(group for group in groups if group.parts))
+        return to_tree(Group(root.mode, parts, root.least)) if parts else None
+
+    def _parts(self, group: int, only_ready: bool) -> tuple[Condition, ...]:
+        return tuple(
+            Condition(slot.draft.leaf, slot.negated)
+            for slot in self._of(group)
+            if not only_ready or _is_ready(slot.draft)
+        )
+
+    def _composed_name(self) -> str:
+        """The automatic name of the rule as it is now."""
+        joint = "or" if self._joins[0].mode == ANY else "and"
+        return composed_name([slot.draft.name for slot in self._ordered()], joint)
+
+    def _unready(self) -> int:
+        """The number of the first condition that lacks something; 0 when none does."""
+        return next((slot.number for slot in self._ordered() if not _is_ready(slot.draft)), 0)
+
+    def _show(self, number: int) -> None:
+        slot = next(slot for slot in self._slots if slot.number == number)
+        self.open = number
+        self._fill_in(slot.draft)
+
+    @public
+    def add_condition(self, group: int) -> None:
+        """Another condition, open and empty, on the chain of the one before."""
+        if not any(join.number == group for join in self._joins) or len(self._slots) >= MAX_LEAVES or self.too_deep:
+            return
+        number = max(slot.number for slot in self._slots) + 1
+        self._slots = (*self._slots, _Slot(number, group, ConditionDraft(chain=self.chain)))
+        self._show(number)
+        self._changed()
+
+    @public
+    def add_group(self) -> None:
+        """A group of its own with one empty condition."""
+        if len(self._slots) < MAX_LEAVES and not self.too_deep:
+            number = max(join.number for join in self._joins) + 1
+            self._joins = (*self._joins, _Join(number, ANY))
+            self.add_condition(number)
+
+    @signed_in
+    async def open_condition(self, actor: Actor, number: int):
+        """Go on with another condition."""
+        if number != self.open and any(slot.number == number for slot in self._slots):
+            self._show(number)
+            self._changed()
+            async for outcome in self._read_traits():
+                yield outcome
+
+    @public
+    def remove_condition(self, number: int) -> None:
+        """Take a condition away, and with its last one the group; one condition always stays."""
+        left = tuple(slot for slot in self._slots if slot.number != number)
+        if not left:
+            return
+        groups = {ROOT, *(slot.group for slot in left)}
+        self._slots, self._joins = left, tuple(join for join in self._joins if join.number in groups)
+        if number == self.open:
+            self._show(self._ordered()[0].number)
+        self._changed()
+
+    @public
+    def negate(self, number: int, value: bool) -> None:
+        """Whether a condition must not be met."""
+        self._slots = tuple(replace(slot, negated=value) if slot.number == number else slot for slot in self._slots)
+        self._changed()
+
+    @public
+    def choose_mode(self, group: int, value: str) -> None:
+        """How many of a group's parts must hold."""
+        if value in MODES:
+            self._joins = tuple(replace(join, mode=value) if join.number == group else join for join in self._joins)
+            self._changed()
+
+    @public
+    def enter_least(self, group: int, value: float | None) -> None:
+        """The number in "at least so many of"."""
+        least = int(min(max(value or 1, 1), MAX_LEAVES))
+        self._joins = tuple(replace(join, least=least) if join.number == group else join for join in self._joins)
+        self._changed()
+
+
+def _row(slot: _Slot, title: str, names: Names) -> ConditionView:
+    ready = _is_ready(slot.draft)
+    return ConditionView(
+        number=slot.number,
+        title=title,
+        text=in_words(slot.draft.leaf, names) if ready else UNFILLED,
+        ready=ready,
+        negated=slot.negated,
+    )
+
+
+def _is_ready(draft: ConditionDraft) -> bool:
+    leaf: Requirement = draft.leaf
+    if leaf.type != ANY_NFT and not leaf.contract.strip():
+        return False
+    if leaf.type == TRAIT and not (leaf.trait and all(leaf.trait)):
+        return False
+    return leaf.type != TOKEN_ID or bool(leaf.token_ids)

@@ -1,0 +1,116 @@
+"""What a rule in the form gives, to whom and for how long: its role, the grace time, shadow, taking a role over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import reflex as rx
+
+from services import rule_form, servers
+from services.rules import RuleView
+from state.gate import public
+
+NOW, GRACE = "now", "grace"
+SHADOW, PAUSED = "shadow", "paused"
+DEFAULT_GRACE_HOURS = "24"
+DEFAULT_COLOR = rule_form.DEFAULT_COLOR
+
+
+@dataclass(frozen=True)
+class RoleOptionView:
+    """A role to choose; one that cannot be given says why."""
+
+    id: str
+    name: str
+    color: str
+    label: str
+    assignable: bool
+
+
+class RuleOutcome(rx.State, mixin=True):
+    """The part of the form behind the conditions; its user says in `_recheck` what depends on it."""
+
+    role_id: str = ""
+    role_name: str = ""
+    role_color: str = DEFAULT_COLOR
+    roles: list[RoleOptionView] = []
+    roles_loaded: bool = False
+    removal: str = NOW
+    grace_hours: str = DEFAULT_GRACE_HOURS
+    shadow: bool = False
+    takes_over: bool = False
+    paused: bool = False
+    _stored_state: str = ""
+
+    def _recheck(self) -> None:
+        """Something is chosen otherwise now."""
+        raise TypeError("a form says what depends on its fields")
+
+    def _clear_outcome(self) -> None:
+        self.role_id, self.role_name, self.role_color = "", "", DEFAULT_COLOR
+        self.roles, self.roles_loaded = [], False
+        self.removal, self.grace_hours = NOW, DEFAULT_GRACE_HOURS
+        self.shadow, self.takes_over, self.paused, self._stored_state = False, False, False, ""
+
+    def _show_outcome(self, rule: RuleView) -> None:
+        self.role_id, self.role_name, self.role_color = rule.role_id, rule.role_name, rule.role_color
+        self.removal, self.takes_over, self._stored_state = rule.removal_mode, rule.takes_over, rule.state
+        self.shadow, self.paused = rule.state == SHADOW, rule.state == PAUSED
+        self.grace_hours = str(rule.removal_hours) if rule.removal_mode == GRACE else DEFAULT_GRACE_HOURS
+
+    def _offer(self, found: Sequence[servers.RoleView]) -> None:
+        self.roles = [_option(role) for role in found]
+        self._name_role()
+
+    def _hours(self) -> int:
+        """The grace time in hours; -1 for what is no number."""
+        hours = self.grace_hours if self.removal == GRACE else "0"
+        return int(hours) if hours.isascii() and hours.isdigit() else -1
+
+    def _new_state(self) -> str:
+        """The state that a stored rule is to change to; empty when it stays."""
+        if self.paused or self.shadow == (self._stored_state == SHADOW):
+            return ""
+        return SHADOW if self.shadow else "active"
+
+    @public
+    def choose_role(self, value: str) -> None:
+        """Which role holders get."""
+        self.role_id = value[:32]
+        self._name_role()
+        self._recheck()
+
+    def _name_role(self) -> None:
+        role = next((one for one in self.roles if one.id == self.role_id), None)
+        if role is not None:
+            self.role_name, self.role_color = role.name, role.color
+
+    @public
+    def choose_removal(self, value: str) -> None:
+        """Whether a role goes at once or after a grace time."""
+        if value in {NOW, GRACE}:
+            self.removal = value
+            self._recheck()
+
+    @public
+    def enter_grace(self, value: float | None) -> None:
+        """How many hours the grace time lasts."""
+        self.grace_hours = "" if value is None else f"{value:g}"[:20]
+        self._recheck()
+
+    @public
+    def switch_shadow(self, value: bool) -> None:
+        """Whether the rule only watches."""
+        self.shadow = value
+        self._recheck()
+
+    @public
+    def switch_takes_over(self, value: bool) -> None:
+        """Whether members who have the role from somebody else are judged too."""
+        self.takes_over = value
+        self._recheck()
+
+
+def _option(role: servers.RoleView) -> RoleOptionView:
+    label = role.name if role.assignable else f"{role.name} ({role.reason})"
+    color = f"#{role.color:06x}" if role.color else DEFAULT_COLOR
+    return RoleOptionView(role.id, role.name, color, label, role.assignable)

@@ -1,0 +1,38 @@
+"""The form that adds a server by hand."""
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import servers
+from services.actors import Actor
+from services.errors import HoldfastError
+from state.gate import signed_in
+from state.toasts import refuse, say
+
+
+class ServerFormState(rx.State):
+    """Whether the form is on its way."""
+
+    pending: bool = False
+
+    @signed_in
+    async def create(self, actor: Actor, form: dict[str, str]):
+        """Add the server and open its configuration."""
+        discord_id, name = form.get("discordServerId", "").strip(), form.get("serverName", "").strip()
+        if not discord_id or not name:
+            await refuse(self, "Missing required fields", "Please fill in Discord Server ID and Server Name")
+            return
+        self.pending = True
+        yield
+        try:
+            async with transaction() as db:
+                icon, about = form.get("serverIcon", "").strip(), form.get("description", "").strip()
+                added = await servers.add(db, gateways(), actor, discord_id, name, icon or None, about or None)
+        except HoldfastError as fault:
+            await refuse(self, "Failed to create server", fault.message)
+        else:
+            await say(self, "Server created successfully", f"{added.name} is now configured for NFT verification")
+            yield rx.redirect(f"/dashboard/server/{added.internal_id}")
+        finally:
+            self.pending = False

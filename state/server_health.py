@@ -1,0 +1,147 @@
+"""The Health tab: everything about a server in lines, read again every few seconds while it is open."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import server_health, sweep
+from services.actors import Actor
+from services.errors import NotFound
+from services.health_views import HealthView, ProviderHealth
+from state.gate import public, signed_in
+from state.server_page import ServerPageState, open_tab
+from state.toasts import say
+
+HEADLINES = {
+    "good": "Everything works",
+    "warning": "It works, with something to look at",
+    "bad": "Something needs you",
+}
+
+
+@dataclass(frozen=True)
+class HealthLineView:
+    """One line: `state` is good, warning, bad or off; `mend` says what to do, empty when there is nothing."""
+
+    key: str
+    state: str
+    title: str
+    text: str
+    mend: str
+    since: str
+
+
+class ServerHealthState(rx.State):
+    """The Health tab of a server's configuration."""
+
+    shown_for: int = 0
+    state: str = "good"
+    headline: str = ""
+    checked: str = ""
+    here: list[HealthLineView] = []
+    work: list[HealthLineView] = []
+    providers: list[HealthLineView] = []
+    others: list[HealthLineView] = []
+    held_back: int = 0
+    """How many roles' removals wait for an admin."""
+    asked: bool = False
+    releasing: bool = False
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read how the server is, if its tab is open."""
+        page = await open_tab(self, "health")
+        if page is None:
+            return
+        try:
+            async with transaction() as db:
+                view = await server_health.look(db, gateways(), actor, page.server_id)
+        except NotFound:
+            page._lost()
+        else:
+            self._show(view)
+            self.shown_for = page.server_id
+
+    def _show(self, view: HealthView) -> None:
+        self.state, self.headline = view.state, HEADLINES[view.state]
+        self.checked = f"{view.checked_at:%H:%M:%S} UTC"
+        self.here = _here(view)
+        self.work = _work(view)
+        self.providers = [_provider(one) for one in view.providers if one.used]
+        self.others = [_provider(one) for one in view.providers if not one.used]
+        self.held_back = len(view.breakers)
+
+    @public
+    def ask(self, is_open: bool) -> None:
+        """Open or close the question before removals go on."""
+        self.asked = is_open
+
+    @signed_in
+    async def release(self, actor: Actor):
+        """Let the removals that were held back go on."""
+        self.asked, self.releasing = False, True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                await server_health.look(db, gateways(), actor, page.server_id)
+                roles = await sweep.release_removals(db, actor, page.server_id)
+            await say(self, "Removals approved", f"They go on for {roles} role{'' if roles == 1 else 's'} now.")
+            yield ServerHealthState.load()
+        finally:
+            self.releasing = False
+
+
+def _line(
+    key: str, state: str, title: str, text: str, mend: str | None = None, since: datetime | None = None
+) -> HealthLineView:
+    told = f"since {since:%-d %B, %H:%M} UTC" if since is not None and state in {"warning", "bad"} else ""
+    return HealthLineView(key, state, title, text, mend or "", told)
+
+
+def _here(view: HealthView) -> list[HealthLineView]:
+    """What is about this server: the bot, its rights, the roles, what rests and what was stopped."""
+    bot, may, order = view.bot, view.permissions, view.role_order
+    lines = [
+        _line("bot", bot.state, "Bot", bot.text, bot.mend, bot.since),
+        _line("permissions", may.state, "Permissions", may.text, may.mend),
+    ]
+    lines += [
+        _line(f"role:{one.role_id}", order.state, f"Role {one.role_name}", one.text, one.mend) for one in order.problems
+    ] or [_line("roles", order.state, "Roles", order.text)]
+    lines += [
+        _line(f"rule:{one.id}", one.state, f"Rule “{one.name}” is paused", one.reason, one.mend, one.since)
+        for one in view.paused_rules
+    ]
+    lines += [
+        _line(
+            f"breaker:{one.role_id}", one.state, f"Removals of {one.role_name} stopped", one.text, one.mend, one.since
+        )
+        for one in view.breakers
+    ]
+    lines.append(_line("alerts", view.alerts.state, "Alerts", view.alerts.text, view.alerts.mend))
+    return lines
+
+
+def _work(view: HealthView) -> list[HealthLineView]:
+    """What we do by ourselves: the daily round, the queue, what could not be read, how far chains are followed."""
+    round_, queue = view.last_sweep, view.queue
+    lines = [
+        _line("sweep", round_.state, "Daily round", f"{round_.text}{_next(round_.next_at)}", round_.mend),
+        _line("queue", queue.state, "Queue", queue.text, queue.mend),
+    ]
+    lines += [_line(f"unknown:{at}", one.state, "Unknown", one.text) for at, one in enumerate(view.unknown)]
+    lines += [_line(f"lag:{one.chain}", one.state, "Following", one.text) for one in view.lag]
+    return lines
+
+
+def _next(moment: datetime | None) -> str:
+    return "" if moment is None else f" Next: {moment:%-d %B, %H:%M} UTC."
+
+
+def _provider(one: ProviderHealth) -> HealthLineView:
+    reason = f" ({one.reason})" if one.reason and one.state in {"warning", "bad"} else ""
+    return _line(one.provider, one.state, one.name, f"{one.text}{reason}", one.mend, one.since)

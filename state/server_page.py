@@ -1,0 +1,76 @@
+"""Which server a screen is about, which of its tabs is open, and what stands above the tabs."""
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import servers
+from services.actors import Actor
+from services.errors import NotFound
+from state.gate import signed_in
+from state.servers import configure_url
+
+TABS = ("rules", "members", "activity", "health", "channel")
+"""What `tab` in the address may be; anything else means the first."""
+
+
+class ServerPageState(rx.State):
+    """Which server a screen is about: what its address says, checked by the service at every use."""
+
+    server_id: int = 0
+    discord_id: str = ""
+    name: str = ""
+    icon_url: str = ""
+    config_url: str = ""
+    add_rule_url: str = ""
+    tab: str = TABS[0]
+    loaded: bool = False
+    missing: bool = False
+    bot_invited: bool = True
+    _read_for: int = 0
+
+    def _read_address(self) -> None:
+        asked = self.router.url.query_parameters
+        number = asked.get("serverId", "")
+        self.server_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+        tab = asked.get("tab", "")
+        self.tab = tab if tab in TABS else TABS[0]
+        self._name(asked.get("discordServerId", ""), asked.get("serverName", ""))
+
+    def _name(self, discord_id: str, name: str) -> None:
+        self.discord_id, self.name = discord_id[:32], name[:100]
+        self.config_url = configure_url("/server-config", self.server_id, self.discord_id, self.name)
+        self.add_rule_url = configure_url("/add-verification-rule", self.server_id, self.discord_id, self.name)
+
+    @signed_in
+    async def load(self, actor: Actor):
+        """Read the server; a mere change of tab keeps what is known, for each tab asks for the rights itself."""
+        before, discord_id, name = self.tab, self.discord_id, self.name
+        self._read_address()
+        if self._read_for != self.server_id:
+            self.loaded = False
+            yield
+        elif self.tab != before and not self.missing:
+            self._name(discord_id, name)
+            return
+        try:
+            async with transaction() as db:
+                server = await servers.get(db, gateways(), actor, self.server_id)
+        except NotFound:
+            self.missing = True
+        else:
+            self._name(server.id, server.name)
+            self.missing, self.bot_invited, self.icon_url = False, server.bot_invited, server.icon_url or ""
+        finally:
+            self.loaded, self._read_for = True, self.server_id
+
+    def _lost(self) -> None:
+        """The server is not there, or the person does not run it any more."""
+        self.missing = True
+
+
+async def open_tab(state: rx.State, tab: str) -> ServerPageState | None:
+    """The page, if this tab of a server is open on it; each tab's load begins with this question."""
+    page = await state.get_state(ServerPageState)
+    known = page.loaded and not page.missing and page._read_for == page.server_id
+    return page if known and page.tab == tab else None

@@ -1,0 +1,270 @@
+"""Proving a wallet: what to show or to send for an address, and whether it has come by now."""
+
+import asyncio
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import names, wallets
+from services.actors import Actor
+from services.errors import HoldfastError
+from services.transactions import ChainAsk
+from settings import settings
+from state.gate import actor_of, background, signed_in
+from state.timing import NAME_REST_SECONDS
+from state.toasts import refuse, say
+from state.wallets import WalletsState
+
+LOOK_EVERY = 5.0
+"""Seconds between two looks for a transaction while the screen is open."""
+LOOK_AGAIN_EVERY, LOOK_AGAIN_FOR = 5.0, 300.0
+"""Bios are cached by the marketplace: after 'not found yet' we look again this often, for this long (seconds)."""
+BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
+OFFERED_METHODS = wallets.METHODS
+VERIFIED_TITLE, VERIFIED_TEXT = "Wallet Verified", "Your wallet has been successfully verified!"
+FAILED_TITLE = "Verification Failed"
+
+
+@dataclass(frozen=True)
+class SendView:
+    """What to send on one chain: from the wallet to itself, either the exact amount or the data."""
+
+    chain: str = ""
+    title: str = ""
+    coin: str = ""
+    recipient: str = ""
+    amount: str = ""
+    wei: str = ""
+    data: str = ""
+
+
+class WalletProofState(rx.State):
+    """The form on the left."""
+
+    address: str = ""
+    method: str = BIO
+    pasted: str = ""
+    pending: bool = False
+    note: str = ""
+
+    code: str = ""
+    """Empty until the address is one; then the person's own code for it."""
+    marker: str = ""
+    profile_url: str = ""
+    memo: str = ""
+    sends: list[SendView] = []
+    send: SendView = SendView()
+
+    name: str = ""
+    """What the address was looked up by."""
+    named_address: str = ""
+    """The address that a typed name stands for, until it is confirmed."""
+    resolving: bool = False
+
+    looking: bool = False
+    remark: str = ""
+    """What the last look for a transaction found worth saying."""
+    hopeless: bool = False
+    """That no transaction can come from this wallet."""
+    seen_on: str = ""
+    """The chain that has the transaction while it waits for its confirmations."""
+    confirmations: int = 0
+    needed: int = 0
+    _look: int = 0
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Start with an empty form."""
+        self._empty_form()
+
+    def _empty_form(self) -> None:
+        self.address, self.method, self.pending = "", BIO, False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is known of what is in the address field now."""
+        self.code = self.marker = self.profile_url = self.memo = self.note = self.pasted = ""
+        self.name = self.named_address = ""
+        self.sends, self.send = [], SendView()
+        self.resolving = self.looking = False
+        self.remark, self.hopeless = "", False
+        self.seen_on, self.confirmations, self.needed = "", 0, 0
+        self._look += 1
+
+    def _waits(self, verdict: wallets.Verdict) -> None:
+        self.remark, self.hopeless = verdict.remark, not verdict.again
+        self.seen_on, self.confirmations, self.needed = verdict.chain, verdict.confirmations, verdict.needed
+
+    @signed_in
+    async def enter_address(self, actor: Actor, value: str):
+        """Show what to do for the address as soon as it is one, or whose address a name is."""
+        given = value.strip()[:300]
+        if given == self.address:
+            return
+        self.address = given
+        self._forget()
+        self.profile_url = f"{settings().opensea_url}/{given}" if given else ""
+        if names.is_name(given):
+            yield WalletProofState.look_up(self._look)
+        elif given:
+            await self._show(actor)
+            if self.method == TRANSACTION and self.code:
+                yield WalletProofState.follow()
+
+    async def _show(self, actor: Actor) -> None:
+        try:
+            async with transaction() as db:
+                challenge = await wallets.challenge(db, gateways(), actor, self.address)
+        except HoldfastError as fault:
+            self.note = fault.message
+            return
+        self.code, self.marker, self.profile_url = challenge.code, challenge.handle_marker, challenge.profile_url
+        self.memo = challenge.memo or ""
+        self.sends = [_send(one) for one in challenge.chains]
+        self.send = self.sends[0] if self.sends else SendView()
+
+    @background
+    @signed_in
+    async def look_up(self, actor: Actor, number: int) -> None:
+        """Find the address of a name, once the typing rests."""
+        await asyncio.sleep(NAME_REST_SECONDS)
+        async with self:
+            if number != self._look:
+                return
+            self.resolving, given = True, self.address
+        try:
+            name, address = await names.resolve(gateways(), given)
+            note = ""
+        except names.NameRefused as fault:
+            name, address, note = "", "", str(fault)
+        async with self:
+            if number == self._look:
+                self.resolving, self.name, self.named_address, self.note = False, name, address, note
+
+    @signed_in
+    async def confirm_name(self, actor: Actor):
+        """The person says that the name's address is their wallet: from here on only the address counts."""
+        if not self.named_address:
+            return
+        name, self.address = self.name, self.named_address
+        self._forget()
+        self.name = name
+        await self._show(actor)
+        if self.method == TRANSACTION and self.code:
+            yield WalletProofState.follow()
+
+    @signed_in
+    async def choose_method(self, actor: Actor, value: str):
+        """Another way of proving."""
+        if value not in OFFERED_METHODS or value == self.method:
+            return
+        self.method, self.note, self.looking = value, "", False
+        self._look += 1
+        if value == TRANSACTION and self.code:
+            yield WalletProofState.follow()
+
+    @signed_in
+    async def choose_chain(self, actor: Actor, value: str) -> None:
+        """The chain to send on; whichever it is sent on in the end counts."""
+        self.send = next((one for one in self.sends if one.chain == value), self.send)
+
+    @signed_in
+    async def paste(self, actor: Actor, value: str) -> None:
+        """A transaction's hash, or a link to it."""
+        self.pasted = value.strip()[:500]
+
+    @background
+    @signed_in
+    async def follow(self, actor: Actor) -> None:
+        """Have the chains watched from now on."""
+        async with self:
+            address = self.address
+        async with transaction() as db:
+            await wallets.follow(db, gateways(), actor, address)
+
+    @signed_in
+    async def look(self, actor: Actor):
+        """Whether the transaction has come by now; the screen asks every few seconds while it shows what to send."""
+        if self.method != TRANSACTION or not self.code or self.pending:
+            return
+        async with transaction() as db:
+            verdict = await wallets.check_again(db, gateways(), actor, self.address, self.method)
+        if not verdict.success:
+            self._waits(verdict)
+            return
+        await self._welcome()
+        yield WalletsState.read_again()
+
+    @signed_in
+    async def verify(self, actor: Actor):
+        """Look for the proof once; a bio that does not show it yet is looked at again by itself."""
+        if not self.address:
+            await refuse(self, "Missing Information", "Please enter a wallet address.")
+            return
+        self.pending, self.note, self.looking = True, "", False
+        self._look += 1
+        yield
+        try:
+            async with transaction() as db:
+                verdict = await wallets.verify(db, gateways(), actor, self.address, self.method, self.pasted)
+        except HoldfastError:
+            await refuse(self, "Error", "Failed to verify wallet. Please try again.")
+            return
+        finally:
+            self.pending = False
+        if verdict.success:
+            await self._welcome()
+            yield WalletsState.read_again()
+            return
+        if verdict.resolved is not None:
+            self.resolving, (self.name, self.named_address) = False, verdict.resolved
+        elif verdict.needed:
+            self._waits(verdict)
+        else:
+            self.note = verdict.message
+        await refuse(self, FAILED_TITLE, verdict.message)
+        if verdict.again and self.method == BIO:
+            self.looking = True
+            yield WalletProofState.look_again(self._look)
+
+    async def _welcome(self) -> None:
+        self._empty_form()
+        await say(self, VERIFIED_TITLE, VERIFIED_TEXT)
+
+    @background
+    @signed_in
+    async def look_again(self, actor: Actor, number: int):
+        """Look at the bio every few seconds until it shows the proof, something else is asked, or time is up."""
+        for _ in range(int(LOOK_AGAIN_FOR / LOOK_AGAIN_EVERY)):
+            await asyncio.sleep(LOOK_AGAIN_EVERY)
+            if await actor_of(self) != actor:
+                return
+            async with self:
+                if number != self._look or not self.looking:
+                    return
+                address, method = self.address, self.method
+            try:
+                async with transaction() as db:
+                    verdict = await wallets.check_again(db, gateways(), actor, address, method)
+            except HoldfastError as fault:
+                verdict = wallets.Verdict(success=False, message=fault.message, again=True)
+            async with self:
+                if number != self._look:
+                    return
+                if verdict.success:
+                    await self._welcome()
+                else:
+                    self.note, self.looking = verdict.message, verdict.again
+            if verdict.success:
+                yield WalletsState.read_again()
+            if not verdict.again:
+                return
+        async with self:
+            if number == self._look:
+                self.looking = False
+
+
+def _send(ask: ChainAsk) -> SendView:
+    return SendView(ask.chain, ask.title, ask.coin, ask.to, ask.amount, ask.value_wei, ask.data)
