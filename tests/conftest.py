@@ -1,8 +1,11 @@
 """What every test may ask for: a migrated database of its own, the sandbox, a browser; each made when first asked."""
 
+import asyncio
+import gc
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,7 +17,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "template_holdfast"
+PATIENCE_SECONDS = 240
 
 # Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
 WATCHDOG = """
@@ -42,6 +46,27 @@ except (OSError, ValueError):
     pass
 shutil.rmtree(directory, ignore_errors=True)
 """
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """A test that hangs fails, and tells what every task of its event loop waits for."""
+
+    def give_up(*_: object) -> None:
+        told: list[str] = []
+        for task in [one for one in gc.get_objects() if isinstance(one, asyncio.Task) and not one.done()]:
+            step: Any = task.get_coro()
+            told.append(f"{task.get_name()} (asked to end {task.cancelling()} times)")
+            while (frame := getattr(step, "cr_frame", None) or getattr(step, "ag_frame", None)) is not None:
+                told.append(f"    {frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
+                step = getattr(step, "cr_await", None) or getattr(step, "ag_await", None)
+        pytest.fail(f"nothing came of it in {PATIENCE_SECONDS} s\n" + "\n".join(told), pytrace=False)
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(PATIENCE_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

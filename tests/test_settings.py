@@ -111,3 +111,15 @@ def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path
     assert said(full, DISCORD_BOT_TOKEN="other") == "live other False"
     assert said("DISCORD_CLIENT_ID=1\n").endswith("Missing: DISCORD_CLIENT_SECRET, DISCORD_BOT_TOKEN.")
     assert said("# nothing\n").endswith("True")
+
+
+def test_a_resolver_of_solanas_names_says_where_the_name_goes_and_is_trusted_up_to_there(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    live(monkeypatch)
+    assert load().solana_names_url == ""
+    monkeypatch.setenv("SOLANA_NAMES_URL", "http://resolver.lan:8080/resolve/{name}")
+    assert "http://resolver.lan:8080/resolve/" in load().own_links
+    monkeypatch.setenv("SOLANA_NAMES_URL", "http://resolver.lan:8080/resolve/")
+    with pytest.raises(SettingsError, match="where the name goes"):
+        load()

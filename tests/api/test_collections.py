@@ -13,13 +13,14 @@ from settings import settings
 from tests.api.browsers import Browser
 
 PEOPLE_WALLET = "0x" + "77" * 20
+SOLANA_WALLET = "3tF45NttFL4K8smZuqzPD61awTEToSph6dfCWhCc5MGR"
 
 
 @pytest.fixture
 async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as client:
         yield client
-        await client.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 0.01})
+        await client.delete("/control/faults")
 
 
 async def listed(sandbox: httpx.AsyncClient, chain: str) -> dict[str, Any]:
@@ -86,12 +87,23 @@ async def test_a_remembered_collection_needs_nobody_and_outlives_every_fault(
     ("given", "chain", "status", "says"),
     [
         ("", "base", 400, "Enter a contract address or collection URL first"),
-        (PEOPLE_WALLET, "base", 404, "There is no contract at 0x7777...7777 on Base."),
+        (
+            PEOPLE_WALLET,
+            "base",
+            404,
+            "There is no contract at 0x7777...7777 on Base. Nor is there on any other chain here.",
+        ),
+        (PEOPLE_WALLET, "base", 404, "It looks like a wallet's address"),
+        (SOLANA_WALLET, "base", 404, "There is no collection at 3tF45N...5MGR on Solana. It looks like a wallet's"),
         (PEOPLE_WALLET, "", 400, "Blockchain is required"),
-        (PEOPLE_WALLET, "solana", 400, "not available"),
+        (PEOPLE_WALLET, "solana", 404, "0x7777...7777 is no address on Solana."),
         (PEOPLE_WALLET, "sei", 400, "cannot be used"),
         (PEOPLE_WALLET[:-1], "base", 400, "42 characters"),
         ("https://opensea.io/carol", "base", 400, "profile"),
+        ("https://magiceden.io/u/carol", "base", 400, "profile"),
+        (f"https://opensea.io/{PEOPLE_WALLET}", "base", 400, "profile"),
+        ("https://magiceden.io/marketplace/no_such_otters", "base", 404, "no_such_otters"),
+        (f"https://magiceden.io/item-details/{SOLANA_WALLET}", "base", 404, "belongs to no collection"),
         ("https://opensea.io/collection/no-such-cats", "base", 404, "no-such-cats"),
         ("https://magiceden.io/collections/sei/cats", "base", 400, "Sei"),
         ("https://magiceden.io/collections/base/lantern-foxes", "base", 400, "Lantern Foxes is on Ethereum"),
@@ -105,6 +117,107 @@ async def test_what_cannot_be_found_says_what_to_do(
     answer = await parsed(browser, given, chain)
     assert answer.status_code == status, answer.text
     assert says in answer.json()["message"]
+
+
+async def made(sandbox: httpx.AsyncClient, chain: str, standard: str, name: str, slug: str) -> str:
+    body = {"standard": standard, "name": name, "slug": slug}
+    return (await sandbox.post(f"/control/chains/{chain}/deploy", json=body)).json()["contract"]
+
+
+async def test_a_collection_on_another_chain_is_offered_there(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    name = f"Elsewhere {now():%H%M%S%f}"
+    contract = await made(sandbox, "abstract", "ERC1155", name, f"elsewhere-{now():%H%M%S%f}")
+    for chain, begin in [
+        ("base", "There is no contract at"),
+        ("solana", f"{contract[:6]}...{contract[-4:]} is no address on"),
+    ]:
+        answer = await parsed(browser, contract, chain)
+        assert answer.status_code == 404
+        assert answer.json()["message"].startswith(begin)
+        assert f"{name} on Abstract" in answer.json()["message"]
+        assert answer.json()["offers"] == [{"name": name, "contractAddress": contract, "blockchain": "abstract"}]
+    await sandbox.post("/control/faults", json={"target": "rpc:abstract", "kind": "down", "seconds": 60})
+    await sandbox.post("/control/faults", json={"target": "rpc2:abstract", "kind": "down", "seconds": 60})
+    unsure = await parsed(browser, contract, "base")
+    assert unsure.json()["message"].endswith("Is it a wallet's address, or is it on Abstract?")
+
+
+async def test_a_collection_of_several_contracts_lists_them(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    slug = f"both-{now():%H%M%S%f}"
+    contracts = {chain: await made(sandbox, chain, "ERC721", "Both", slug) for chain in ("polygon", "optimism")}
+    url = f"https://opensea.io/collection/{slug}"
+    answer = await parsed(browser, url, "base")
+    assert answer.status_code == 400
+    assert all(contract in answer.json()["message"] for contract in contracts.values())
+    assert {one["blockchain"]: one["contractAddress"] for one in answer.json()["offers"]} == contracts
+    assert (await parsed(browser, url, "optimism")).json()["contractAddress"] == contracts["optimism"]
+    page = await parsed(browser, f"https://magiceden.io/collections/polygon/{slug}", "base")
+    assert page.json()["contractAddress"] == contracts["polygon"]
+
+
+async def test_a_collection_on_solana_is_found_by_address_by_page_and_by_any_of_its_tokens(
+    browser: Browser, sandbox: httpx.AsyncClient
+):
+    await browser.sign_in("ada")
+    collection = await listed(sandbox, "solana")
+    contract, slug, mint = collection["contract"], collection["slug"], collection["tokens"][0]["id"]
+    expected = {"name": collection["name"], "contractAddress": contract, "blockchain": "solana"}
+    for given in (
+        contract, mint, f"https://opensea.io/collection/{slug}", f"https://opensea.io/item/solana/{mint}",
+        f"{settings().opensea_url}/item/solana/{contract}/{mint}", f"https://magiceden.io/marketplace/{slug}",
+        f"{settings().magiceden_url}/marketplace/{slug}", f"https://magiceden.us/item-details/{mint}",
+    ):  # fmt: skip
+        answer = await parsed(browser, given, "ethereum")
+        assert (answer.status_code, answer.json()) == (200, expected), given
+    await sandbox.post("/control/faults", json={"target": "magiceden", "kind": "500", "seconds": 60})
+    busy = await parsed(browser, f"https://magiceden.io/marketplace/{slug}")
+    assert (busy.status_code, "Magic Eden" in busy.json()["message"]) == (503, True)
+
+
+async def test_solanas_traits_are_listed_and_told_by_its_tokens_where_opensea_is_silent(
+    browser: Browser, sandbox: httpx.AsyncClient
+):
+    await browser.sign_in("ada")
+    collection = await listed(sandbox, "solana")
+    expected = sorted({kind for token in collection["tokens"] for kind in token["traits"]})
+    path = f"/api/collection/{collection['contract']}/traits?blockchain=solana"
+    for kind in (None, "empty", "500"):
+        if kind:
+            await sandbox.post("/control/faults", json={"target": "opensea", "kind": kind, "seconds": 60})
+        assert (await browser.client.get(path)).json() == {"traitTypes": expected}, kind
+
+
+async def test_where_opensea_lists_no_traits_the_tokens_tell_theirs(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    for standard, start in (("ERC721Enumerable", 2**200), ("ERC721", 1), ("ERC1155", 1)):
+        contract = await made(sandbox, "arbitrum", standard, "Told", f"told-{standard.lower()}-{now():%H%M%S%f}")
+        for number, traits in enumerate(({"Fur": "Gold", "Level": 12}, {"fur": "gold", "Level": 7}, {"Fur": "Ash"})):
+            token = {"contract": contract, "token_id": str(start + number)}
+            await sandbox.post("/control/chains/arbitrum/mint", json=token | {"to": PEOPLE_WALLET})
+            await sandbox.post("/control/chains/arbitrum/traits", json=token | {"traits": traits})
+        await parsed(browser, contract, "arbitrum")
+        await sandbox.post("/control/faults", json={"target": "opensea", "kind": "empty", "seconds": 60})
+        path = f"/api/collection/{contract}/traits"
+        assert (await browser.client.get(f"{path}?blockchain=arbitrum")).json() == {"traitTypes": ["Fur", "Level"]}
+        for kind, values in (("FUR", ["Ash", "Gold"]), ("Level", ["7", "12"])):
+            answer = await browser.client.get(f"{path}/{kind}?blockchain=arbitrum")
+            assert answer.json() == {"traitValues": values}, standard
+        # All tokens were read where the contract lists them; else there may be more than was found.
+        await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 60})
+        status = (await browser.client.get(f"{path}?blockchain=arbitrum")).status_code
+        assert status == (200 if standard == "ERC721Enumerable" else 503)
+        await sandbox.delete("/control/faults")
+
+
+async def test_a_collection_without_any_trait_says_so(browser: Browser, sandbox: httpx.AsyncClient):
+    await browser.sign_in("ada")
+    contract = await made(sandbox, "arbitrum", "ERC721", "Bare", f"bare-{now():%H%M%S%f}")
+    answer = await browser.client.get(f"/api/collection/{contract}/traits?blockchain=arbitrum")
+    assert (answer.status_code, answer.json()["message"]) == (
+        404, "OpenSea lists no traits for Bare, and its tokens tell none.",
+    )  # fmt: skip
 
 
 async def test_nobody_looks_collections_up_without_signing_in(browser: Browser, product: None):

@@ -1,6 +1,6 @@
 """Members and why each has or lacks a role, for those who run the server and for nobody else."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,8 +9,22 @@ import httpx
 import pytest
 from sqlmodel import select, update
 
-from models import Breaker, Collection, Grant, Member, MemberChoice, Observation, Rule, Server, User, now, transaction
+from models import (
+    Breaker,
+    Collection,
+    Due,
+    Grant,
+    Member,
+    MemberChoice,
+    Observation,
+    Rule,
+    Server,
+    User,
+    now,
+    transaction,
+)
 from services.addresses import shorten
+from services.due import WAITING
 from settings import settings
 from tests.api.browsers import Browser
 from tests.api.test_main_path import builders, contract, rule, with_server
@@ -31,7 +45,8 @@ async def ruled(browser: Browser, world: dict[str, Any]) -> dict[str, Any]:
     made = await browser.client.post("/api/verification-rules", json=rule(world, server_id) | {"minTokens": 3})
     assert made.status_code == 201, made.text
     async with transaction() as db:
-        db.add(Collection(chain="base", contract=contract(world).lower(), name="Mellow Cats", source="OpenSea"))
+        named = select(Collection).where(Collection.contract == contract(world).lower())
+        (await db.exec(named)).one().name = "Mellow Cats"
     return made.json()
 
 
@@ -85,7 +100,7 @@ async def test_members_are_found_by_name_or_id_and_wallets_show_only_with_consen
     assert [member["name"] for member in page["members"]] == ["Carol", "erin 100%_x"]
     assert (page["page"], page["pageSize"], page["total"]) == (1, 50, 2)
     first = page["members"][0]
-    assert (first["discordId"], first["verified"], first["wallets"]) == (carol, True, [])
+    assert (first["discordId"], first["verified"], first["walletCount"], first["wallets"]) == (carol, True, 1, [])
     assert first["roles"] == [
         {"roleId": ruled["roleId"], "roleName": "Holder", "roleColor": ruled["roleColor"], "held": True,
          "grantedByUs": False},
@@ -186,6 +201,22 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
     assert await then() == "Somebody else took it; it is not given again by itself."
 
 
+async def test_one_member_is_checked_again(browser: Browser, ruled: dict[str, Any]):
+    who = await joined(ruled, "Carol", wallet=address())
+    path = f"/api/servers/{ruled['serverId']}/members"
+    assert (await browser.client.post(f"{path}/{who}/recheck")).status_code == 202
+    assert (await browser.client.post(f"{path}/1/recheck")).status_code == 404
+    (due,) = await rows(Due)
+    assert (due.key, due.priority) == (f"{ruled['serverId']}:{who}", WAITING)
+    log = (await browser.client.get(f"/api/servers/{ruled['serverId']}/events", params={"kind": "recheck"})).json()
+    assert [line["text"] for line in log] == ["Ada had Carol checked again."]
+
+
+async def rows(table: type[Due]) -> Sequence[Due]:
+    async with transaction() as db:
+        return (await db.exec(select(table))).all()
+
+
 async def test_nobody_else_sees_members(browser: Browser, new_browser: Callable[[], Browser], ruled: dict[str, Any]):
     who = await joined(ruled, "Carol")
     path = f"/api/servers/{ruled['serverId']}/members"
@@ -196,3 +227,4 @@ async def test_nobody_else_sees_members(browser: Browser, new_browser: Callable[
     await mallory.sign_in("mallory")
     for asked in (path, f"{path}/{who}/why", f"{path}/1/why"):
         assert (await mallory.client.get(asked)).status_code == 404
+    assert (await mallory.client.post(f"{path}/{who}/recheck")).status_code == 404

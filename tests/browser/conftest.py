@@ -53,7 +53,7 @@ class Visitor:
         """Log in from the landing page by clicks, as a person of the sandbox."""
         await self.open("/")
         await self.page.get_by_role("link", name="Login with Discord").first.click()
-        await self.page.get_by_text(f"Authorize as {username}").click()
+        await self.page.get_by_text(f"Authorize as {username}", exact=True).click()
         await self.page.get_by_role("heading", name=f"Welcome back, {username}").wait_for()
 
 

@@ -13,7 +13,7 @@ async def test_addresses_of_one_server(visit: NewVisitor) -> None:
     bob = await visit(viewport={"width": 360, "height": 420})
     await bob.sign_in("bob")
     page = bob.page
-    card = page.get_by_role("listitem").filter(has_text="Base Builders")
+    card = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
     server = (await card.get_attribute("id") or "").removeprefix("server-")
     configure = await card.get_by_role("link", name="Configure").get_attribute("href") or ""
     number = configure.partition("serverId=")[2].partition("&")[0]

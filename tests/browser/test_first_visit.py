@@ -63,3 +63,11 @@ async def test_pictures_and_the_map_of_the_site_are_there(product: Product) -> N
         assert {"/features", "/help-center", "/login"} <= {place.removeprefix(product.url) for place in listed}
         for place in listed:
             assert (await visitor.get(place)).status_code == 200, place
+
+
+async def test_scripts_are_fetched_after_what_is_needed_to_read_the_page(product: Product) -> None:
+    async with httpx.AsyncClient(base_url=product.url) as visitor:
+        html = (await visitor.get("/")).text
+    ahead = re.findall(r"<link[^>]*rel=\"modulepreload\"[^>]*>", html)
+    assert ahead
+    assert all('fetchpriority="low"' in link for link in ahead)

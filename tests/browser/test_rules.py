@@ -1,4 +1,4 @@
-"""A server's rules by clicks: what can be chosen, pausing, resuming, and deleting after a question."""
+"""A server's rules by clicks: what can be chosen, editing, pausing, resuming and deleting, each after a question."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,7 +14,7 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     bob = await visit()
     page = bob.page
     await bob.sign_in("bob")
-    builders = page.get_by_role("listitem").filter(has_text="Base Builders")
+    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
     await builders.get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
 
@@ -35,13 +35,30 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     rule = page.get_by_role("listitem").filter(has_text="At least 9")
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
 
+    question = page.get_by_role("dialog")
     await rule.get_by_role("button", name="Pause").click()
+    await question.get_by_role("button", name="Pause rule").click()
     await expect(rule.get_by_text("Paused", exact=True)).to_be_visible()
     await rule.get_by_role("button", name="Resume").click()
+    await question.get_by_role("button", name="Resume rule").click()
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
 
+    await rule.get_by_role("link", name="Edit").click()
+    await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()
+    await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
+    await page.get_by_label("Minimum Tokens").fill("8")
+    await page.get_by_label("When somebody no longer qualifies").select_option("Wait for a grace time")
+    await page.get_by_label("Shadow: only watch").check()
+    await page.get_by_role("button", name="Save Changes").click()
+    await question.get_by_role("button", name="Save", exact=True).click()
+    rule = page.get_by_role("listitem").filter(has_text="At least 8")
+    await expect(rule.get_by_text("Shadow", exact=True)).to_be_visible()
+    await expect(rule.get_by_text("Removed after 24 hours of grace")).to_be_visible()
+    await rule.get_by_role("button", name="What it would do").click()
+    await expect(question.get_by_text("Nobody who is known here gains or loses the role by this.")).to_be_visible()
+    await page.keyboard.press("Escape")
+
     await rule.get_by_role("button", name="Delete").click()
-    question = page.get_by_role("dialog")
     await expect(question.get_by_text("Nobody has Whale through this rule")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(question).to_be_hidden()

@@ -72,6 +72,23 @@ async def test_logging_out_in_one_tab_ends_the_other(visit: NewVisitor) -> None:
     await stored_in(ada, None)
 
 
+async def test_signing_in_in_one_tab_leads_an_open_landing_page_to_the_dashboard(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.open("/")
+    await ada.page.get_by_role("link", name="Get Started").wait_for()
+    # What the page says in the moment between hearing of the session and being loaded anew.
+    await ada.page.evaluate(
+        "addEventListener('pagehide', () => "
+        "localStorage.setItem('said', document.querySelector('main [role=status]').checkVisibility()))"
+    )
+    other = await ada.context.new_page()
+    await other.goto(ada.product.url + "/")
+    await other.get_by_role("link", name="Login with Discord").first.click()
+    await other.get_by_text("Authorize as ada", exact=True).click()
+    await ada.page.get_by_role("heading", name="Welcome back, ada").wait_for()
+    assert await ada.page.evaluate("localStorage.getItem('said')") == "true"
+
+
 async def test_the_account_pages_logout_forgets_the_stored_id_too(visit: NewVisitor) -> None:
     ada = await visit()
     await ada.sign_in("ada")

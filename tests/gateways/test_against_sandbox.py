@@ -13,7 +13,8 @@ from gateways.discord import Discord
 from gateways.discord_oauth import DiscordOAuth
 from gateways.discord_types import MemberGone, MissingAccess, MissingPermissions, RoleGone, TokenRejected
 from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
-from gateways.marketplaces import OpenSea
+from gateways.evm_pool import NodePool
+from gateways.opensea import OpenSea
 from settings import settings
 
 # Chains that few other tests use, so that faults disturb nobody.
@@ -141,7 +142,7 @@ async def test_a_bio_is_read_as_it_stands(sandbox: Sandbox) -> None:
 @pytest.fixture
 async def chains(sandbox: Sandbox) -> AsyncIterator[EvmChains]:
     urls = {chain: [f"{sandbox.url}/{front}/{chain}" for front in ("rpc", "rpc2")] for chain in (CHAIN, BARE)}
-    made = EvmChains(urls, request_seconds=1.5, deadline=4.0)
+    made = EvmChains(NodePool(urls, request_seconds=1.5, deadline=4.0))
     yield made
     await made.close()
     for front in ("rpc", "rpc2"):

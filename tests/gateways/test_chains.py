@@ -13,6 +13,7 @@ from gateways.balance_sheet import MOST, BalanceSheet
 from gateways.chain_table import CHAINS
 from gateways.chains import EvmChains
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from gateways.evm_pool import NodePool
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 from tests.gateways.wire import Wire
 
@@ -60,7 +61,7 @@ async def ends(world: str, stack: AsyncExitStack) -> tuple[Front, Front]:
 
 @pytest.fixture
 async def chains(ends: tuple[Front, Front], stack: AsyncExitStack) -> EvmChains:
-    made = EvmChains({"base": [one.url for one in ends]}, request_seconds=2.0, deadline=5.0)
+    made = EvmChains(NodePool({"base": [one.url for one in ends]}, request_seconds=2.0, deadline=5.0))
     stack.push_async_callback(made.close)
     return made
 
@@ -237,7 +238,7 @@ async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: Asy
     await rpc(world, "anvil_mine", "0x1")
     server.says("hang")
     urls = ["http://127.0.0.1:9/?key=hush", f"{server.url}/v2/hush", world]
-    dead = EvmChains({"base": urls}, request_seconds=0.5)
+    dead = EvmChains(NodePool({"base": urls}, request_seconds=0.5))
     stack.push_async_callback(dead.close)
     for endpoint in (0, 1):
         with pytest.raises(ProviderDown) as caught:
@@ -254,7 +255,7 @@ async def test_nobody_listening_and_no_answer_end_in_time(world: str, stack: Asy
 
 async def test_a_whole_call_is_bounded_when_every_node_hangs(stack: AsyncExitStack, server: Wire) -> None:
     server.says("hang")
-    dead = EvmChains({"base": [server.url] * 5}, request_seconds=0.4, deadline=1.0)
+    dead = EvmChains(NodePool({"base": [server.url] * 5}, request_seconds=0.4, deadline=1.0))
     stack.push_async_callback(dead.close)
     with pytest.raises(ProviderDown):
         await read(dead)

@@ -12,6 +12,7 @@ from gateways.balance_sheet import BalanceSheet
 from gateways.chain_table import MULTICALL3
 from gateways.chains import EvmChains
 from gateways.errors import ProviderConfused, ProviderError
+from gateways.evm_pool import NodePool
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
 
 # Eight collections: the token of a wallet is in the slot of its address.
@@ -52,7 +53,7 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 @pytest.fixture
 async def chains(end: Front, stack: AsyncExitStack) -> EvmChains:
-    made = EvmChains({"base": [end.url]})
+    made = EvmChains(NodePool({"base": [end.url]}))
     stack.push_async_callback(made.close)
     return made
 

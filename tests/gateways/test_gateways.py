@@ -1,13 +1,28 @@
 """The set of gateways: made when first asked for, replaceable, closed once."""
 
+import pytest
+
 import gateways
 from gateways import Gateways, close_gateways, use_gateways
+from gateways.chain_families import AllChains
 from gateways.chain_table import CHAINS
 from gateways.chains import EvmChains
+from gateways.delegations import DelegateRegistry, own_rights
 from gateways.discord import Discord
 from gateways.discord_oauth import DiscordOAuth
-from gateways.errors import seconds_to_wait, without_links
-from gateways.marketplaces import OpenSea
+from gateways.errors import ProviderError, seconds_to_wait, without_links
+from gateways.evm_pool import NodePool
+from gateways.evm_transfers import TransferLogs
+from gateways.fetching import Fetcher
+from gateways.magiceden import MagicEden
+from gateways.metadata import TokenMetadata
+from gateways.names import EnsNames
+from gateways.opensea import OpenSea
+from gateways.solana import SolanaChains
+from gateways.solana_names import SolanaNames
+from gateways.solana_node import SolanaNodes
+from gateways.solana_proof import SolanaProof
+from gateways.transactions import EvmTransactions
 
 
 async def test_the_set_is_made_once_and_made_anew_after_closing() -> None:
@@ -23,6 +38,7 @@ async def test_the_set_is_made_once_and_made_anew_after_closing() -> None:
 
 
 async def test_tests_may_bring_their_own() -> None:
+    nodes = NodePool({})
     own = Gateways(
         discord=Discord("http://x", "t", "http://y"),
         oauth=DiscordOAuth(
@@ -35,11 +51,36 @@ async def test_tests_may_bring_their_own() -> None:
             public_url="http://y",
         ),
         opensea=OpenSea("http://x", "http://y", None),
-        chains=EvmChains({}),
+        magiceden=MagicEden("http://x"),
+        chains=EvmChains(nodes),
+        mints=SolanaChains(SolanaNodes(())),
+        delegations=DelegateRegistry(nodes, own_rights("Holdfast")),
+        solana=SolanaProof(SolanaNodes(())),
+        transfers=TransferLogs(nodes),
+        fetching=(fetching := Fetcher(agent="x")),
+        metadata=TokenMetadata({}, fetching, ipfs_url="https://x", arweave_url="https://x"),
+        transactions=EvmTransactions(nodes),
+        names=EnsNames(nodes, fetching),
+        solana_names=SolanaNames("", fetching),
     )
     use_gateways(own)
     assert gateways.gateways() is own
     await close_gateways()
+
+
+async def test_each_chain_has_its_familys_client() -> None:
+    solana = SolanaNodes(["http://x"])
+    chains = AllChains(EvmChains(NodePool({"base": ["http://x", "http://y"]})), SolanaChains(solana))
+    assert [chains.endpoints(chain) for chain in ("base", "polygon", "solana", "moon")] == [2, 0, 1, 0]
+    with pytest.raises(ValueError, match="moon"):
+        await chains.head("moon")
+    with pytest.raises(ValueError, match="Solana address"):
+        await chains.contract_name("solana", "0x" + "5e" * 20)
+    with pytest.raises(ValueError, match="EVM address"):
+        await chains.contract_name("base", "So11111111111111111111111111111111111111112")
+    with pytest.raises(ProviderError):
+        await chains.anything("polygon", ["0x" + "5e" * 20])
+    await chains.close()
 
 
 def test_the_table_has_the_seven_evm_chains_and_solana() -> None:

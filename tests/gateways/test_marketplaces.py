@@ -16,7 +16,8 @@ from gateways.errors import (
     ProviderRefused,
     Unauthorized,
 )
-from gateways.marketplaces import CollectionFacts, ContractFacts, OpenSea
+from gateways.marketplaces import CollectionFacts, ContractFacts
+from gateways.opensea import OpenSea
 from tests.gateways.wire import Wire
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"

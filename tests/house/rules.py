@@ -35,6 +35,7 @@ ONLY: Mapping[str, frozenset[str]] = {
     "reflex": frozenset({"app", "state", "components", "rxconfig"}),
     "nextcord": frozenset({"bot"}),
     "httpx": frozenset({"gateways"}),
+    "httpcore": frozenset({"gateways"}),
     "web3": frozenset({"gateways"}),
     "authlib.integrations.httpx_client": frozenset({"gateways"}),
     "sqlalchemy": frozenset({"models", "services"}),

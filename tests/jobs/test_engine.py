@@ -1,6 +1,7 @@
 """How a role moves: from a proof to the role, from a sale to its end, and through every fault in between."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 from sqlmodel import col, select
@@ -8,8 +9,9 @@ from sqlmodel import col, select
 from gateways import gateways
 from jobs.looker import Looker
 from models import Due, Event, Grant, Rule, now, transaction
-from services import intents, sweep
+from services import breaker, event_log, intents, sweep, undo
 from services.actors import Actor
+from services.event_log import LogFilter
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -366,6 +368,33 @@ async def test_a_grace_time_is_waited_for(town: Town, engine: Engine) -> None:
         await taken(town)
 
 
+async def test_an_undone_removal_gives_the_role_back_and_it_stays_until_a_rule_has_said_yes_again(
+    town: Town, engine: Engine
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    admin = Actor(user_id=0, discord_id=town.people["ada"]["id"], username="ada")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.sells(token)
+        await town.look()
+        await taken(town)
+        await until(lambda: _empty(town))
+        async with transaction() as db:
+            (line,) = await event_log.lines(db, town.server_id, LogFilter(kind="role.taken"))
+            assert (await undo.undo(db, gateways(), admin, town.server_id, UUID(line.event.batch or ""))).members == 1
+        await given(town)
+        await looked_at(town)
+        assert [row.state for row in await grants(town)] == ["held"]
+        token = await town.buys("carol")
+        await looked_at(town)
+        assert [row.gift_since for row in await grants(town)] == [None]
+        await town.sells(token)
+        await town.look()
+        await taken(town)
+
+
 async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town, engine: Engine) -> None:
     crowd = [f"p{number}" for number in range(6)]
     for name in crowd:
@@ -385,13 +414,25 @@ async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town
         await looked_at(town)
     assert await town.writes(start) == []
     assert {row.state for row in await grants(town)} == {"held"}
+    assert all(row.held_back_at and row.evidence["readings"][0]["held"] == "1" for row in await grants(town))
     assert "breaker.tripped" in await kinds(town)
+    admin = Actor(user_id=0, discord_id=town.people["ada"]["id"], username="ada")
+    async with transaction() as db:
+        assert await breaker.dismiss(db, town.server_id, admin.discord_id) == 1
+    await looked_at(town)
+    assert {row.state for row in await grants(town)} == {"held"}
     async with engine():
         async with transaction() as db:
-            admin = Actor(user_id=0, discord_id=town.people["ada"]["id"], username="ada")
             assert await sweep.release_removals(db, admin, town.server_id) == 1
         for name in crowd:
             await taken(town, name)
+        await until(lambda: _empty(town))
+    async with transaction() as db:
+        of_removals = select(Event.batch).where(Event.server_id == town.server_id, Event.kind == "role.taken")
+        batches = (await db.exec(of_removals)).all()
+    assert len(batches) == 6
+    assert len(set(batches)) == 1
+    assert None not in batches
 
 
 async def _expression(rule_id: int) -> dict[str, object]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import psutil
 
+from sandbox.chains import names
 from sandbox.chains.abi import ARTEFACTS
 from sandbox.contracts.compile import sources
 from tests.sandbox.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
@@ -38,6 +39,17 @@ def test_the_committed_artefacts_belong_to_the_sources():
     assert ARTEFACTS["sources"] == sources()
 
 
+def stands_for(nodes: Nodes, name: str) -> str | None:
+    """By the registry, and the resolver that it names."""
+    found = None
+    for place, selector in ((names.REGISTRY, "0x0178b8bf"), (names.RESOLVER, "0x3b3b57de")):
+        call = {"to": found or place, "data": selector + names.namehash(name)}
+        found = "0x" + nodes.rpc("eth_call", call, "latest", chain="ethereum")[-40:]
+        if int(found, 16) == 0:
+            return None
+    return found
+
+
 def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
     with running(tmp_path / "sandbox") as nodes:
         seeded = content(nodes)
@@ -51,6 +63,8 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         own = nodes.signed("erin", nodes.collection(MELLOW_CATS)["contract"], "0x23b872dd" + words)
         nodes.act("delegate", vault=STRANGER, to=nodes.wallet("bob"))
         nodes.act("traits", contract=MELLOW_CATS, token_id="1", traits={"Hat": "Fez"})
+        nodes.act("name", "ethereum", name="ace.eth", address=STRANGER)
+        nodes.act("name", "ethereum", name="carol.eth", address=STRANGER)
         nodes.http.put(f"/control/opensea/accounts/{STRANGER}", json={"bio": "mine", "username": "ace"})
         changed, head = content(nodes), nodes.block()
 
@@ -62,10 +76,12 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         assert receipt["blockNumber"] == hex(sold["block"])
         assert nodes.rpc("eth_getTransactionReceipt", own)["status"] == "0x1"
         assert nodes.balance(MELLOW_CATS, nodes.wallet("carol")) == 2
+        assert {stands_for(nodes, name) for name in ("ace.eth", "carol.eth")} == {STRANGER}
 
         head = nodes.block()
         assert nodes.http.post("/control/reset").status_code == 200
         assert content(nodes) == seeded
+        assert (stands_for(nodes, "ace.eth"), stands_for(nodes, "carol.eth")) == (None, nodes.wallet("carol"))
         assert nodes.block() > head
         moved = nodes.rpc("eth_getLogs", {"fromBlock": hex(head + 1), "address": receipt["to"]})
         assert len(moved) == 2

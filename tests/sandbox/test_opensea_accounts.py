@@ -104,6 +104,106 @@ def test_faults_have_opensea_s_own_manner(nodes: Nodes):
         ask(nodes, "/accounts/bob")
 
 
+def test_what_is_deployed_minted_and_given_traits_later_is_everywhere_at_once(nodes: Nodes):
+    for chain, opensea in (("abstract", "abstract"), ("apechain", "ape_chain")):
+        for standard, slug in (("ERC721", "late-721"), ("ERC721Enumerable", "late-enum"), ("ERC1155", "late-1155")):
+            contract = nodes.act("deploy", chain, standard=standard, name=f"Late & <i>{chain}</i>", slug=slug)[
+                "contract"
+            ]
+            token, amount = str(2**200 + 7), "3" if standard == "ERC1155" else "1"
+            nodes.act("mint", chain, contract=contract, token_id=token, to=STRANGER, amount=amount)
+            nodes.act(
+                "traits", chain, contract=contract, token_id=token, traits={"Fur / Hat?": "50% \u00e9", "Level": 7}
+            )
+            place = f"/chain/{opensea}/contract/{contract}/nfts/{token}"
+            nft = ask(nodes, place).json()["nft"]
+            assert {trait["trait_type"]: trait["value"] for trait in nft["traits"]} == {
+                "Fur / Hat?": "50% \u00e9",
+                "Level": 7,
+            }
+            assert nft["owners"] == [{"address": STRANGER, "quantity": int(amount), "quantity_string": amount}]
+            mine = ask(nodes, f"/chain/{opensea}/account/{STRANGER}/nfts", collection=slug).json()["nfts"]
+            assert [(item["contract"], item["identifier"]) for item in mine] == [(contract, token)]
+            metadata = nodes.http.get(f"/metadata/{chain}/{contract}/{token}").json()
+            assert metadata["attributes"] == [
+                {"trait_type": "Fur / Hat?", "value": "50% \u00e9"}, {"trait_type": "Level", "value": 7},
+            ]  # fmt: skip
+            assert ask(nodes, place + "/collection").json()["collection"] == slug
+            for page in (nft["opensea_url"], f"/magiceden/item-details/{chain}/{contract}/{token}"):
+                shown = nodes.http.get(page)
+                assert "Late &amp; &lt;i&gt;" in shown.text, page
+    both = ask(nodes, "/collections/late-721").json()
+    assert {one["chain"] for one in both["contracts"]} == {"abstract", "ape_chain"}
+    assert both["unique_item_count"] == 2
+    kinds = ask(nodes, "/traits/late-721").json()
+    assert kinds == {
+        "categories": {"Fur / Hat?": "string", "Level": "number"},
+        "counts": {"Fur / Hat?": {"50% \u00e9": 2}, "Level": {"min": 7, "max": 7}},
+    }
+
+
+def test_an_indexer_that_stopped_knows_nothing_of_what_came_later(nodes: Nodes):
+    contract = nodes.collection("copper-owls", "polygon")["contract"]
+    place = f"/chain/polygon/contract/{contract}/nfts/1"
+    before = ask(nodes, place).json()["nft"]["traits"]
+    with nodes.fault("opensea", "stale"):
+        nodes.act("traits", "polygon", contract=contract, token_id="1", traits={"Mood": "New"})
+        later = nodes.act("deploy", "polygon", standard="ERC721", name="Later", slug="later-ones")["contract"]
+        assert ask(nodes, place).json()["nft"]["traits"] == before
+        assert ask(nodes, f"/chain/polygon/contract/{later}").status_code == 404
+        assert ask(nodes, "/collections/later-ones").status_code == 404
+    assert [trait["value"] for trait in ask(nodes, place).json()["nft"]["traits"]] == ["New"]
+    assert ask(nodes, "/collections/later-ones").status_code == 200
+
+
+def test_tokens_and_collections_can_be_asked_for_in_batches(nodes: Nodes):
+    def post(path: str, body: Any) -> httpx.Response:
+        return nodes.http.post(API + path, json=body, headers={"X-API-KEY": "sandbox-opensea-key"})
+
+    contract = nodes.collection(MELLOW_CATS)["contract"]
+    wanted = [
+        {"chain": "base", "contract_address": contract.upper().replace("X", "x"), "token_id": t}
+        for t in ("1", "99", "x", "2")
+    ]
+    wanted.append({"chain": "polygon", "contract_address": contract, "token_id": "1"})
+    assert [nft["identifier"] for nft in post("/nfts/batch", {"identifiers": wanted}).json()["nfts"]] == ["1", "2"]
+    slugs = post("/collections/batch", {"slugs": [MELLOW_CATS, "no-such-thing"]}).json()["collections"]
+    assert [one["collection"] for one in slugs] == [MELLOW_CATS]
+    for path, body in (("/nfts/batch", {"identifiers": [1]}), ("/nfts/batch", []), ("/collections/batch", {})):
+        assert post(path, body).status_code == 400
+    with nodes.fault("opensea", "empty"):
+        assert post("/nfts/batch", {"identifiers": wanted}).json() == {"nfts": []}
+    assert nodes.http.post(API + "/nfts/batch", json={"identifiers": []}).status_code == 401
+
+
+def test_a_collection_lists_its_holders_and_the_tokens_with_a_trait(nodes: Nodes):
+    holders = ask(nodes, f"/collections/{MELLOW_CATS}/holders", limit=2).json()
+    assert holders["holders"][0]["address"] == nodes.wallet("carol")
+    assert "next" in holders
+    hat = ask(nodes, f"/traits/{MELLOW_CATS}").json()["counts"]["Hat"]
+    value, count = next(iter(hat.items()))
+    asked = f'[{{"traitType": "Hat", "value": "{value}"}}]'
+    assert len(ask(nodes, f"/collection/{MELLOW_CATS}/nfts", traits=asked).json()["nfts"]) == count
+    assert ask(nodes, f"/collection/{MELLOW_CATS}/nfts", traits="nonsense").status_code == 400
+
+
+def test_collections_have_pages_for_people_at_both_marketplaces(nodes: Nodes):
+    contract = nodes.collection(MELLOW_CATS)["contract"]
+    item = f"base/{contract}/1"
+    opensea = (f"collection/{MELLOW_CATS}", f"collection/{MELLOW_CATS}/overview", f"assets/base/{contract}")
+    magic_eden = (f"collections/base/{contract}", f"collections/base/{MELLOW_CATS}", f"item-details/{item}")
+    pages = [f"/opensea/{page}" for page in (*opensea, f"item/{item}", f"assets/{item}")]
+    for page in (*pages, *(f"/magiceden/{page}" for page in magic_eden)):
+        shown = nodes.http.get(page)
+        assert (shown.status_code, "Mellow Cats" in shown.text) == (200, True), page
+    for page in (
+        "/opensea/collection/none",
+        f"/opensea/item/base/{contract}/99",
+        f"/magiceden/collections/polygon/{contract}",
+    ):
+        assert nodes.http.get(page).status_code == 404, page
+
+
 def test_every_request_is_in_the_log(nodes: Nodes):
     since = nodes.http.get("/control/requests").json()["next"]
     ask(nodes, "/accounts/bob")

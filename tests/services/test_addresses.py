@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.addresses import AddressRefused, is_solana, parse, shorten
+from services.addresses import AddressRefused, is_solana, parse, shorten, solana_signature
 
 CHECKSUMMED = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
 
@@ -38,3 +38,24 @@ def test_base58_must_be_exactly_32_bytes() -> None:
 
 def test_shortening_keeps_the_first_6_and_the_last_4_characters() -> None:
     assert shorten(CHECKSUMMED) == "0xd8dA...6045"
+
+
+SIGNATURE = "5h6xBEauJ3PK6SWCZ1PGjBvj8vDdWG3KpwATGy1ARAXFSDwt8GFXM7W5Ncn16wmqokgpiKRLuS83KUxyZyv2sUYv"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SIGNATURE, f"  {SIGNATURE}\n", f"https://solscan.io/tx/{SIGNATURE}", f"https://solana.fm/tx/{SIGNATURE}?cluster=x",
+        f"https://explorer.solana.com/tx/{SIGNATURE}?cluster=mainnet-beta", "1" * 64,
+    ],
+)  # fmt: skip
+def test_a_signature_is_found_by_itself_and_in_an_explorers_link(text: str) -> None:
+    assert solana_signature(text) == (SIGNATURE if SIGNATURE in text else text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0x" + "ab" * 32, SIGNATURE[:-4], SIGNATURE + "1", "z" * 88, "https://solscan.io/account/" + "1" * 32]
+)
+def test_nothing_else_is_taken_for_a_signature(text: str) -> None:
+    assert solana_signature(text) is None

@@ -1,9 +1,9 @@
 """The breaker: many losing a role at once stops it, few do not."""
 
 import pytest
-from sqlmodel import select
+from sqlmodel import col, select
 
-from models import Breaker, Grant, Server, transaction
+from models import Breaker, Grant, Server, now, transaction
 from services import breaker, events
 from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
 
@@ -86,3 +86,33 @@ async def test_an_approval_is_for_a_day_and_not_for_ever() -> None:
         db.add(row)
     assert not await stopped(server, role, 1)
     assert await stopped(server, role, 6)
+
+
+async def test_a_dismissed_trip_lets_everybody_keep_the_role_and_counts_anew() -> None:
+    server, role = await a_role_with(10, taking=1)
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        held = (await db.exec(select(Grant).where(Grant.role_id == role, Grant.state == "held").limit(6))).all()
+        for grant in held:
+            grant.held_back_at = now()
+        assert await breaker.dismiss(db, server.id or 0, "ada", snowflake()) == 0
+        assert await breaker.dismiss(db, server.id or 0, "ada", role) == 1
+        assert await breaker.tripped(db, server.id or 0) == []
+    async with transaction() as db:
+        gifts = (await db.exec(select(Grant).where(col(Grant.gift_since).is_not(None)))).all()
+        assert sorted(grant.state for grant in gifts) == ["giving", *["held"] * 6]
+    assert not await stopped(server, role, 1)
+    assert await stopped(server, role, 6), "what comes later is counted like any other day"
+
+
+async def test_what_was_dismissed_can_be_approved_all_the_same() -> None:
+    server, role = await a_role_with(10)
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        grant = (await db.exec(select(Grant).where(Grant.role_id == role).limit(1))).one()
+        grant.held_back_at = now()
+        await breaker.dismiss(db, server.id or 0, "ada")
+    async with transaction() as db:
+        assert await breaker.approve(db, server.id or 0, "ada") == 1
+        assert (await db.exec(select(Grant).where(col(Grant.gift_since).is_not(None)))).all() == []
+    assert not await stopped(server, role, 6)

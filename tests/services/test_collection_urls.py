@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.addresses import is_solana
 from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, is_address, is_link, read, site
 
 CONTRACT = "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
 CHECKSUMMED = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
+ADDRESS, OTHER = "So11111111111111111111111111111111111111112", "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
 LOCAL = (site(OPENSEA, "http://localhost:3210/opensea"), site(MAGIC_EDEN, "http://localhost:3210/magiceden"))
 
 
@@ -33,6 +35,17 @@ LOCAL = (site(OPENSEA, "http://localhost:3210/opensea"), site(MAGIC_EDEN, "http:
         ("http://localhost:3210/opensea/collection/mellow-cats", Reference(slug="mellow-cats")),
         (f"localhost:3210/opensea/item/base/{CONTRACT}/1", Reference("base", CONTRACT)),
         (f"http://localhost:3210/magiceden/collections/base/{CONTRACT}", Reference("base", CONTRACT)),
+        (ADDRESS, Reference("solana", ADDRESS)),
+        (f" {ADDRESS}\n", Reference("solana", ADDRESS)),
+        (f"https://opensea.io/item/solana/{ADDRESS}", Reference("solana", mint=ADDRESS)),
+        (f"https://opensea.io/assets/solana/{ADDRESS}?x=1", Reference("solana", mint=ADDRESS)),
+        (f"http://localhost:3210/opensea/item/solana/{OTHER}/{ADDRESS}", Reference("solana", mint=ADDRESS)),
+        ("https://magiceden.io/marketplace/Okay_Bears?activeTab=items", Reference("solana", symbol="Okay_Bears")),
+        (f"https://magiceden.us/marketplace/{ADDRESS}", Reference("solana", ADDRESS)),
+        ("https://magiceden.io/collections/solana/okay_bears", Reference("solana", symbol="okay_bears")),
+        (f"https://magiceden.io/item-details/{ADDRESS}?name=x", Reference("solana", mint=ADDRESS)),
+        (f"https://magiceden.us/item-details/solana/{ADDRESS}", Reference("solana", mint=ADDRESS)),
+        ("http://localhost:3210/magiceden/marketplace/otters", Reference("solana", symbol="otters")),
     ],
 )
 def test_every_form_of_an_address_or_page_is_understood(text: str, named: Reference) -> None:
@@ -48,10 +61,13 @@ def test_every_form_of_an_address_or_page_is_understood(text: str, named: Refere
         ("https://opensea.io/", "not a collection"),
         ("https://opensea.io/collection", "not a collection"),
         ("https://opensea.io/collection/..%2F..%2Faccounts", "names no collection"),
-        ("https://opensea.io/item/solana/So11111111111111111111111111111111111111112", "Solana"),
-        ("https://magiceden.io/marketplace/okay_bears", "Solana"),
-        ("https://magiceden.io/item-details/So11111111111111111111111111111111111111112", "Solana"),
         ("https://magiceden.io/u/carol", "profile"),
+        ("http://localhost:3210/magiceden/carol", "profile"),
+        ("https://magiceden.io/marketplace", "profile"),
+        ("https://magiceden.io/marketplace/..%2F..%2Fx", "names no collection"),
+        ("https://magiceden.io/item-details/okay", "names no token"),
+        (f"https://opensea.io/item/solana/{CONTRACT}", "names no token"),
+        ("https://opensea.io/item/solana", "not a collection"),
         ("https://magiceden.io/", "not a collection"),
         ("https://evil.example/opensea.io/collection/x", "neither"),
         ("https://opensea.io.evil.example/collection/x", "neither"),
@@ -64,7 +80,6 @@ def test_every_form_of_an_address_or_page_is_understood(text: str, named: Refere
         ("http://[opensea.io/collection/x", "cannot be read"),
         (f"https://opensea.io/assets/base/{CONTRACT[:-1]}/1", "42 characters"),
         (CHECKSUMMED.replace("BC4CA", "Bc4CA"), "mistyped"),
-        ("So11111111111111111111111111111111111111112", "Solana"),
         ("mellow cats", "Paste"),
         ("0x12", "42 characters"),
         ("x" * 600, "too long"),
@@ -105,9 +120,13 @@ def test_whatever_is_pasted_is_a_reference_in_its_one_form_or_refused(text: str)
         named = read(text, LOCAL)
     except LinkRefused:
         return
-    assert (named.contract is None) != (named.slug is None)
+    assert [named.contract, named.slug, named.symbol, named.mint].count(None) == 3
     if named.contract is not None:
-        assert re.fullmatch(r"0x[0-9a-f]{40}", named.contract)
+        assert re.fullmatch(r"0x[0-9a-f]{40}", named.contract) or (
+            named.chain == "solana" and is_solana(named.contract)
+        )
+    if named.symbol is not None:
+        assert "/" not in named.symbol
     if named.slug is not None:
         assert re.fullmatch(r"[a-z0-9][a-z0-9_-]*", named.slug)
 

@@ -83,7 +83,7 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
         async with transaction() as db:
             await db.execute(text("UPDATE due SET due_at = now()"))
         async with transaction() as db:
-            await due.later(db, "w1", await due.claim(db, "w1", 10))
+            await due.later(db, "w1", claims := await due.claim(db, "w1", 10), [None] * len(claims))
         (row,) = await rows()
         pauses.append(round((row.due_at - now()).total_seconds()))
     assert pauses == [5, 10, 20]

@@ -1,6 +1,7 @@
 """The decision, row by row, and what must hold for every decision there can be."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -99,6 +100,23 @@ def test_a_role_that_somebody_took_comes_back_only_by_a_rule_made_after_that() -
     assert only(decide([after], {2: YES}, [lost], frozenset({"role"}), NOW)).move is Move.FORGET
 
 
+@pytest.mark.parametrize(
+    ("answer", "state", "has_role", "move"),
+    [
+        (NO, "held", True, Move.NONE),
+        (NO, "giving", False, Move.NONE),
+        (NO, "held", False, Move.FORGET),
+        (UNKNOWN, "held", True, Move.NONE),
+        (YES, "held", True, Move.KEEP),
+    ],
+)
+def test_what_an_admin_lets_somebody_keep_is_not_taken(answer: Answer, state: str, has_role: bool, move: Move) -> None:
+    gift = GrantFacts("role", state, gift=True)
+    live = frozenset({"role"}) if has_role else frozenset[str]()
+    assert only(decide([rule()], {1: answer}, [gift], live, NOW)).move is move
+    assert only(decide([], {}, [gift], frozenset({"role"}), NOW)).move is Move.NONE
+
+
 def test_a_deleted_rule_lets_go_of_what_it_gave() -> None:
     assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
     assert only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).move is Move.TAKE
@@ -112,6 +130,36 @@ def test_a_grace_time_runs_from_the_first_no() -> None:
     assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=23))).move is Move.WAIT
     assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=24))).move is Move.TAKE
     assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).move is Move.KEEP
+
+
+def handed_over(number: int = 1, *, hours: int = 0, state: str = "active") -> RuleTerms:
+    return RuleTerms(number, "role", LEAF, state, hours, takes_over=True)
+
+
+def test_a_role_handed_over_becomes_ours_where_the_rule_says_yes() -> None:
+    adopted = only(decide([handed_over()], {1: YES}, [], frozenset({"role"}), NOW))
+    assert (adopted.move, adopted.rule_ids, adopted.no_since) == (Move.ADOPT, (1,), None)
+    assert only(decide([handed_over()], {1: YES}, [], frozenset(), NOW)).move is Move.GIVE
+    assert only(decide([handed_over()], {1: YES}, [HELD], frozenset({"role"}), NOW)).move is Move.KEEP
+
+
+def test_a_role_handed_over_that_nobody_earned_is_ours_first_and_then_goes_as_any_other() -> None:
+    live = frozenset({"role"})
+    adopted = only(decide([handed_over(hours=24)], {1: NO}, [], live, NOW))
+    assert (adopted.move, adopted.no_since, adopted.due_at) == (Move.ADOPT, NOW, NOW + timedelta(hours=24))
+    ours = GrantFacts("role", "held", adopted.rule_ids, no_since=adopted.no_since)
+    assert only(decide([handed_over(hours=24)], {1: NO}, [ours], live, NOW)).move is Move.WAIT
+    assert only(decide([handed_over(hours=24)], {1: NO}, [ours], live, NOW + timedelta(hours=24))).move is Move.TAKE
+    assert only(decide([handed_over(hours=24)], {1: UNKNOWN}, [ours], live, NOW)).move is Move.NONE
+
+
+def test_what_is_unknown_or_does_not_decide_takes_nothing_over() -> None:
+    live = frozenset({"role"})
+    assert only(decide([handed_over()], {1: UNKNOWN}, [], live, NOW)).move is Move.NONE
+    assert only(decide([handed_over(1), rule(2)], {1: NO, 2: UNKNOWN}, [], live, NOW)).move is Move.NONE
+    assert only(decide([handed_over(1), rule(2)], {1: NO, 2: YES}, [], live, NOW)).move is Move.ADOPT
+    for state in ("paused", "shadow"):
+        assert only(decide([handed_over(1, state=state), rule(2)], {2: NO}, [], live, NOW)).move is Move.NONE
 
 
 answers = st.sampled_from(list(Answer))
@@ -128,17 +176,21 @@ grants = st.one_of(
 rule_lists = st.lists(st.tuples(states, st.booleans(), answers), min_size=1, max_size=4)
 
 
-@given(rule_lists, grants, st.booleans())
+@given(rule_lists, grants, st.booleans(), st.booleans())
 def test_unknown_never_costs_a_role(
-    rows: list[tuple[str, bool, Answer]], grant: GrantFacts | None, has_role: bool
+    rows: list[tuple[str, bool, Answer]], grant: GrantFacts | None, has_role: bool, takes_over: bool
 ) -> None:
-    rules = [rule(number, state, deleted=deleted) for number, (state, deleted, _) in enumerate(rows, 1)]
+    rules = [
+        RuleTerms(number, "role", LEAF, state, deleted=deleted, takes_over=takes_over)
+        for number, (state, deleted, _) in enumerate(rows, 1)
+    ]
     given_answers = {number: answer for number, (_, _, answer) in enumerate(rows, 1)}
     live = frozenset({"role"}) if has_role else frozenset[str]()
     ledger = [grant] if grant else []
     decision = only(decide(rules, given_answers, ledger, live, NOW))
     if any(item.decides and given_answers[item.id] is not NO for item in rules):
         assert decision.move not in {Move.TAKE, Move.WAIT}
+        assert decision.no_since is None
     assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).move is decision.move
 
 
@@ -184,3 +236,49 @@ def test_a_tree_answers_unknown_only_when_the_unknown_parts_could_tip_it(tree: E
 
 def _known(item: Requirement, known: list[Answer]) -> Answer:
     return known[int(item.contract, 16)]
+
+
+RANK = {NO: 0, UNKNOWN: 1, YES: 2}
+rising = st.recursive(
+    st.integers(0, 5).map(leaf),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+        lambda of: st.integers(1, len(of)).map(lambda n: AtLeast(n, tuple(of)))
+    ),
+    max_leaves=8,
+)
+six = st.lists(answers, min_size=6, max_size=6)
+
+
+@given(st.lists(rising, min_size=1, max_size=3), six, six, grants, st.booleans())
+def test_whoever_holds_more_loses_no_role_of_a_rule_without_not(
+    expressions: list[Expression], before: list[Answer], more: list[Answer], grant: GrantFacts | None, has_role: bool
+) -> None:
+    after = [max(pair, key=lambda answer: RANK[answer]) for pair in zip(before, more, strict=True)]
+    rules = [RuleTerms(number, "role", tree, "active") for number, tree in enumerate(expressions, 1)]
+    live, ledger = frozenset({"role"}) if has_role else frozenset[str](), [grant] if grant else []
+
+    def decided(known: list[Answer]) -> tuple[dict[int, Answer], Decision]:
+        said = {item.id: evaluate(item.expression, lambda one: _known(one, known)) for item in rules}
+        return said, only(decide(rules, said, ledger, live, NOW))
+
+    (first, poor), (second, rich) = decided(before), decided(after)
+    assert all(RANK[second[number]] >= RANK[answer] for number, answer in first.items())
+    losing = {Move.TAKE, Move.WAIT}
+    assert rich.move not in losing or poor.move in losing
+
+
+@given(trees, six, st.randoms())
+def test_the_order_of_conditions_is_nothing(tree: Expression, known: list[Answer], order: Random) -> None:
+    def shuffled(part: Expression) -> Expression:
+        if isinstance(part, Not):
+            return Not(shuffled(part.branch))
+        if isinstance(part, AtLeast):
+            branches = [shuffled(branch) for branch in part.of]
+            order.shuffle(branches)
+            return AtLeast(part.n, tuple(branches))
+        return part
+
+    def answer(one: Requirement) -> Answer:
+        return _known(one, known)
+
+    assert evaluate(shuffled(tree), answer) is evaluate(tree, answer)

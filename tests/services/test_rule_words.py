@@ -1,19 +1,90 @@
 """Rules in plain words, with the collections' names where they are known."""
 
-from services.expressions import AtLeast, Not, Requirement
-from services.rule_words import in_words
+import pytest
+
+from services.expressions import AtLeast, Expression, Not, Requirement
+from services.rule_words import Line, in_lines, in_words
 
 CATS, FOXES = Requirement("basic", "base", "0x" + "11" * 20, 3), Requirement("basic", "ethereum", "0x" + "22" * 20)
 NAMES = {("base", CATS.contract): "Mellow Cats", ("base", FOXES.contract): "Not those"}
+MINT = "So11111111111111111111111111111111111111112"
 
 
-def test_a_known_collection_is_named_and_another_told_by_its_address() -> None:
-    assert in_words(CATS, NAMES) == "At least 3 tokens of Mellow Cats on Base"
-    assert in_words(FOXES, NAMES) == "At least 1 token of 0x2222...2222 on Ethereum"
+def trait(value: str, least: int = 1) -> Requirement:
+    return Requirement("trait", "base", CATS.contract, least, ("Level", value))
+
+
+def ids(*entries: str) -> Requirement:
+    return Requirement("token_id", "base", CATS.contract, token_ids=entries)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "words", "without"),
+    [
+        (CATS, "At least 3 tokens of Mellow Cats on Base", "Fewer than 3 tokens of Mellow Cats on Base"),
+        (FOXES, "At least 1 token of 0x2222...2222 on Ethereum", "No token of 0x2222...2222 on Ethereum"),
+        (
+            trait("Gold", 2),
+            "At least 2 tokens of Mellow Cats on Base with Level: Gold",
+            "Fewer than 2 tokens of Mellow Cats on Base with Level: Gold",
+        ),
+        (
+            trait(">=10"),
+            "At least 1 token of Mellow Cats on Base with Level of at least 10",
+            "No token of Mellow Cats on Base with Level of at least 10",
+        ),
+        (
+            trait("≤ 5"),
+            "At least 1 token of Mellow Cats on Base with Level of at most 5",
+            "No token of Mellow Cats on Base with Level of at most 5",
+        ),
+        (ids("5"), "Token 5 of Mellow Cats on Base", "Not token 5 of Mellow Cats on Base"),
+        (
+            ids("5", "100-200"),
+            "Any of the tokens 5 or 100 to 200 of Mellow Cats on Base",
+            "None of the tokens 5 or 100 to 200 of Mellow Cats on Base",
+        ),
+        (
+            ids("1-3"), "Any of the tokens 1 to 3 of Mellow Cats on Base",
+            "None of the tokens 1 to 3 of Mellow Cats on Base",
+        ),
+        (
+            ids(*map(str, range(1, 10))),
+            "Any of the tokens 1, 2, 3, 4, 5, 6 and 3 more of Mellow Cats on Base",
+            "None of the tokens 1, 2, 3, 4, 5, 6 and 3 more of Mellow Cats on Base",
+        ),
+        (
+            Requirement("token_id", "solana", MINT, token_ids=(MINT,)),
+            "Token So1111...1112 of So1111...1112 on Solana",
+            "Not token So1111...1112 of So1111...1112 on Solana",
+        ),
+        (Requirement("any_nft", "apechain", "any"), "Any NFT on Apechain", "No NFT on Apechain"),
+    ],
+)  # fmt: skip
+def test_every_kind_of_condition_and_its_opposite(leaf: Requirement, words: str, without: str) -> None:
+    assert in_words(leaf, NAMES) == words
+    assert in_words(Not(leaf), NAMES) == without
+    assert in_words(Not(Not(leaf)), NAMES) == words
 
 
 def test_groups_say_how_many_of_them_count() -> None:
     cats, foxes = in_words(CATS, NAMES), in_words(FOXES, NAMES)
-    assert in_words(AtLeast(2, (CATS, FOXES)), NAMES) == f"All of: {cats}; {foxes}"
-    assert in_words(AtLeast(1, (CATS, Not(FOXES))), NAMES) == f"Any of: {cats}; Not: {foxes}"
-    assert in_words(AtLeast(2, (CATS, FOXES, CATS)), NAMES) == f"At least 2 of: {cats}; {foxes}; {cats}"
+    both, either = AtLeast(2, (CATS, FOXES)), AtLeast(1, (CATS, Not(FOXES)))
+    two = AtLeast(2, (CATS, FOXES, CATS))
+    assert in_words(both, NAMES) == f"All of: {cats}; {foxes}"
+    assert in_words(either, NAMES) == f"Any of: {cats}; {in_words(Not(FOXES), NAMES)}"
+    assert in_words(two, NAMES) == f"At least 2 of: {cats}; {foxes}; {cats}"
+    assert in_words(Not(both), NAMES) == f"Not all of: {cats}; {foxes}"
+    assert in_words(Not(AtLeast(1, (CATS, FOXES))), NAMES) == f"None of: {cats}; {foxes}"
+    assert in_words(Not(two), NAMES) == f"Fewer than 2 of: {cats}; {foxes}; {cats}"
+    assert in_words(AtLeast(1, (CATS,)), NAMES) == cats
+
+
+def test_a_group_within_a_group_stands_in_brackets_and_on_lines_of_its_own() -> None:
+    cats, foxes = in_words(CATS, NAMES), in_words(FOXES, NAMES)
+    tree: Expression = AtLeast(2, (FOXES, Not(AtLeast(1, (CATS, FOXES)))))
+    assert in_words(tree, NAMES) == f"All of: {foxes}; (None of: {cats}; {foxes})"
+    assert in_lines(tree, NAMES) == (
+        Line(0, "All of:"), Line(1, foxes), Line(1, "None of:"), Line(2, cats), Line(2, foxes),
+    )  # fmt: skip
+    assert in_lines(Not(CATS), NAMES) == (Line(0, in_words(Not(CATS), NAMES)),)

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
 
 from gateways import gateways, use_gateways
-from gateways.marketplaces import OpenSea
+from gateways.opensea import OpenSea
 from models import transaction
 from services import users, wallets
 from services.actors import Actor
@@ -113,7 +114,7 @@ async def test_a_profile_that_names_another_wallet_speaks_for_that_one_only(
     carol = await actor(town, "carol")
     ours = gateways()
     elsewhere = OpenSea(opensea_of_another_wallet, opensea_of_another_wallet, None)
-    use_gateways(type(ours)(ours.discord, ours.oauth, elsewhere, ours.chains))
+    use_gateways(replace(ours, opensea=elsewhere))
     verdict = await verify(carol, town.wallet("carol"))
     use_gateways(ours)
     await elsewhere.close()

@@ -1,0 +1,90 @@
+"""The caller's own affairs by calls: their data as a file, their choices for each server, and being forgotten."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlmodel import select
+
+from gateways import gateways
+from gateways.errors import Unauthorized
+from models import User, transaction
+from services.secrets import unseal
+from tests.api.browsers import Browser
+from tests.api.test_problems import signed_in
+from tests.builders import a_member, a_server
+
+
+async def a_server_of_zoe() -> int:
+    """A server with the bot where the caller of `signed_in` is a member; its internal id."""
+    async with transaction() as db:
+        server = await a_server(db)
+        member = await a_member(db, server)
+        member.discord_id = "42"
+        db.add(member)
+        return server.id or 0
+
+
+async def test_everything_about_oneself_is_one_file(browser: Browser, product: None):
+    headers = await signed_in()
+    answer = await browser.client.get("/api/me/export", headers=headers)
+    assert answer.status_code == 200
+    assert answer.headers["content-disposition"] == 'attachment; filename="holdfast-my-data.json"'
+    assert answer.headers["cache-control"] == "no-store"
+    document = answer.json()
+    assert document["account"]["username"] == "zoe"
+    assert len(document["sessions"]) == 1
+    assert headers["x-session-id"] not in answer.text
+
+
+async def test_choices_are_made_for_each_server_and_what_is_absent_stays(browser: Browser, product: None):
+    headers, server_id = await signed_in(), await a_server_of_zoe()
+    (listed,) = (await browser.client.get("/api/me/servers", headers=headers)).json()
+    assert (listed["serverId"], listed["useWallets"], listed["shareWallets"]) == (server_id, True, False)
+    for sent, use, share in (
+        ({"shareWallets": True}, True, True),
+        ({"useWallets": False}, False, True),
+        ({"useWallets": True, "shareWallets": False}, True, False),
+        ({}, True, False),
+    ):
+        answer = await browser.client.put(f"/api/me/servers/{server_id}", json=sent, headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["useWallets"], answer.json()["shareWallets"]) == (use, share)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"), [("999999", {}, 404), ("x", {}, 404), ("1", {"useWallets": 1}, 422)]
+)
+async def test_a_choice_for_no_server_of_ones_own_or_of_another_shape_is_refused(
+    browser: Browser, product: None, path: str, body: dict[str, object], status: int
+):
+    answer = await browser.client.put(f"/api/me/servers/{path}", json=body, headers=await signed_in())
+    assert answer.status_code == status, answer.text
+
+
+async def test_being_forgotten_signs_out_everywhere_and_ends_discords_grant(
+    browser: Browser, new_browser: Callable[[], Browser], discord: None
+):
+    await browser.sign_in("erin")
+    other = new_browser()
+    await other.sign_in("erin")
+    async with transaction() as db:
+        sealed = (await db.exec(select(User.access_token))).one()
+    assert sealed is not None
+    assert (await browser.client.get("/api/me/forget")).json() == []
+    answer = await browser.client.delete("/api/me")
+    assert (answer.status_code, answer.json()) == (200, {"success": True, "roles": []})
+    assert browser.session_id is None
+    assert (await other.client.get("/api/auth/user")).status_code == 401
+    async with transaction() as db:
+        assert (await db.exec(select(User))).all() == []
+    with pytest.raises(Unauthorized):
+        await gateways().oauth.me(unseal(sealed))
+    await browser.sign_in("erin")
+    user = (await browser.client.get("/api/auth/user")).json()
+    assert (user["username"], user["isVerified"], user["verifiedWallets"]) == ("erin", False, [])
+
+
+async def test_a_foreign_page_cannot_have_somebody_forgotten(browser: Browser, discord: None):
+    await browser.sign_in("erin")
+    assert (await browser.client.delete("/api/me", headers={"origin": "https://evil.example"})).status_code == 403
+    assert (await browser.client.get("/api/auth/user")).status_code == 200

@@ -1,0 +1,180 @@
+"""What a rule would do to members before it is saved, changed or deleted; nothing is written by asking."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import select
+
+from models import Due, Event, Grant, Rule, transaction
+from services import impact
+from tests.api.browsers import Browser
+from tests.jobs.town import Town
+
+PREVIEW = "/api/verification-rules/preview"
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """carol and erin hold a token each, dave and frank none; erin and frank got the role Holder by somebody's hand."""
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        made = Town(control)
+        await made.heal()
+        await made.build("ada", "carol", "dave", "erin", "frank")
+        for who in ("erin", "frank"):
+            person = made.people[who]["id"]
+            await made.call("members", guild=made.name, user=person, action="add_role", role="Holder")
+        await made.see()
+        for who in ("carol", "erin"):
+            await made.buys(who)
+        for who in ("carol", "dave", "erin", "frank"):
+            await made.prove(who)
+        yield made
+        await made.heal()
+
+
+async def payload(town: Town, role: str = "Holder", **fields: Any) -> dict[str, Any]:
+    return {
+        "ruleName": "Town", "contractAddress": town.contract, "blockchain": "base", "verificationType": "basic",
+        "minTokens": 1, "roleId": await town.role(role), "serverId": town.server_id,
+    } | fields  # fmt: skip
+
+
+async def asked(browser: Browser, town: Town, body: dict[str, Any]) -> tuple[dict[str, int], dict[str, str]]:
+    """The counts, and per person what would come of them."""
+    answer = await browser.client.post(PREVIEW, json=body)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    names = {person["id"]: name for name, person in town.people.items()}
+    assert all(member["name"] == town.people[names[member["discordId"]]]["username"] for member in found["members"])
+    outcomes = {names[member["discordId"]]: member["outcome"] for member in found["members"]}
+    assert len(outcomes) == len(found["members"])
+    counts = {outcome: found[outcome] for outcome in impact.OUTCOMES}
+    assert counts == {outcome: list(outcomes.values()).count(outcome) for outcome in counts}
+    return counts, outcomes
+
+
+async def granted(town: Town, rule_id: int, *people: str) -> None:
+    """These have the role by the rule, in Discord and in the ledger."""
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rule_id)
+        for who in people:
+            db.add(
+                Grant(
+                    server_id=town.server_id, discord_id=town.people[who]["id"], role_id=rule.role_id,
+                    rule_ids=[rule_id], state="held",
+                )
+            )  # fmt: skip
+            name = rule.role_name
+            await town.call("members", guild=town.name, user=town.people[who]["id"], action="add_role", role=name)
+    await town.see()
+
+
+async def rows() -> list[list[Any]]:
+    """Everything that a round or a change would write."""
+    async with transaction() as db:
+        found = [(await db.exec(select(table))).all() for table in (Rule, Grant, Event, Due)]
+        return [[row.model_dump() for row in table] for table in found]
+
+
+async def test_a_new_rule_tells_who_gains_and_who_keeps_and_writes_nothing(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    before, start = await rows(), await town.mark()
+    _, outcomes = await asked(browser, town, await payload(town))
+    assert outcomes == {"carol": "gain", "erin": "keep", "frank": "keep"}
+    _, outcomes = await asked(browser, town, await payload(town, role="Whale", shadow=True))
+    assert outcomes == {"carol": "gain", "erin": "gain"}
+    _, outcomes = await asked(browser, town, await payload(town, takesOver=True))
+    assert outcomes == {"carol": "gain", "erin": "keep", "frank": "lose"}
+    assert await rows() == before
+    assert await town.writes(start) == []
+
+
+async def test_what_cannot_be_read_is_unknown(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    await town.break_("down", "rpc:base", "rpc2:base")
+    counts, outcomes = await asked(browser, town, await payload(town, takesOver=True))
+    assert outcomes == dict.fromkeys(("carol", "dave", "erin", "frank"), "unknown")
+    assert counts == {"gain": 0, "keep": 0, "lose": 0, "unknown": 4}
+
+
+async def test_a_change_a_pause_and_an_end_tell_who_loses(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    rule_id = (await browser.client.post("/api/verification-rules", json=await payload(town, "Whale"))).json()["id"]
+    await granted(town, rule_id, "carol", "erin")
+    before = await rows()
+    for body, outcomes in (
+        ({"minTokens": 2}, {"carol": "lose", "erin": "lose"}),
+        ({"minTokens": 2, "removal": {"mode": "grace", "hours": 24}}, {"carol": "lose", "erin": "lose"}),
+        ({"ruleName": "Other"}, {"carol": "keep", "erin": "keep"}),
+        ({"state": "paused"}, {"carol": "keep", "erin": "keep"}),
+        ({"state": "shadow"}, {"carol": "keep", "erin": "keep"}),
+        ({"delete": True}, {"carol": "lose", "erin": "lose"}),
+    ):
+        assert (await asked(browser, town, {"id": rule_id, **body}))[1] == outcomes, body
+    assert await rows() == before
+
+    await browser.client.post("/api/verification-rules", json=await payload(town, "Whale"))
+    assert (await asked(browser, town, {"id": rule_id, "delete": True}))[1] == {"carol": "keep", "erin": "keep"}
+
+
+async def test_another_role_is_lost_and_gained_at_once(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    rule_id = (await browser.client.post("/api/verification-rules", json=await payload(town, "Whale"))).json()["id"]
+    await granted(town, rule_id, "carol")
+    collector, whale = await town.role("Collector"), await town.role("Whale")
+    answer = (await browser.client.post(PREVIEW, json={"id": rule_id, "roleId": collector})).json()
+    found = {(member["name"], member["roleId"]): member["outcome"] for member in answer["members"]}
+    carol, erin = (town.people[who]["username"] for who in ("carol", "erin"))
+    assert found == {(carol, whale): "lose", (carol, collector): "gain", (erin, collector): "gain"}
+
+
+async def test_a_shadow_rule_shows_what_it_would_do(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    made = await browser.client.post("/api/verification-rules", json=await payload(town, "Whale", shadow=True))
+    rule_id = made.json()["id"]
+    for body in ({"id": rule_id}, {"id": rule_id, "state": "active"}):
+        assert (await asked(browser, town, body))[1] == {"carol": "gain", "erin": "gain"}
+    assert (await asked(browser, town, {"id": rule_id, "state": "paused"}))[1] == {}
+
+
+async def test_the_same_messages_as_when_saving_and_nothing_for_others(
+    browser: Browser, new_browser: Callable[[], Browser], town: Town
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    rule_id = (await browser.client.post("/api/verification-rules", json=await payload(town, "Whale"))).json()["id"]
+    for fields, message in (
+        ({"ruleName": ""}, "Rule name is required"),
+        ({"roleId": ""}, "Role is required"),
+        ({"minTokens": 0}, "Minimum tokens must be at least 1"),
+        ({"roleId": await town.role("Admin")}, "carries the permission"),
+    ):
+        for body in (await payload(town) | fields, {"id": rule_id, **fields}):
+            refused = await browser.client.post(PREVIEW, json=body)
+            assert (refused.status_code, message in refused.json()["message"]) == (400, True), body
+    other = new_browser()
+    await other.sign_in(town.people["dave"]["username"])
+    for body in (
+        await payload(town),
+        {"id": rule_id},
+        {"id": rule_id, "delete": True},
+        {"id": 2**31},
+        {"delete": True},
+    ):
+        assert (await other.client.post(PREVIEW, json=body)).status_code in {400, 404}, body
+    assert (await other.client.post(PREVIEW, json=await payload(town))).status_code == 404
+    assert (await new_browser().client.post(PREVIEW, json=await payload(town))).status_code == 401
+
+
+async def test_in_a_large_server_it_says_how_many_were_looked_at(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    monkeypatch.setattr(impact, "MOST_MEMBERS", {"basic": 2})
+    answer = (await browser.client.post(PREVIEW, json=await payload(town, takesOver=True))).json()
+    assert (answer["looked"], answer["concerned"]) == (2, 4)
+    assert {member["outcome"] for member in answer["members"]} == {"keep", "lose"}, "who has the role comes first"
+    monkeypatch.setattr(impact, "LONGEST_SECONDS", -1.0)
+    answer = (await browser.client.post(PREVIEW, json=await payload(town))).json()
+    assert (answer["looked"], answer["concerned"], answer["members"]) == (0, 4, [])

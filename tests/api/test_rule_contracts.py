@@ -1,0 +1,88 @@
+"""Which contracts a rule may name: collections that are there, on the chain where the rule says they are."""
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import select
+
+from models import Collection, transaction
+from settings import settings
+from tests.api.browsers import Browser
+from tests.api.test_main_path import builders, rule, with_server
+
+NOWHERE = "0x" + "7e" * 20
+
+
+@pytest.fixture
+async def world(discord: None) -> dict[str, Any]:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        return (await sandbox.get("/control/world")).json()
+
+
+async def fault(kind: str | None) -> None:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        await sandbox.delete("/control/faults")
+        for target in ("rpc:base", "rpc2:base") if kind else ():
+            await sandbox.post("/control/faults", json={"target": target, "kind": kind, "seconds": 60})
+
+
+def standing(world: dict[str, Any], standard: str) -> str:
+    every = world["chains"]["base"]["collections"]
+    return next(one["contract"] for one in every if one["standard"] == standard)
+
+
+async def test_a_rule_names_collections_only(browser: Browser, world: dict[str, Any]) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id)
+
+    async def refused(**changed: Any) -> str:
+        answer = await browser.client.post("/api/verification-rules", json=flat | changed)
+        assert answer.status_code == 400, answer.text
+        return answer.json()["message"]
+
+    wallet = next(user["wallets"]["evm"] for user in world["users"] if user["username"] == "carol")
+    multicall = "0xcA11bde05977b3631167028862bE2a173976CA11"
+    for kind, more in (("basic", {}), ("token_id", {"tokenIds": ["7"]})):
+        for address in (NOWHERE, wallet):
+            said = await refused(verificationType=kind, contractAddress=address, **more)
+            assert said.startswith("There is no contract at 0x")
+            assert "wallet's address" in said
+        said = await refused(verificationType=kind, contractAddress=multicall, **more)
+        assert "does not say that it is an NFT collection" in said
+    leaf = {"type": "basic", "chain": "base", "contract": NOWHERE}
+    fine = {"type": "basic", "chain": "base", "contract": standing(world, "ERC721")}
+    assert "There is no contract" in await refused(expression={"any": [fine, leaf]})
+    for standard in ("ERC721", "ERC721Enumerable", "ERC1155"):
+        made = await browser.client.post(
+            "/api/verification-rules", json=flat | {"contractAddress": standing(world, standard)}
+        )
+        assert made.status_code == 201, made.text
+    async with transaction() as db:
+        kept = {row.contract: row.standard for row in (await db.exec(select(Collection))).all()}
+    assert kept[standing(world, "ERC1155").lower()] == "ERC1155"
+    changed = await browser.client.patch(
+        f"/api/verification-rules/{made.json()['id']}", json={"contractAddress": NOWHERE}
+    )
+    assert (changed.status_code, "There is no contract" in changed.json()["message"]) == (400, True)
+
+
+async def test_a_contract_that_cannot_be_looked_up_is_the_nodes_fault_and_a_known_one_is_not_asked(
+    browser: Browser, world: dict[str, Any]
+) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id) | {"contractAddress": standing(world, "ERC1155")}
+    try:
+        await fault("down")
+        answer = await browser.client.post("/api/verification-rules", json=flat)
+        assert answer.status_code == 503
+        assert "Base" in answer.json()["message"]
+        await fault(None)
+        made = await browser.client.post("/api/verification-rules", json=flat)
+        await fault("down")
+        changed = await browser.client.patch(f"/api/verification-rules/{made.json()['id']}", json={"minTokens": 3})
+        assert changed.status_code == 200, changed.text
+    finally:
+        await fault(None)

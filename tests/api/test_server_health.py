@@ -1,0 +1,211 @@
+"""Health of a server by its call: what is wrong, how to mend it, and that it mends itself."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import col, update
+
+from gateways import gateways
+from gateways.pulse import Pulse
+from models import Breaker, Rule, Server, now, transaction
+from services import due, guilds, providers, rule_states
+from services.providers import Recorder
+from settings import settings
+from tests.api.browsers import Browser
+from tests.jobs.town import Town
+
+
+@pytest.fixture
+async def town(discord: None) -> AsyncIterator[Town]:
+    """A guild of the test's own, whose owner is ada's twin."""
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, timeout=30, verify=False) as control:
+        made = Town(control)
+        await made.heal()
+        await made.build("ada", "carol")
+        yield made
+        await made.heal()
+
+
+@pytest.fixture
+async def owner(browser: Browser, town: Town) -> Browser:
+    await browser.sign_in(town.people["ada"]["username"])
+    return browser
+
+
+async def health(browser: Browser, town: Town) -> dict[str, Any]:
+    answer = await browser.client.get(f"/api/servers/{town.server_id}/health")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def note() -> None:
+    """What this process's clients noted, written down as the running parts do it."""
+    async with transaction() as db:
+        await providers.keep(db, Recorder().news())
+
+
+async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Browser, town: Town) -> None:
+    await town.rule("Holder")
+    async with transaction() as db:
+        await providers.keep(db, [providers.bot_is(True)])
+    await providers.probe(gateways(), ["base:0", "base:1"])
+    await note()
+    view = await health(owner, town)
+    assert view["bot"] | {"heardAt": None, "since": None} == {
+        "state": "good", "inServer": True, "connected": True, "heardAt": None, "since": None, "mend": None,
+        "text": "The bot is in this server and listens.",
+    }  # fmt: skip
+    assert (view["permissions"]["state"], view["permissions"]["missing"]) == ("good", [])
+    assert (view["roleOrder"]["state"], view["roleOrder"]["problems"]) == ("good", [])
+    base = {one["provider"]: one for one in view["providers"] if one["chain"] == "base"}
+    assert {name: (one["answers"], one["state"], one["used"]) for name, one in base.items()} == {
+        "base:0": ("ok", "good", True), "base:1": ("ok", "good", True),
+    }  # fmt: skip
+    assert base["base:0"]["block"] > 0
+    assert base["base:0"]["age"] is not None
+    assert [one["name"] for one in view["providers"]][:2] == ["Discord", "OpenSea"]
+    assert view["pausedRules"] == view["breakers"] == view["unknown"] == view["lag"] == []
+    assert (view["queue"]["failing"], view["alerts"]["state"]) == (0, "off")
+
+
+async def test_a_node_that_is_down_says_that_removals_rest(owner: Browser, town: Town) -> None:
+    await town.rule("Holder")
+    await town.break_("down", "rpc2:base")
+    await providers.probe(gateways(), ["base:0", "base:1"])
+    await note()
+    base = {one["provider"]: one for one in (await health(owner, town))["providers"] if one["chain"] == "base"}
+    assert (base["base:0"]["answers"], base["base:1"]["answers"]) == ("ok", "down")
+    assert "Removals on Base are paused" in base["base:1"]["text"]
+    assert base["base:1"]["since"]
+    assert base["base:1"]["mend"]
+
+
+@pytest.mark.parametrize(
+    ("change", "cause", "says"),
+    [
+        ({"action": "edit_role", "permissions": str(1 << 1)}, "dangerous", "Kick Members"),
+        ({"action": "move_role", "position": 90}, "above_bot", "above the bot's own role"),
+        ({"action": "delete_role"}, "role_gone", "deleted"),
+    ],
+)
+async def test_a_role_that_cannot_be_given_any_more_pauses_its_rule_says_how_to_mend_it_and_mended_resumes(
+    owner: Browser, town: Town, change: dict[str, Any], cause: str, says: str
+) -> None:
+    made = await town.call("guilds", action="add_role", guild=town.name, name="Prize", permissions="0", position=1)
+    await town.see()
+    rule_id = await town.rule("Prize")
+    await town.call("guilds", guild=town.name, role=made["id"], **change)
+    await town.see()
+    view = await health(owner, town)
+    (problem,) = view["roleOrder"]["problems"]
+    assert (problem["cause"], view["state"]) == (cause, "bad")
+    assert says in problem["text"]
+    assert problem["mend"]
+    (paused,) = view["pausedRules"]
+    assert (paused["id"], paused["cause"], paused["byItself"]) == (rule_id, cause, True)
+    assert "by itself" in paused["mend"]
+    if cause == "role_gone":
+        changes = {"roleId": await town.role("Holder")}
+        mended = await owner.client.patch(f"/api/verification-rules/{rule_id}", json=changes)
+        assert mended.status_code == 200, mended.text
+    else:
+        right = {"action": "edit_role", "permissions": "0"}
+        below: dict[str, Any] = {"action": "move_role", "position": 1}
+        await town.call("guilds", guild=town.name, role=made["id"], **(right if cause == "dangerous" else below))
+        await town.see()
+    view = await health(owner, town)
+    assert view["roleOrder"]["problems"] == view["pausedRules"] == []
+    async with transaction() as db:
+        assert (await db.get_one(Rule, rule_id)).state == "active"
+
+
+async def test_a_missing_permission_is_named_with_what_it_is_for(owner: Browser, town: Town) -> None:
+    rule_id = await town.rule("Holder")
+    bot = next(role for role in (await town.guild())["roles"] if role["managed"])
+    rest = int(bot["permissions"]) & ~((1 << 28) | (1 << 4))
+    await town.call("guilds", action="edit_role", guild=town.name, role=bot["id"], permissions=str(rest))
+    await town.see()
+    view = await health(owner, town)
+    assert [one["name"] for one in view["permissions"]["missing"]] == ["Manage Roles", "Manage Channels"]
+    assert "No role can be given or taken." in view["permissions"]["text"]
+    assert [(one["id"], one["cause"]) for one in view["pausedRules"]] == [(rule_id, "manage_roles")]
+    await town.call("guilds", action="edit_role", guild=town.name, role=bot["id"], permissions=bot["permissions"])
+    await town.see()
+    view = await health(owner, town)
+    assert view["permissions"]["missing"] == view["pausedRules"] == []
+
+
+async def test_a_kicked_bot_pauses_the_rules_until_it_is_back_and_an_admins_pause_stays(
+    owner: Browser, town: Town
+) -> None:
+    await town.rule("Holder")
+    resting = await town.rule("Collector")
+    answer = await owner.client.patch(f"/api/verification-rules/{resting}", json={"state": "paused"})
+    assert answer.status_code == 200, answer.text
+    await town.call("guilds", action="kick_bot", guild=town.name)
+    async with transaction() as db:
+        await guilds.left(db, (await town.guild())["id"])
+    view = await health(owner, town)
+    assert (view["bot"]["inServer"], view["bot"]["state"]) == (False, "bad")
+    assert "Invite it" in view["bot"]["mend"]
+    assert [one["cause"] for one in view["pausedRules"]] == ["bot_away", "admin"]
+    await town.call("guilds", action="add_bot", guild=town.name)
+    await town.see()
+    view = await health(owner, town)
+    assert view["bot"]["inServer"] is True
+    assert [(one["id"], one["cause"], one["byItself"]) for one in view["pausedRules"]] == [(resting, "admin", False)]
+
+
+async def test_a_breaker_the_queue_and_why_something_is_unknown(owner: Browser, town: Town) -> None:
+    await town.rule("Holder")
+    who = town.people["carol"]["id"]
+    async with transaction() as db:
+        db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
+        await due.mark_member(db, town.server_id, who, due.CHANGED)
+    async with transaction() as db:
+        claims = await due.claim(db, "w", 10)
+        await due.later(db, "w", claims, ["Base: no answer"] * len(claims))
+    view = await health(owner, town)
+    (stopped,) = view["breakers"]
+    assert (stopped["roleName"], stopped["wouldLose"], stopped["holders"]) == ("Holder", 6, 9)
+    assert (view["queue"]["failing"], view["queue"]["state"]) == (1, "warning")
+    assert [(one["reason"], one["members"]) for one in view["unknown"]] == [("Base: no answer", 1)]
+
+
+async def test_while_discord_is_down_those_who_ran_the_server_still_read_its_health(
+    owner: Browser, new_browser: Callable[[], Browser], town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.rule("Holder")
+    mallory = new_browser()
+    await mallory.sign_in("mallory")
+    async with transaction() as db:
+        await rule_states.pause_role(db, town.server_id, await town.role("Holder"), "It stands above.", "above_bot")
+    await town.break_("down", "discord")
+    monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
+    await health(owner, town)
+    await note()
+    view = await health(owner, town)
+    discord = next(one for one in view["providers"] if one["provider"] == "discord")
+    assert (discord["answers"], discord["state"]) == ("down", "bad")
+    assert [one["cause"] for one in view["roleOrder"]["problems"]] == ["above_bot"]
+    assert (await mallory.client.get(f"/api/servers/{town.server_id}/health")).status_code == 503
+
+
+async def test_nobody_else_sees_it(new_browser: Callable[[], Browser], town: Town) -> None:
+    mallory = new_browser()
+    path = f"/api/servers/{town.server_id}/health"
+    assert (await mallory.client.get(path)).status_code == 401
+    await mallory.sign_in("mallory")
+    for server in (town.server_id, 2**31 - 1, 2**40):
+        assert (await mallory.client.get(f"/api/servers/{server}/health")).status_code == 404
+
+
+async def test_a_bot_that_was_not_heard_for_long_does_not_count_as_connected(owner: Browser, town: Town) -> None:
+    assert (await health(owner, town))["bot"]["connected"] is False
+    async with transaction() as db:
+        refused = Pulse(providers.BOT, "down", now(), "Turn on Server Members Intent")
+        await providers.keep(db, [refused])
+        await db.exec(update(Server).where(col(Server.id) == town.server_id).values(bot_invited=True))
+    assert "Turn on Server Members Intent" in (await health(owner, town))["bot"]["text"]

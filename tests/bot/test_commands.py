@@ -1,0 +1,159 @@
+"""Everything a member can do inside Discord, against the whole product; every answer is theirs alone to see."""
+
+import uuid
+
+from services.panel import SAFETY
+from tests.bot.conftest import Club, Said, http_status, soon
+
+
+def test_a_member_proves_a_wallet_by_the_panel_gets_the_role_asks_why_sells_and_learns_it(club: Club):
+    club.make_rule()
+    token = club.buys("carol")
+    made = club.ask("ada", "setup")
+    assert made.title == "The verification channel is ready"
+    channel = next(one for one in club.product.guild(club.name)["channels"] if one["name"] == "verify")
+    (panel,) = channel["messages"]
+    buttons = {one["label"]: one["custom_id"] for one in panel["components"][0]["components"]}
+    form = club.act("carol", "button", custom_id=buttons["Verify"], message_id=panel["id"])["modal"]
+    assert [one["custom_id"] for one in form["fields"]] == ["address", "method"]
+    fields = {"address": club.wallet("carol"), "method": "opensea_bio"}
+    asked = club.act("carol", "modal", custom_id=form["custom_id"], fields=fields)
+    said = Said(asked)
+    assert f"only if **you** are @{club.people['carol']['username']}" in said.text
+    assert club.press("carol", said, "Check now").title == "Not there yet"
+    club.bio("carol", f"my code: {said.code}")
+    proved = club.press("carol", said, "Check now")
+    assert proved.title == "Wallet verified"
+    assert "Holder" in proved.field("Added")
+    assert club.has("carol", "Holder")
+
+    why = Said(club.act("carol", "button", custom_id=buttons["My roles"], message_id=panel["id"]))
+    assert "✅ Holder: you have it" in why.text
+    assert "needed 1, held 1" in why.text
+    assert club.ask("ada", "setup").text.count("Everything was right already.") == 1
+
+    club.sells(token)
+    soon(lambda: club.logged("role.taken"))
+    told = club.ask("carol", "why")
+    assert "Since we last met" in told.text
+    assert "Holder was taken from you" in told.text
+    assert "❌ Holder: you do not have it" in told.text
+    assert "needed 1, held 0" in told.text
+    assert "Since we last met" not in club.ask("carol", "why").text
+
+
+def test_it_looks_by_itself_and_shows_what_it_found(club: Club):
+    asked = club.claim("carol", club.wallet("carol"))
+    club.bio("carol", asked.code)
+    path = f"interactions/{asked.answer['id']}"
+    soon(lambda: "Wallet verified" in str(club.product.control(path)["messages"]))
+
+
+def test_a_plain_member_cannot_set_up_and_somebody_with_manage_server_can(club: Club):
+    carol = club.people["carol"]["id"]
+    status, text = http_status(
+        club.product, {"guild": club.name, "user": carol, "kind": "command", "name": "setup"}
+    )  # fmt: skip
+    assert (status, "does not offer /setup" in text) == (403, True)
+    keeper = club.product.control(
+        "guilds", {"guild": club.name, "action": "add_role", "name": "Keeper", "permissions": str(1 << 5)}
+    )
+    club.product.control("members", {"guild": club.name, "user": carol, "action": "add_role", "role": keeper["id"]})
+    assert club.ask("carol", "setup").title == "The verification channel is ready"
+
+
+def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: Club):
+    club.make_rule()
+    club.buys("carol")
+    assert "You have proved no wallet yet." in club.ask("carol", "wallets").text
+    club.prove("carol")
+    soon(lambda: club.has("carol", "Holder"))
+    listed = club.ask("carol", "wallets")
+    short = f"{club.wallet('carol')[:6]}...{club.wallet('carol')[-4:]}".lower()
+    assert short in listed.text.lower()
+    assert "do not see" in listed.text
+    assert "**see**" in club.press("carol", listed, "Share with admins").text
+    unused = club.press("carol", listed, "Don't use them here")
+    assert "Holder" in unused.field("Removed")
+    assert not club.has("carol", "Holder")
+    used = club.press("carol", club.ask("carol", "wallets"), "Use them here")
+    assert "Holder" in used.field("Added")
+
+    typed = {"remove": club.wallet("carol")[:6]}
+    (choice,) = club.act("carol", "autocomplete", name="wallets", options=typed)["choices"]
+    asked = club.ask("carol", "wallets", remove=choice["value"])
+    assert asked.title.startswith("Remove 0x")
+    assert club.press("carol", asked, "Keep it").title == "Your wallets"
+    menu = next(one["custom_id"] for one in listed.components() if one["type"] == 3)
+    chosen = club.act("carol", "select", custom_id=menu, values=[choice["value"]], message_id=listed.messages[0]["id"])
+    assert chosen["messages"][0]["embeds"][0]["title"].startswith("Remove 0x")
+    removed = club.press("carol", asked, "Remove wallet")
+    assert "Holder" in removed.field("Removed")
+    assert "none of your wallets" in club.ask("dave", "wallets", remove=choice["value"]).text
+
+
+def test_a_recheck_says_what_is_unknown_and_why_and_may_not_be_asked_again_at_once(club: Club):
+    club.make_rule()
+    first = club.ask("carol", "recheck")
+    assert first.title == "Looked again"
+    assert "no proved wallet" not in first.field("Unknown")
+    assert "Holder" in first.field("Not yours")
+    second = club.ask("carol", "recheck")
+    assert second.title == "Not so fast"
+    assert "You can ask again in " in second.text
+    assert club.ask("dave", "recheck").title == "Looked again"
+
+
+def test_rules_and_help_say_what_there_is_to_earn_and_how_to_know_us(club: Club):
+    assert "no rules yet" in club.ask("carol", "rules").text
+    club.make_rule("Whale")
+    rules = club.ask("carol", "rules")
+    assert "Whale" in rules.text
+    assert "At least 1 token of" in rules.text
+    (choice,) = club.act("carol", "autocomplete", name="why", options={"role": "wha"})["choices"]
+    assert choice["name"] == "Whale"
+    assert "❌ Whale" in club.ask("carol", "why", role=choice["value"]).text
+    helped = club.ask("carol", "help")
+    assert SAFETY in helped.text
+    assert "This bot's id is " in helped.text
+
+
+def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club: Club):
+    club.make_rule()
+    club.buys("carol")
+    club.prove("carol")
+    soon(lambda: club.has("carol", "Holder"))
+    asked = club.ask("carol", "forget")
+    assert f"**Holder** in {club.name} is taken" in asked.text
+    assert club.press("carol", asked, "Keep everything").title == "Nothing was deleted"
+    assert club.has("carol", "Holder")
+    assert club.press("carol", asked, "Forget me").title == "You are forgotten"
+    soon(lambda: not club.has("carol", "Holder"))
+    assert "You have proved no wallet yet." in club.ask("carol", "wallets").text
+
+
+def test_nonsense_is_refused_with_what_an_address_looks_like(club: Club):
+    assert "not a wallet address" in club.claim("carol", "nonsense").text
+
+
+def test_a_wallet_is_proved_by_a_transaction_that_is_named(club: Club):
+    asked = club.claim("carol", club.wallet("carol"), "transaction")
+    amount = asked.text.split("**exactly ")[1].split("**")[0]
+    wei = int(amount.removeprefix("0.").ljust(18, "0"))
+    sent = club.product.control(
+        "chains/base/send", {"from": club.wallet("carol"), "to": club.wallet("carol"), "value_wei": str(wei)}
+    )
+    form = club.act("carol", "button", custom_id=asked.button("I have the hash"))["modal"]
+    said = Said(club.act("carol", "modal", custom_id=form["custom_id"], fields={"hash": sent["hash"]}))
+    assert said.title == "Wallet verified", said.text
+
+
+def test_the_words_of_others_are_shown_not_interpreted(club: Club):
+    assert club.owner is not None
+    made = club.make_rule()
+    evil = f"**@everyone** [x](https://evil.example) {uuid.uuid4().hex[:4]}"
+    answer = club.owner.client.patch(f"/api/verification-rules/{made}", json={"ruleName": evil})
+    assert answer.status_code == 200, answer.text
+    text = club.ask("carol", "rules").text
+    assert "\\\\*\\\\*\\\\@everyone" in text
+    assert "https://" not in text

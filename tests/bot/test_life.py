@@ -1,0 +1,254 @@
+"""The bot's life: restarts, broken connections, refused logins, and what happens in guilds meanwhile."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import nextcord
+import pytest
+from sqlmodel import col, select
+
+from bot import life
+from bot.client import build
+from gateways import gateways
+from models import Grant, Member, Notice, Rule, Server, now, transaction
+from services import channels, health, providers
+from services.actors import Actor
+from settings import settings
+from tests.jobs.conftest import Engine
+from tests.jobs.conftest import engine as engine
+from tests.jobs.conftest import product as product
+from tests.jobs.conftest import town as town
+from tests.jobs.town import Town, until
+
+pytestmark = pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning")
+Bot = Callable[[], AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture
+def bot(product: None) -> Bot:
+    """The bot in this process while the block lasts, ready when it begins."""
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        began = now()
+        task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
+
+        async def ready() -> bool:
+            assert not task.done(), task.exception()
+            async with transaction() as db:
+                return await health.bot_ready(db, began)
+
+        try:
+            await until(ready)
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    return running
+
+
+async def act(town: Town, who: str, kind: str, **more: Any) -> dict[str, Any]:
+    return await town.call("interactions", guild=town.name, user=town.people[who]["id"], kind=kind, wait=30, **more)
+
+
+async def row(town: Town, who: str) -> Member | None:
+    async with transaction() as db:
+        return await db.get(Member, (town.server_id, town.people[who]["id"]))
+
+
+async def rule_state(rule_id: int) -> tuple[str, str | None]:
+    async with transaction() as db:
+        found = await db.get_one(Rule, rule_id)
+        return found.state, found.pause_cause
+
+
+async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
+    """Wait until it is so."""
+
+    async def so() -> bool:
+        return await state() == wanted
+
+    await until(so)
+
+
+async def test_a_panel_from_before_a_restart_answers_its_buttons(town: Town, bot: Bot) -> None:
+    async with bot():
+        async with transaction() as db:
+            owner = Actor(0, town.people["ada"]["id"], "ada")
+            await channels.create_or_repair(db, gateways(), owner, town.server_id)
+        first = await act(town, "carol", "button", custom_id="holdfast:verify")
+        assert first["modal"]["title"] == "Verify a wallet"
+    async with bot():
+        said = await act(town, "carol", "button", custom_id="holdfast:roles")
+        assert said["messages"][0]["embeds"][0]["title"] == "Your roles"
+        # The form that was opened before the restart can still be sent.
+        fields = {"address": town.wallet("carol"), "method": "opensea_bio"}
+        claimed = await act(town, "carol", "modal", custom_id="holdfast:claim", fields=fields)
+        assert claimed["messages"][0]["embeds"][0]["title"].startswith("Prove 0x")
+
+
+async def test_after_a_drop_and_a_malformed_event_it_answers_and_has_missed_nothing(town: Town, bot: Bot) -> None:
+    async with bot():
+        for action, role in (("drop", "Whale"), ("malformed", "Collector")):
+            await town.call("gateway", action=action)
+            dave, wanted = town.people["dave"]["id"], await town.role(role)
+            await town.call("members", guild=town.name, user=dave, action="add_role", role=wanted)
+
+            async def heard(wanted: str = wanted) -> bool:
+                seen = await row(town, "dave")
+                return seen is not None and wanted in seen.roles
+
+            await until(heard)
+        said = await act(town, "carol", "command", name="help")
+        assert said["messages"][0]["ephemeral"] is True
+
+
+async def test_who_rejoins_has_their_roles_at_once_and_screening_is_waited_for(
+    town: Town, bot: Bot, engine: Engine
+) -> None:
+    await town.rule("Holder")
+    carol = town.people["carol"]["id"]
+    async with bot(), engine():
+        await town.prove("carol")
+        await town.buys("carol")
+        await town.look()
+        await is_(lambda: town.has("carol", "Holder"), True)
+        await town.call("members", guild=town.name, user=carol, action="leave")
+        await town.call("members", guild=town.name, user=carol, action="join")
+        await is_(lambda: town.has("carol", "Holder"), True)
+
+        await town.call("members", guild=town.name, user=carol, action="leave")
+        await is_(lambda: _left(town, "carol"), True)
+        await town.call("members", guild=town.name, user=carol, action="join", pending=True)
+        await town.call("members", guild=town.name, user=carol, action="set_pending", pending=False)
+        await is_(lambda: town.has("carol", "Holder"), True)
+
+
+async def _left(town: Town, who: str) -> bool:
+    seen = await row(town, who)
+    return seen is not None and seen.left_at is not None
+
+
+async def test_a_dangerous_or_moved_role_a_missing_permission_and_a_kick_pause_and_heal_by_themselves(
+    town: Town, bot: Bot
+) -> None:
+    made = await town.call("guilds", action="add_role", guild=town.name, name="Prize", permissions="0", position=1)
+    await town.see()
+    rule_id = await town.rule("Prize")
+    own = next(role for role in (await town.guild())["roles"] if role["managed"])
+    weak = str(int(own["permissions"]) & ~(1 << 28))
+
+    async def change(role: str, **more: Any) -> None:
+        await town.call("guilds", guild=town.name, role=role, **more)
+
+    async with bot():
+        for cause, role, action, broken, mended in (
+            ("dangerous", made["id"], "edit_role", {"permissions": "2"}, {"permissions": "0"}),
+            ("above_bot", made["id"], "move_role", {"position": 90}, {"position": 1}),
+            ("manage_roles", own["id"], "edit_role", {"permissions": weak}, {"permissions": own["permissions"]}),
+        ):
+            await change(role, action=action, **broken)
+            await is_(lambda: rule_state(rule_id), ("paused", cause))
+            await change(role, action=action, **mended)
+            await is_(lambda: rule_state(rule_id), ("active", None))
+        await town.call("guilds", guild=town.name, action="kick_bot")
+        await is_(lambda: rule_state(rule_id), ("paused", "bot_away"))
+        await town.call("guilds", guild=town.name, action="add_bot")
+        await is_(lambda: rule_state(rule_id), ("active", None))
+        await change(made["id"], action="delete_role")
+        await is_(lambda: rule_state(rule_id), ("paused", "role_gone"))
+
+
+async def test_a_role_that_somebody_took_is_told_at_the_next_meeting_and_not_fought_over(
+    town: Town, bot: Bot, engine: Engine
+) -> None:
+    await town.rule("Holder")
+    async with bot(), engine():
+        await town.prove("carol")
+        await town.buys("carol")
+        await town.look()
+
+        async def ledger() -> list[str]:
+            async with transaction() as db:
+                return list((await db.exec(select(Grant.state).where(Grant.server_id == town.server_id))).all())
+
+        await is_(ledger, ["held"])
+        carol = town.people["carol"]["id"]
+        await town.call("members", guild=town.name, user=carol, action="remove_role", role=await town.role("Holder"))
+        await is_(ledger, ["lost"])
+        said = await act(town, "carol", "command", name="why")
+        first = said["messages"][0]["embeds"][0]
+        assert (first["title"], "Somebody in this server took Holder" in first["description"]) == (
+            "Since we last met", True,
+        )  # fmt: skip
+        assert await town.has("carol", "Holder") is False
+
+        async def told() -> bool:
+            async with transaction() as db:
+                waiting = await db.exec(select(Notice).where(Notice.discord_id == carol, col(Notice.told_at).is_(None)))
+                return waiting.first() is None
+
+        await until(told)
+
+
+async def test_a_deleted_channel_is_forgotten(town: Town, bot: Bot) -> None:
+    async with bot():
+        async with transaction() as db:
+            owner = Actor(0, town.people["ada"]["id"], "ada")
+            made = await channels.create_or_repair(db, gateways(), owner, town.server_id)
+        token = settings().discord_bot_token.get_secret_value()
+        await town.control.delete(
+            f"/discord/api/v10/channels/{made.channel_id}", headers={"Authorization": f"Bot {token}"}
+        )
+
+        async def stored() -> str | None:
+            async with transaction() as db:
+                return (await db.get_one(Server, town.server_id, populate_existing=True)).verify_channel_id
+
+        await is_(stored, None)
+
+
+async def test_a_rejected_token_is_told_on_health_and_tried_again(
+    product: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "REFUSED_PAUSE", 0.01)
+    built: list[int] = []
+
+    def counted() -> Any:
+        built.append(1)
+        return build()
+
+    task = asyncio.create_task(life.live(counted, "no.such.token"))
+
+    async def again() -> bool:
+        return len(built) > 1
+
+    await until(again)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    async with transaction() as db:
+        found = (await providers.states(db))[providers.BOT]
+    assert (found.state, found.reason) == ("down", life.NO_TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says", "somebody_must_act"),
+    [
+        (nextcord.PrivilegedIntentsRequired(0), "Turn on Server Members Intent", True),
+        (nextcord.LoginFailure("no"), "Reset Token", True),
+        (nextcord.GatewayNotFound(), "cannot be reached", False),
+        (OSError("no route"), "cannot be reached", False),
+        (KeyError("guild_id"), "could not be read (KeyError)", False),
+        (None, "connection ended", False),
+    ],
+)
+def test_each_end_has_its_reason(fault: BaseException | None, says: str, somebody_must_act: bool) -> None:
+    sentence, refused = life.reason(fault)
+    assert says in sentence
+    assert refused is somebody_must_act

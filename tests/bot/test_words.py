@@ -1,0 +1,115 @@
+"""What the bot says, without a Discord: within its limits, with everybody's words shown as they are."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot import challenge_words, words
+from bot.forms import filled_in
+from bot.replies import Button, Reply
+from models import now
+from services.discord_text import plain
+from services.member_why import MemberWhy, RequirementView, RoleWhy, RuleWhy
+from services.outcomes import compare
+from services.transactions import ask
+from services.wallets import ChallengeView
+
+ADDRESS = "0x" + "ab" * 20
+ASKED = ChallengeView(
+    code="holdfast-abcdefghjk", handle_marker="holdfast:carol", family="evm", address=ADDRESS, name=None,
+    expires_at=now(), profile_url="https://opensea.example", chains=(ask("base", ADDRESS, 123, "holdfast-abcdefghjk"),),
+    memo=None,
+)  # fmt: skip
+
+
+def role(name: str, *, held: bool, outcome: str = "no", state: str = "active", reason: str | None = None) -> RoleWhy:
+    one = RequirementView("A cat", 1, 0, None, "base", None, None, None, outcome, reason)
+    return RoleWhy(name, name, (RuleWhy(1, "Cats", state, outcome, (one,)),), held, held, "Something.")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("**bold** _it_", "\\*\\*bold\\*\\* \\_it\\_"),
+        ("[x](https://evil.example)", "\\[x\\](https evil.example)"),
+        ("@everyone <@&1>", "\\@everyone \\<\\@&1>"),
+        ("a\n\n# b", "a # b"),
+        ("# big", "\\# big"),
+        ("holdfast-abc", "holdfast-abc"),
+    ],
+)
+def test_words_of_others_are_shown_as_they_are(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> None:
+    seen = MemberWhy("1", "carol", (
+        role("New", held=True, outcome="yes"), role("Old", held=True, outcome="yes"), role("Gone", held=False),
+        role("Never", held=False), role("Dark", held=True, outcome="unknown", reason="Base does not answer"),
+        role("Resting", held=True, outcome="unknown", state="paused"),
+    ))  # fmt: skip
+    found = compare(seen, frozenset({"Old", "Gone", "Dark", "Resting"}), None, settled=True)
+    named = {
+        name: [one.name for one in getattr(found, name)] for name in ("added", "removed", "stays", "missing", "unknown")
+    }
+    assert named == {
+        "added": ["New"], "removed": ["Gone"], "stays": ["Old", "Dark", "Resting"], "missing": ["Never"],
+        "unknown": ["Dark"],
+    }  # fmt: skip
+    assert found.unknown[0].text == "Base does not answer"
+    shown = words.outcome(replace(found, settled=False), "Looked again")
+    assert [name for name, _ in shown.fields] == [
+        "Added", "Removed", "Stays", "Not yours", "Unknown", "Still under way",
+    ]  # fmt: skip
+
+
+def test_a_transaction_is_asked_for_with_its_exact_amount_and_whose_it_is() -> None:
+    reply = challenge_words.challenge(ASKED, "transaction", "carol")
+    assert "**exactly 0.000000000000000123**" in reply.text
+    assert "Base (ETH)" in reply.text
+    assert "for **you, @carol**" in reply.text
+    assert [one.label for one in reply.buttons] == ["Check now", "I have the hash"]
+    memo = challenge_words.challenge(
+        replace(ASKED, chains=(), memo=ASKED.code, family="solana"), "transaction", "carol"
+    )
+    assert "**memo**" in memo.text
+    assert all("http" not in one.text for one in (reply, memo))
+
+
+def test_a_name_is_confirmed_by_the_address_it_stands_for() -> None:
+    reply = challenge_words.confirm(replace(ASKED, name="carol.eth"), "transaction")
+    assert "carol.eth stands for" in reply.text
+    (button,) = reply.buttons
+    assert button.name == f"holdfast:address:transaction:{ADDRESS}"
+
+
+async def test_a_reply_stays_within_discords_limits_and_its_view_is_finished() -> None:
+    fields = tuple((f"Role {n}", "x" * 2000) for n in range(40))
+    reply = Reply("Roles", "t" * 9000, fields=fields, buttons=(Button("holdfast:x", "X"),))
+    (embed,) = reply.embeds()
+    assert len(embed) <= 6000
+    assert len(embed.fields) <= 25
+    assert all(len(one.value or "") <= 1024 for one in embed.fields)
+    assert embed.footer.text
+    view = reply.view()
+    assert view is not None
+    assert view.is_finished()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            {"type": 18, "component": {"custom_id": "a", "value": "1"}},
+            {"component": {"custom_id": "b", "values": ["2"]}},
+        ],
+        [{"type": 1, "components": [{"custom_id": "a", "value": "1"}, {"custom_id": "b", "value": "2"}]}],
+    ],
+)
+def test_a_form_is_read_in_both_layouts(rows: object) -> None:
+    assert filled_in({"components": rows}) == {"a": "1", "b": "2"}
+
+
+@pytest.mark.parametrize("rows", [None, "x", [1], [{"component": 3}], [{"components": [None, {"custom_id": 5}]}]])
+def test_a_form_of_another_shape_is_empty(rows: object) -> None:
+    assert filled_in({"components": rows}) == {}

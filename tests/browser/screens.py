@@ -1,0 +1,60 @@
+"""Every screen there is, once: where it is, who sees it, and by what one knows that it is there.
+
+The checks that hold for all screens walk this list, and so do the pictures that `make screenshots` makes.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from playwright.async_api import Page
+
+from app.pages import OPERATOR_PAGES, PUBLIC_PAGES
+from tests.product import Product
+
+TABS = ("rules", "members", "activity", "health", "channel")
+GUILD = "Base Builders"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen: `shows` is the level-one heading (or a part of it) that it has when everything is loaded."""
+
+    name: str
+    path: str
+    shows: str
+
+
+def for_visitors() -> list[Screen]:
+    """What is shown to people who are not signed in."""
+    read = [Screen(page.route.strip("/"), page.route, page.title) for page in (*PUBLIC_PAGES, *OPERATOR_PAGES)]
+    return [
+        Screen("landing", "/", "Roles that hold as long as the NFT does"),
+        Screen("login", "/login", "Welcome to Holdfast"),
+        Screen("oauth-error", "/oauth-error?error=auth_failed", "Authentication Error"),
+        *read,
+    ]
+
+
+def for_members(product: Product, server_id: int) -> list[Screen]:
+    """What is shown to the admin ada, with the configuration of one of her servers."""
+    server = {"serverId": server_id, "discordServerId": product.guild(GUILD)["id"], "serverName": GUILD}
+    address = urlencode(server)
+    return [
+        Screen("dashboard", "/dashboard", "Welcome back, ada"),
+        Screen("account", "/account", "Account"),
+        Screen("invite", "/invite", "Invite HoldfastBot to Your Servers"),
+        Screen("server-setup", "/server-setup", "Add a Server"),
+        *(Screen(f"server-config-{tab}", f"/server-config?{address}&tab={tab}", GUILD) for tab in TABS),
+        Screen("add-verification-rule", f"/add-verification-rule?{address}", "Verification Rule"),
+        Screen("wallet-verification", "/wallet-verification", "Wallet Verification"),
+        Screen("not-found", "/nowhere", "404 Page Not Found"),
+        Screen("features-signed-in", "/features", "Features"),
+    ]
+
+
+async def settled(page: Page, screen: Screen) -> None:
+    """Wait until the screen shows its heading and nothing in it is loading any more."""
+    await page.get_by_role("heading", level=1, name=screen.shows).first.wait_for()
+    await page.wait_for_function(
+        "() => document.querySelectorAll('main [role=status][aria-label=Loading]').length === 0"
+    )

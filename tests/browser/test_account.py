@@ -1,0 +1,148 @@
+"""The account screen by clicks (specification §2): who one is, where one is signed in, one's data, and being forgotten.
+
+The same village's dashboard shows what happened meanwhile, as charts and as tables.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+
+from tests.browser.conftest import Product, Visitor, eventually
+from tests.browser.village import Village, village
+from tests.whole.people import Person, collection, rule, until
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+ROLE = "Holder"
+SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A village where mia proved her wallet and holds a role by olga's rule; `mia` is signed in as a program too."""
+
+    village: Village
+    mia: Person
+    address: str
+
+    def has_role(self) -> bool:
+        """Whether Discord shows the role on mia."""
+        return ROLE in self.mia.product.roles_of(self.village.guild, self.village["mia"])
+
+
+def settle(product: Product) -> Settled:
+    here = village(product, "olga", "mia")
+    address = product.wallet(here["mia"])
+    contract = collection(product, here.guild.replace(" ", ""))
+    product.control("chains/base/mint", {"contract": contract, "token_id": "1", "to": address})
+    olga, mia = Person(product, here["olga"]), Person(product, here["mia"])
+    until(lambda: any(one["botInvited"] for one in olga.get("/api/servers")))
+    server = olga.server(here.guild)["internalId"]
+    olga.post("/api/verification-rules", **rule(product, contract, here.guild, ROLE, server))
+    assert mia.prove()["success"]
+    olga.close()
+    settled = Settled(here, mia, address)
+    until(settled.has_role)
+    return settled
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def settled(product: Product) -> AsyncIterator[Settled]:
+    """The village, with the role given."""
+    made = await asyncio.to_thread(settle, product)
+    yield made
+    made.mia.close()
+
+
+def card(page: Page, title: str) -> Locator:
+    """The part of the screen under a heading."""
+    heading = page.get_by_role("heading", name=title, exact=True)
+    return page.locator("section.surface").filter(has=heading)
+
+
+async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewVisitor) -> None:
+    mia = await visit()
+    await mia.sign_in(settled.village["mia"])
+    page, guild = mia.page, settled.village.guild
+    await page.get_by_role("link", name=f"Account of {settled.village['mia']}").click()
+    main = page.get_by_role("main")
+    for words in ("Discord Connected", "User ID:", "Not shared with us", f"Your roles: {ROLE}"):
+        await expect(main.get_by_text(words).first).to_be_visible()
+    await expect(card(page, "Verification Status").get_by_text("Verified", exact=True)).to_be_visible()
+
+    counts = page.get_by_role("switch", name=f"Use my wallets in {guild}")
+    await counts.click()
+    await expect(page.get_by_text(f"Your wallets no longer count in {guild}.")).to_be_visible()
+    await eventually(lambda: not settled.has_role(), SECONDS, "the role is gone")
+    await counts.click()
+    await eventually(settled.has_role, SECONDS, "the role is back")
+
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Download My Data").click()
+    document = json.loads((await (await download.value).path()).read_text())
+    assert [wallet["address"] for wallet in document["wallets"]] == [settled.address.lower()]
+    assert [role["role"] for role in document["roles"]] == [ROLE]
+
+    await page.get_by_role("button", name="Sign out python-httpx").click()
+    await expect(page.get_by_text("That browser is signed out.")).to_be_visible()
+    assert settled.mia.client.get("/api/auth/user").status_code == 401
+
+    await page.get_by_role("button", name="Delete My Data").click()
+    question = page.get_by_role("dialog")
+    await expect(question).to_contain_text(f"{ROLE} in {guild} is taken within the next minutes.")
+    await page.get_by_role("button", name="Keep My Data").click()
+    await expect(question).to_have_count(0)
+    await page.get_by_role("button", name="Delete My Data").click()
+    await expect(question.get_by_role("button", name="Delete Everything")).to_be_disabled()
+    await question.get_by_label("Type delete to confirm").fill("Delete")
+    await question.get_by_role("button", name="Delete Everything").click()
+    await expect(page.get_by_role("heading", name="Everything about you is deleted")).to_be_visible()
+    await eventually(lambda: not settled.has_role(), SECONDS, "the role is gone for good")
+    await page.get_by_role("button", name="Return to Home").click()
+    await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
+    assert await page.evaluate("localStorage.getItem('session-id')") is None
+    await mia.sign_in(settled.village["mia"])
+    await page.get_by_role("link", name=f"Account of {settled.village['mia']}").click()
+    await expect(card(page, "Verification Status").get_by_text("Pending")).to_be_visible()
+
+
+async def test_the_dashboard_draws_what_happened_with_the_same_numbers_in_tables(
+    settled: Settled, visit: NewVisitor
+) -> None:
+    olga = await visit()
+    await olga.sign_in(settled.village["olga"])
+    page = olga.page
+    proved, moved = card(page, "Wallets proved"), card(page, "Roles given and taken")
+    await expect(proved.get_by_role("img", name="1 wallet proved in the last 30 days.")).to_be_visible()
+    await expect(moved.get_by_role("img", name="1 role given and 0 taken in the last 30 days.")).to_be_visible()
+    holders = card(page, "Holders of each rule")
+    await expect(holders.get_by_role("img", name=f"{ROLE} by calls: 1 holder now, 0 on")).to_be_visible()
+    for days in (7, 90):
+        await page.get_by_role("button", name=f"{days} days").click()
+        await expect(proved.get_by_role("img", name=f"in the last {days} days")).to_be_visible()
+        await expect(proved.locator("tbody tr")).to_have_count(days)
+    await moved.get_by_text("Show as a table").click()
+    await expect(moved.locator("tbody tr").first.get_by_role("cell")).to_have_text(["1", "0"])
+    await holders.get_by_text("Show as a table").click()
+    await expect(holders.locator("tbody tr").first.get_by_role("cell").last).to_have_text("1")
+
+
+async def test_signing_out_everywhere_ends_every_tab_and_browser(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "sam", bot=False)
+    one, other = await visit(), await visit()
+    await one.sign_in(here["sam"])
+    await other.sign_in(here["sam"])
+    tab = await one.context.new_page()
+    await tab.goto(product.url + "/invite")
+    await tab.get_by_role("heading", name="Invite HoldfastBot to Your Servers").wait_for()
+    await one.page.get_by_role("link", name=f"Account of {here['sam']}").click()
+    await expect(one.page.get_by_text("This session")).to_be_visible()
+    await expect(one.page.get_by_role("button", name="Sign out Chrome")).to_have_count(2)
+    await one.page.get_by_role("button", name="Sign Out Everywhere").click()
+    for page in (one.page, tab):
+        await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
+    await other.page.get_by_role("button", name="Refresh").click()
+    await expect(other.page.get_by_role("link", name="Get Started")).to_be_visible()

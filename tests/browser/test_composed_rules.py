@@ -1,0 +1,154 @@
+"""Rules of several conditions and of certain tokens by clicks, from the form to what a member gets of it."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Product, Visitor, eventually
+from tests.whole.people import Person
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+GUILD = "Base Builders"
+
+
+def deployed(product: Product, chain: str, name: str, slug: str) -> str:
+    return product.control(f"chains/{chain}/deploy", {"standard": "ERC721", "name": name, "slug": slug})["contract"]
+
+
+def minted(product: Product, chain: str, contract: str, token: str, who: str) -> None:
+    product.control(f"chains/{chain}/mint", {"contract": contract, "token_id": token, "to": product.wallet(who)})
+
+
+async def open_form(visitor: Visitor) -> Page:
+    page = visitor.page
+    await page.get_by_role("listitem").filter(has_text=GUILD).get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Collector")).to_be_attached()
+    return page
+
+
+async def condition(page: Page, chain: str, contract: str, name: str) -> None:
+    """Fill in the open condition and wait until its collection is found."""
+    await page.get_by_label("Blockchain").select_option(chain)
+    await page.get_by_label("Contract Address").fill(contract)
+    await expect(page.get_by_text(f"{name} on {chain.capitalize()}", exact=True)).to_be_visible()
+
+
+async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why(
+    product: Product, visit: NewVisitor
+) -> None:
+    kelp = deployed(product, "base", "Kelp Keepers", "kelp-keepers")
+    reef = deployed(product, "optimism", "Reef Riders", "reef-riders")
+    tide = deployed(product, "optimism", "Tide Tellers", "tide-tellers")
+    for chain, contract in (("base", kelp), ("optimism", reef)):
+        minted(product, chain, contract, "1", "erin")
+    minted(product, "base", kelp, "2", "dave")
+    for who in ("erin", "dave"):
+        with closing(Person(product, who)) as person:
+            person.prove()
+
+    ada = await visit()
+    await ada.sign_in("ada")
+    page = await open_form(ada)
+    await condition(page, "base", kelp, "Kelp Keepers")
+    await page.get_by_role("button", name="Add another condition").click()
+    await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
+    await condition(page, "optimism", reef, "Reef Riders")
+    await page.get_by_role("button", name="Add another condition").click()
+    await expect(page.get_by_role("heading", name="Condition 3")).to_be_visible()
+    await condition(page, "optimism", tide, "Tide Tellers")
+    await page.get_by_label("Must not hold").check()
+    await page.get_by_label("Role", exact=True).select_option("Collector")
+    words = [
+        "All of:",
+        "At least 1 token of Kelp Keepers on Base",
+        "At least 1 token of Reef Riders on Optimism",
+        "No token of Tide Tellers on Optimism",
+    ]
+    for text in words:
+        await expect(page.get_by_text(text, exact=True).last).to_be_visible()
+    await page.get_by_text("Who", exact=True).click()
+    people = page.get_by_role("list", name="Members and what would come of them")
+    await expect(people.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("gains")
+    await expect(people.get_by_role("listitem").filter(has_text="Dave")).to_be_hidden()
+
+    await page.get_by_role("button", name="Create Rule").click()
+    rule = page.get_by_role("listitem").filter(has_text="Kelp Keepers, Reef Riders and Tide Tellers")
+    for text in (*words, "Collector"):
+        await expect(rule.get_by_text(text, exact=True)).to_be_visible()
+    await eventually(lambda: "Collector" in product.roles_of(GUILD, "erin"), 30, "erin gets the role")
+    assert "Collector" not in product.roles_of(GUILD, "dave")
+
+    erin = next(user["id"] for user in product.world()["users"] if user["username"] == "erin")
+    with closing(Person(product, "ada")) as admin:
+        why = admin.get(f"/api/servers/{admin.server(GUILD)['internalId']}/members/{erin}/why")
+    role = next(role for role in why["roles"] if role["roleName"] == "Collector")
+    told = next(one for one in role["rules"] if "Kelp Keepers" in one["name"])
+    assert (role["held"], role["grantedByUs"], told["outcome"]) == (True, True, "yes")
+    assert [(one["chain"], one["outcome"]) for one in told["requirements"]] == [
+        ("base", "yes"), ("optimism", "yes"), ("optimism", "no"),
+    ]  # fmt: skip
+
+    await rule.get_by_role("button", name="Delete").click()
+    question = page.get_by_role("dialog")
+    await question.get_by_text("Who", exact=True).click()
+    await expect(question.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("loses")
+    await question.get_by_role("button", name="Delete rule").click()
+    await expect(rule).to_be_hidden()
+    await eventually(lambda: "Collector" not in product.roles_of(GUILD, "erin"), 30, "the role goes with its rule")
+
+
+async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Product, visit: NewVisitor) -> None:
+    choir = deployed(product, "arbitrum", "Coral Choir", "coral-choir")
+    minted(product, "arbitrum", choir, "7", "erin")
+    product.control(
+        "chains/arbitrum/traits", {"contract": choir, "token_id": "7", "traits": {"Voice": "Alto", "Range": "12"}}
+    )
+    with closing(Person(product, "erin")) as erin:
+        erin.prove()
+    ada = await visit()
+    await ada.sign_in("ada")
+    page = await open_form(ada)
+    # On the wrong chain the right one is offered.
+    await page.get_by_label("Blockchain").select_option("base")
+    await page.get_by_label("Contract Address").fill(choir)
+    await page.get_by_role("button", name="on Arbitrum").click()
+    await expect(page.get_by_text("Coral Choir on Arbitrum", exact=True)).to_be_visible()
+
+    name = page.get_by_label("Rule Name", exact=True)
+    await page.get_by_label("Rule Type").select_option("trait")
+    await expect(name).to_have_value("Coral Choir (Trait-Based)")
+    await page.locator("select[name=traitType]").select_option("Voice")
+    await expect(name).to_have_value("Coral Choir (Trait) - Voice")
+    await page.locator("select[name=traitValue]").select_option("Alto")
+    await expect(name).to_have_value("Coral Choir (Trait) - Voice: Alto")
+    await page.get_by_label("Role", exact=True).select_option("Whale")
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_text("At least 1 token of Coral Choir on Arbitrum with Voice: Alto")).to_be_visible()
+    await eventually(lambda: "Whale" in product.roles_of(GUILD, "erin"), 40, "erin gets the role for her trait")
+
+    await page.get_by_role("listitem").filter(has_text="Voice: Alto").get_by_role("link", name="Edit").click()
+    await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()
+    await page.get_by_label("Rule Type").select_option("token_id")
+    await expect(name).to_have_value("Coral Choir (Token ID)")
+    entry = page.get_by_role("textbox", name="Token IDs")
+    for typed, left in (("9", ""), ("1-3, 12", ""), (" ", ""), ("9", "9")):
+        await entry.fill(typed)
+        await entry.press("Enter")
+        await expect(entry).to_have_value(left if typed.strip() else typed)
+    await expect(page.get_by_text("9 is already in the list.")).to_be_visible()
+    await page.get_by_role("button", name="Remove 9").click()
+    await expect(name).to_have_value("Coral Choir (Token ID) - #1-3, 12")
+    await expect(page.get_by_text("Whom it concerns")).to_be_visible()
+    await page.get_by_role("button", name="Save Changes").click()
+    question = page.get_by_role("dialog")
+    await question.get_by_text("Who", exact=True).click()
+    await expect(question.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("loses")
+    await question.get_by_role("button", name="Save", exact=True).click()
+    rule = page.get_by_role("listitem").filter(has_text="Any of the tokens 1 to 3 or 12 of Coral Choir on Arbitrum")
+    await expect(rule).to_be_visible()
+    await eventually(lambda: "Whale" not in product.roles_of(GUILD, "erin"), 40, "the role goes with the trait")
+    await rule.get_by_role("button", name="Delete").click()
+    await question.get_by_role("button", name="Delete rule").click()
+    await expect(rule).to_be_hidden()

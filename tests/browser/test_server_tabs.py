@@ -1,0 +1,61 @@
+"""The Health and the Verification channel tab of a server, by clicks."""
+
+import uuid
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import Product, Visitor
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+def a_guild(product: Product) -> tuple[str, str]:
+    """A guild of the test's own with the bot in it, and the name of its owner."""
+    owner = product.control("people", {"username": f"owner{uuid.uuid4().hex[:6]}"})
+    name = f"Tabs {uuid.uuid4().hex[:6]}"
+    product.control("guilds", {"action": "create", "guild": name, "owner": owner["id"], "members": []})
+    product.control("guilds", {"action": "add_bot", "guild": name})
+    return name, owner["username"]
+
+
+async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product: Product, visit: NewVisitor) -> None:
+    name, owner = a_guild(product)
+    visitor = await visit()
+    page = visitor.page
+    await visitor.sign_in(owner)
+    card = page.get_by_role("listitem").filter(has_text=name)
+    await card.get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("The bot has every permission that it needs.")).to_be_visible()
+    product.control("guilds", {"action": "kick_bot", "guild": name})
+    await expect(page.get_by_text("The bot is not in this server, so no role can be given")).to_be_visible(
+        timeout=20_000
+    )
+    await expect(page.get_by_role("status").get_by_text("Something needs you")).to_be_visible()
+    await expect(page.get_by_text("Invite it from the dashboard")).to_be_visible()
+    product.control("guilds", {"action": "add_bot", "guild": name})
+    await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible(timeout=20_000)
+
+
+async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
+    product: Product, visit: NewVisitor
+) -> None:
+    name, owner = a_guild(product)
+    visitor = await visit()
+    page = visitor.page
+    await visitor.sign_in(owner)
+    await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Verification channel").click()
+    await page.get_by_role("button", name="Create channel").click()
+    await expect(page.get_by_text("is there, its panel is up to date")).to_be_visible()
+    channel = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")
+    labels = [one["label"] for one in channel["messages"][0]["components"][0]["components"]]
+    assert labels == ["Verify", "My roles", "Re-check"]
+
+    await page.get_by_label("Post alerts in").select_option("#verify")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("They are posted in #verify from now on.")).to_be_visible()
+    posted = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")["messages"]
+    assert posted[-1]["embeds"][0]["title"] == "Alerts arrive here"

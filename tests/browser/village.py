@@ -1,0 +1,30 @@
+"""A guild of a browser test's own, with people whom no other test has."""
+
+import uuid
+from dataclasses import dataclass
+
+from tests.product import Product
+
+
+@dataclass(frozen=True)
+class Village:
+    """A guild by its name, and its people by the names that the test calls them: the first one owns it."""
+
+    guild: str
+    people: dict[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        """The username that Discord knows a person by."""
+        return self.people[name]
+
+
+def village(product: Product, *names: str, bot: bool = True) -> Village:
+    """Makes the guild and its people; with the bot in it unless told otherwise."""
+    mark = uuid.uuid4().hex[:6]
+    people = {name: f"{name}{mark}" for name in names}
+    ids = [product.control("people", {"username": username})["id"] for username in people.values()]
+    guild = f"Village {mark}"
+    product.control("guilds", {"action": "create", "guild": guild, "owner": ids[0], "members": ids[1:]})
+    if bot:
+        product.control("guilds", {"action": "add_bot", "guild": guild})
+    return Village(guild, people)

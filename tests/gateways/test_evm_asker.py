@@ -1,0 +1,131 @@
+"""Questions to real contracts: words, reverts and failures told apart, by the program and by batches alike."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderConfused
+from gateways.evm import Node
+from gateways.evm_asker import Asker
+from gateways.evm_questions import MAGIC, Silence, call_data, read_answer
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+
+COOL, OWNER = address(1), address(100)
+EXPECTED = {
+    "reverts": {Silence.REVERTED},
+    "burns all its gas": {Silence.RAN_OUT},
+    "never ends": {Silence.RAN_OUT},
+    "returns nothing": {Silence.NONSENSE},
+    "returns 31 bytes": {Silence.NONSENSE},
+    "returns 60 kB": {Silence.NONSENSE},
+    "returns 64 bytes": {Silence.NONSENSE},
+    "reverts with 60 kB": {Silence.REVERTED},
+}
+
+
+def raw(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def balance_of(contract: str, owner: str = OWNER, padding: int = 0) -> tuple[bytes, bytes]:
+    return raw(contract), bytes.fromhex("70a08231") + bytes(12) + raw(owner) + bytes(padding)
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    with anvil() as url:
+        asyncio.run(deploy(url, COOL, COLLECTION, {int(OWNER, 16): 7}))
+        for number, source in enumerate(HOSTILE.values()):
+            asyncio.run(deploy(url, address(50 + number), source))
+        yield url
+
+
+@pytest.fixture
+async def end(node: str) -> AsyncIterator[Front]:
+    await rpc(node, "anvil_mine", "0x1")
+    async with front(node) as made:
+        yield made
+
+
+@pytest.fixture
+async def asker(end: Front) -> AsyncIterator[Asker]:
+    async with AsyncExitStack() as stack:
+        made = Node(CHAINS["base"], 0, end.url, request_seconds=5.0, stale_after=90.0)
+        stack.push_async_callback(made.close)
+        yield Asker(made)
+
+
+def no_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    if call["method"] == "eth_call" and len(call["params"]) > 2:
+        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
+    return true
+
+
+async def test_every_question_has_its_own_answer_whatever_its_neighbours_do(asker: Asker, end: Front) -> None:
+    bad = [balance_of(address(50 + number)) for number in range(len(HOSTILE))]
+    asked = [balance_of(COOL), *bad, balance_of(COOL, address(101)), balance_of(COOL, padding=32)]
+    said = await asker.ask(await asker.node.head(), asked)
+    assert (said[0], said[-2], said[-1]) == (7, 0, 7)
+    assert dict(zip(HOSTILE, said[1:-2], strict=True)) == {kind: next(iter(only)) for kind, only in EXPECTED.items()}
+    assert end.methods().count("eth_call") == 3, "two lengths, and what ran out of gas is asked once more"
+
+
+async def test_batches_tell_the_same_but_hear_only_contracts_that_answer_what_is_known(
+    asker: Asker, end: Front
+) -> None:
+    end.change = no_override
+    asked = [balance_of(COOL), *(balance_of(address(50 + number)) for number in range(len(HOSTILE)))]
+    said = await asker.ask(await asker.node.head(), asked)
+    assert said[0] == 7
+    assert set(said[1:]) == {Silence.NONSENSE}
+    with pytest.raises(ProviderConfused):
+        await asker.ask(await asker.node.head(), asked[1:])
+
+
+async def test_many_questions_go_in_few_calls_and_a_burner_is_let_be(asker: Asker, end: Front) -> None:
+    burner = address(50 + list(HOSTILE).index("burns all its gas"))
+    asked = [balance_of(COOL)] * 3000 + [balance_of(burner)] * 3000
+    said = await asker.ask(await asker.node.head(), asked)
+    assert said == [7] * 3000 + [Silence.RAN_OUT] * 3000
+    assert end.methods().count("eth_call") < 20
+
+
+@pytest.mark.parametrize("result", ["0x", None, "0xzz", "0x" + "00" * 192, "0x" + "00" * 225])
+async def test_a_node_that_answers_something_else_is_not_believed(asker: Asker, end: Front, result: Any) -> None:
+    end.change = lambda call, true: {**true, "result": result} if call["method"] == "eth_call" else true
+    with pytest.raises(ProviderConfused):
+        await asker.ask(await asker.node.head(), [balance_of(COOL)])
+
+
+def test_an_answer_must_carry_every_mark() -> None:
+    data = call_data(bytes(26), 1000, [(b"\1" * 20, b"\2" * 36), (b"\3" * 20, b"\4" * 36)])
+    word = int.from_bytes(data[:32], "big")
+
+    def answer(*, mark: int = word ^ MAGIC, chain: int = 1, gas: int = 40, stop: int = 88, rows: bytes = b"") -> bytes:
+        words = (mark, chain, 1_700_000_000, 50, gas, stop)
+        return b"".join(part.to_bytes(32, "big") for part in words) + (
+            rows or bytes((1,)) + (9).to_bytes(32, "big") + bytes(33)
+        )
+
+    assert read_answer("node", answer(), data, 1).said == (9,)
+    wrong = [
+        answer(mark=MAGIC),
+        answer(chain=10),
+        answer(gas=0),
+        answer(gas=50),
+        answer(stop=89),
+        answer(stop=144),
+        answer(stop=32),
+        answer(stop=200),
+        answer()[:-1],
+        answer(rows=bytes((7,)) + bytes(65)),
+        b"",
+        bytes(258),
+    ]
+    for one in wrong:
+        with pytest.raises(ProviderConfused):
+            read_answer("node", one, data, 1)

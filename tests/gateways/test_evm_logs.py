@@ -1,0 +1,253 @@
+"""Tokens that nobody lists, found in a node's logs: in pieces, remembered, never taken for all when they are not."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from gateways import evm_logs
+from gateways.chains import EvmChains
+from gateways.evm_pool import NodePool
+from gateways.token_sheet import LARGEST_ID, TokenSheet, Trail
+from tests.gateways.evm_lab import Front, address, anvil, front, rpc
+from tests.gateways.token_lab import ANVIL, collection, mint, move, send_batch
+
+PLAIN, MANY = address(1), address(2)
+ANN, BEN, CAT, NOBODY = (address(100 + n) for n in range(4))
+OWNERS = [ANN, BEN, CAT, NOBODY]
+HUGE = LARGEST_ID - 1
+TOKENS = {ANN: {"1": 1, str(HUGE): 1}, BEN: {"2": 1, "3": 1}}
+AMOUNTS = {ANN: {"1": 3, "7": 1}, BEN: {"1": 1, "7": 3, str(HUGE): 5}}
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    """An ERC-721 that cannot enumerate and an ERC-1155, with transfers of one and of several tokens."""
+
+    async def build(url: str) -> None:
+        await collection(url, PLAIN, "ERC721")
+        await collection(url, MANY, "ERC1155")
+        for owner, token in ((ANN, 1), (ANN, 2), (BEN, 3), (ANN, HUGE)):
+            await mint(url, PLAIN, owner, token)
+        await move(url, PLAIN, ANN, BEN, 2)
+        for owner, token, amount in ((ANN, 1, 4), (ANN, 7, 4), (ANN, HUGE, 5), (CAT, 9, 1)):
+            await mint(url, MANY, owner, token, amount)
+        await send_batch(url, MANY, ANN, BEN, {1: 1, 7: 3, HUGE: 5})
+        await send_batch(url, MANY, CAT, address(999), {9: 1})
+        await rpc(url, "anvil_mine", hex(200))
+
+    with anvil(*ANVIL) as url:
+        asyncio.run(build(url))
+        yield url
+
+
+@pytest.fixture
+async def end(node: str) -> AsyncIterator[Front]:
+    await rpc(node, "anvil_mine", "0x1")
+    async with front(node) as made:
+        yield made
+
+
+@dataclass(frozen=True)
+class Item:
+    contract: str
+    token_id: str
+
+
+@dataclass
+class Lists:
+    """An indexer that lists this, whoever asks."""
+
+    items: Sequence[Item] = ()
+
+    async def account_nfts(self, chain: str, address: str) -> "Lists":
+        return self
+
+
+@pytest.fixture
+def lists() -> Lists:
+    return Lists()
+
+
+@pytest.fixture
+async def chains(end: Front, lists: Lists) -> AsyncIterator[EvmChains]:
+    async with AsyncExitStack() as stack:
+        made = EvmChains(NodePool({"base": [end.url]}, request_seconds=2.0, deadline=9.0), lists)
+        stack.push_async_callback(made.close)
+        yield made
+
+
+def sure(sheet: TokenSheet) -> dict[str, dict[str, int]]:
+    assert sheet.unsure == {}
+    return {owner: dict(sheet.of(owner)) for owner in OWNERS if sheet.of(owner)}
+
+
+def spans(end: Front) -> list[int]:
+    """How many blocks each question for logs was about."""
+    asked = [call["params"][0] for call in end.calls if call["method"] == "eth_getLogs"]
+    return [int(one["toBlock"], 16) - int(one["fromBlock"], 16) + 1 for one in asked]
+
+
+def limited(most: int, code: int, message: str) -> Any:
+    """A node that gives logs of so many blocks at a time."""
+
+    def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        if call["method"] != "eth_getLogs":
+            return true
+        asked = call["params"][0]
+        if int(asked["toBlock"], 16) - int(asked["fromBlock"], 16) + 1 <= most:
+            return true
+        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": code, "message": message}}
+
+    return change
+
+
+async def test_tokens_that_no_contract_lists_are_found_in_one_question(chains: EvmChains, end: Front) -> None:
+    assert sure(await chains.tokens("base", PLAIN, OWNERS)) == TOKENS
+    assert len(spans(end)) == 1
+    assert sure(await chains.tokens("base", MANY, OWNERS)) == AMOUNTS
+    assert sure(await chains.tokens("base", MANY, OWNERS, token_ids=["5-5000000"])) == {
+        ANN: {"7": 1}, BEN: {"7": 3},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (-32005, "query returned more than 10000 results"),
+        (-32602, "eth_getLogs is limited to a 40 block range"),
+        (-32000, "exceed maximum block range: 40"),
+        (-32602, "Log response size exceeded."),
+    ],
+)
+async def test_pieces_shrink_to_what_the_node_takes(chains: EvmChains, end: Front, code: int, message: str) -> None:
+    end.change = limited(40, code, message)
+    assert sure(await chains.tokens("base", PLAIN, OWNERS)) == TOKENS
+    sheet = await chains.tokens("base", MANY, OWNERS)
+    assert sure(sheet) == AMOUNTS
+    assert max(spans(end)[-3:]) <= 40, "what the node takes is remembered"
+
+
+async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: Front, node: str) -> None:
+    first = await chains.tokens("base", MANY, OWNERS)
+    low, high = first.trails[NOBODY].searched[0]
+    assert (low, first.block - high) == (0, evm_logs.SETTLED), "the newest blocks may yet be replaced"
+    await mint(node, MANY, NOBODY, 12, 6)
+    end.calls.clear()
+    again = await chains.tokens("base", MANY, OWNERS, trails=first.trails)
+    assert sure(again) == AMOUNTS | {NOBODY: {"12": 6}}
+    assert len(spans(end)) == 1
+    assert max(spans(end)) <= evm_logs.SETTLED + 3
+    known = {owner: Trail(trail.ids) for owner, trail in again.trails.items()}
+    end.calls.clear()
+    other = await chains.tokens("base", MANY, OWNERS, trails=known)
+    assert max(spans(end)) > again.block, "what another node searched is searched again"
+    assert sure(other) == sure(again)
+
+
+def refused(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    return limited(0, -32601, "the method eth_getLogs is not available")(call, true)
+
+
+def broken(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    return {**true, "result": [{"address": MANY}]} if call["method"] == "eth_getLogs" else true
+
+
+def another(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+    if call["method"] != "eth_getLogs":
+        return true
+    return {**true, "result": [{**log, "address": address(77)} for log in true["result"]]}
+
+
+@pytest.mark.parametrize("change", [refused, broken, another])
+async def test_without_usable_logs_what_is_known_is_told_and_the_rest_is_unsure(
+    chains: EvmChains, end: Front, change: Any
+) -> None:
+    end.change = change
+    known = {ANN: Trail(frozenset({"1"})), BEN: Trail(frozenset({"2", "3"}))}
+    plain = await chains.tokens("base", PLAIN, OWNERS, trails=known)
+    assert (dict(plain.of(ANN)), dict(plain.of(BEN))) == ({"1": 1}, {"2": 1, "3": 1})
+    assert set(plain.unsure) == {ANN}, "who has nothing or all is sure by the balance"
+    many = await chains.tokens("base", MANY, OWNERS, trails=known)
+    assert dict(many.of(ANN)) == {"1": 3}
+    assert set(many.unsure) == set(OWNERS)
+    assert many.trails[ANN].searched == {}
+
+
+async def test_a_silent_node_makes_no_tokens_vanish(chains: EvmChains, end: Front) -> None:
+    end.change = lambda call, true: {**true, "result": []} if call["method"] == "eth_getLogs" else true
+    plain = await chains.tokens("base", PLAIN, OWNERS)
+    assert set(plain.unsure) == {ANN, BEN}
+
+
+async def test_an_indexer_names_tokens_that_the_chain_confirms(chains: EvmChains, end: Front, lists: Lists) -> None:
+    end.change = refused
+    lists.items = [Item(PLAIN, "1"), Item(PLAIN, str(HUGE)), Item(MANY, "7"), Item(MANY, "9"), Item(address(55), "1")]
+    plain = await chains.tokens("base", PLAIN, [ANN, CAT])
+    assert (plain.unsure, {owner: dict(ids) for owner, ids in plain.held.items()}) == ({}, {ANN: TOKENS[ANN]})
+    many = await chains.tokens("base", MANY, [BEN, CAT])
+    assert {owner: dict(ids) for owner, ids in many.held.items()} == {BEN: {"7": 3}}
+    assert set(many.unsure) == {BEN, CAT}, "a list is never taken for everything"
+
+
+async def test_a_history_that_would_take_a_node_for_ever_is_left_alone(
+    chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evm_logs, "MOST_PIECES", 20)
+    end.change = limited(2, -32600, "You can make eth_getLogs requests with up to a 2 block range")
+    await chains.tokens("base", MANY, OWNERS)
+    end.calls.clear()
+    sheet = await chains.tokens("base", MANY, OWNERS)
+    assert set(sheet.unsure) == set(OWNERS)
+    assert len(spans(end)) == 0
+
+
+async def test_a_search_goes_on_where_its_time_was_up(
+    chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end.change = limited(20, -32005, "query returned more than 10000 results")
+    await chains.tokens("base", MANY, OWNERS)  # learns what the node takes
+    monkeypatch.setattr(evm_logs, "PIECES_A_LOOK", 4)
+    monkeypatch.setattr(evm_logs, "SETTLED", 0)
+    sheet = await chains.tokens("base", MANY, OWNERS)
+    looks = 1
+    while sheet.unsure:
+        assert "not been searched in full" in sheet.unsure[ANN]
+        sheet = await chains.tokens("base", MANY, OWNERS, trails=sheet.trails)
+        looks += 1
+    assert 2 < looks < 12
+    assert sure(sheet) == AMOUNTS | {owner: dict(sheet.of(owner)) for owner in (NOBODY,) if sheet.of(owner)}
+
+
+@pytest.mark.parametrize(
+    ("listed", "held", "sure_of"),
+    [
+        ([Item(PLAIN, "1"), Item(MANY, "7")], {f"{PLAIN}:1": 1, f"{MANY}:7": 1}, True),
+        ([Item(MANY, "9")], {}, True),
+        ([], {}, True),
+        ([Item(address(55), "1")], {}, False),
+        ([Item("not an address", "1")], {}, False),
+        ([Item(PLAIN, str(n)) for n in range(500, 600)], {}, False),
+    ],
+)
+async def test_anything_is_what_is_listed_and_confirmed(
+    chains: EvmChains, lists: Lists, listed: list[Item], held: dict[str, int], sure_of: bool
+) -> None:
+    lists.items = listed
+    sheet = await chains.anything("base", [ANN])
+    assert dict(sheet.of(ANN)) == held
+    assert (not sheet.unsure) == sure_of
+    if held:
+        lists.items = ()
+        again = await chains.anything("base", [ANN], trails=sheet.trails)
+        assert dict(again.of(ANN)) == held, "what was found once is looked at again, hidden or not"
+
+
+async def test_anything_is_unsure_without_an_indexer(end: Front) -> None:
+    alone = EvmChains(NodePool({"base": [end.url]}))
+    sheet = await alone.anything("base", [ANN])
+    await alone.close()
+    assert "no indexer" in sheet.unsure[ANN]

@@ -1,0 +1,345 @@
+"""What Solana's reader makes of an index's stranger answers: odd assets, long lists, contradictions, refusals."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from gateways import solana_lists, solana_node
+from gateways.base58 import decode, encode
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown
+from gateways.solana import SolanaChains
+from gateways.solana_doubts import KNOWN_COLLECTION
+from gateways.solana_node import SolanaNodes
+from gateways.token_sheet import Trail
+from tests.gateways.solana_stand_in import StandIn, busy, standing_in
+
+SOLANA = "solana"
+
+
+def key(number: int) -> str:
+    """An address; greater numbers come later in the order of bytes."""
+    return encode(number.to_bytes(32, "big"))
+
+
+COLLECTION, OWNER, OTHER = key(2**200), key(2**201), key(2**202)
+TOKENS = [key((index + 1) << 240) for index in range(60)]
+
+
+def asset(id_: str, owner: str = OWNER, **changed: Any) -> dict[str, Any]:
+    return {
+        "interface": "ProgrammableNFT",
+        "id": id_,
+        "content": {"json_uri": "", "metadata": {"name": "An asset"}},
+        "grouping": [{"group_key": "collection", "group_value": COLLECTION}],
+        "ownership": {"owner": owner, "frozen": False, "delegated": False, "ownership_model": "single"},
+        "burnt": False,
+        **changed,
+    }
+
+
+class Index:
+    """DAS over a list of assets; a test may bend each of its answers."""
+
+    def __init__(self, node: StandIn, *assets: dict[str, Any]) -> None:
+        self.node, self.assets = node, list(assets)
+        self.known: dict[str, Any] = {}
+        self.extra: dict[str, Any] = {}
+        self.bend: Callable[[list[Any]], list[Any]] = lambda items: items
+        self.ignores: tuple[str, ...] = ()
+        node.says |= {
+            "getAssetsByOwner": lambda p: self.page(p, lambda one: one["ownership"]["owner"] == p["ownerAddress"]),
+            "getAssetsByGroup": lambda p: self.page(p, lambda one: _in(one, p["groupValue"])),
+            "getAssetBatch": lambda p: [self.known.get(id_) for id_ in p["ids"]],
+            "getTokenAccountsByOwner": lambda _: {"context": {"slot": 1}, "value": []},
+        }
+
+    def page(self, params: Any, belongs: Callable[[Any], bool]) -> Any:
+        items = sorted((one for one in self.assets if belongs(one)), key=lambda one: decode(one["id"]) or b"")
+        for name, keeps in (("after", lambda a, b: a > b), ("before", lambda a, b: a < b)):
+            if name in params and name not in self.ignores:
+                bound = decode(params[name]) or b""
+                items = [one for one in items if keeps(decode(one["id"]) or b"", bound)]
+        items = self.bend(items[: params["limit"]])
+        return {"total": len(items), "limit": params["limit"], "items": items, **self.extra}
+
+
+def _in(one: Any, collection: str) -> bool:
+    return any(group["group_value"] == collection for group in one["grouping"])
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[StandIn]:
+    async with standing_in() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.solana.SLOTS_BETWEEN", 0)
+
+
+@pytest.fixture
+async def chains(node: StandIn) -> AsyncIterator[SolanaChains]:
+    made = SolanaChains(SolanaNodes([node.url], request_seconds=2, deadline=8))
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    ("odd", "held", "unsure"),
+    [
+        ({"interface": "SomethingNew"}, False, "not known here"),
+        ({"interface": "MplCoreCollection"}, False, None),
+        ({"grouping": [{"group_key": "collection", "group_value": COLLECTION, "verified": False}]}, False, None),
+        ({"grouping": [{"group_key": "other", "group_value": COLLECTION}]}, False, None),
+        ({"grouping": [{"group_key": "collection", "group_value": OTHER}]}, False, None),
+        ({"content": None}, True, None),
+    ],
+    ids=["a new kind", "a collection", "unverified", "another grouping", "another collection", "without content"],
+)
+async def test_what_an_odd_asset_counts(
+    node: StandIn, chains: SolanaChains, odd: dict[str, Any], held: bool, unsure: str | None
+) -> None:
+    Index(node, asset(TOKENS[0], **odd), asset(TOKENS[1], OTHER))
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])
+    assert OWNER in sheet.held if held else OWNER not in sheet.held
+    assert unsure in sheet.unsure[OWNER] if unsure else sheet.unsure == {}
+
+
+@pytest.mark.parametrize("missing", ["interface", "id", "grouping", "ownership", "burnt"])
+async def test_an_asset_without_what_decides_is_no_answer(node: StandIn, chains: SolanaChains, missing: str) -> None:
+    index = Index(node, asset(TOKENS[0]))
+    index.bend = lambda items: [{name: value for name, value in one.items() if name != missing} for one in items]
+    with pytest.raises(ProviderConfused):
+        await chains.tokens(SOLANA, COLLECTION, [OWNER])
+
+
+async def test_a_list_goes_on_after_a_short_page(node: StandIn, chains: SolanaChains) -> None:
+    index = Index(node, *(asset(token) for token in TOKENS))
+    index.bend = lambda items: items[:7]
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])
+    assert sheet.of(OWNER) == dict.fromkeys(TOKENS, 1)
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, *TOKENS[:10]])
+    assert sheet.of(OWNER) == dict.fromkeys(TOKENS, 1)
+
+
+@pytest.mark.parametrize("ignores", [(), ("before",), ("before", "after")], ids=["keeps", "no end", "no place"])
+async def test_a_long_collection_is_read_in_ranges(
+    node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch, ignores: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(solana_lists, "A_PAGE", 10)
+    index = Index(node, *(asset(token, OWNER if at % 2 else OTHER) for at, token in enumerate(TOKENS)))
+    index.ignores = ignores
+    asking = chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER, *(key(number) for number in range(10))])
+    if "after" in ignores:
+        with pytest.raises(ProviderConfused, match="repeats itself"):
+            await asking
+        return
+    sheet = await asking
+    assert sheet.held == {OWNER: dict.fromkeys(TOKENS[1::2], 1), OTHER: dict.fromkeys(TOKENS[0::2], 1)}
+    assert (sheet.unsure, node.count("getAssetsByOwner")) == ({}, 0)
+    assert any("before" in params for _, params in node.asked if isinstance(params, dict))
+
+
+async def test_a_collection_that_is_larger_than_its_askers_wallets_is_left(
+    node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solana_lists, "A_PAGE", 2)
+    Index(node, *(asset(token, OTHER) for token in TOKENS[1:]), asset(TOKENS[0]))
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, *(key(number) for number in range(5))])
+    assert (sheet.held, sheet.unsure) == ({OWNER: {TOKENS[0]: 1}}, {})
+    assert node.count("getAssetsByOwner") >= 6
+
+
+async def test_a_list_that_breaks_off_after_a_full_page_is_not_whole(
+    node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solana_lists, "A_PAGE", 10)
+    index, pages = Index(node, *(asset(token) for token in TOKENS)), iter(range(100))
+    index.bend = lambda items: items if next(pages) == 0 else []
+    with pytest.raises(ProviderConfused, match="broke off"):
+        await chains.tokens(SOLANA, COLLECTION, [OWNER, *TOKENS[:10]])
+
+
+async def test_assets_that_the_index_could_not_read_make_its_list_useless(node: StandIn, chains: SolanaChains) -> None:
+    index = Index(node, asset(TOKENS[0]))
+    index.extra = {"errors": [{"id": TOKENS[1], "error": "x"}]}
+    with pytest.raises(ProviderConfused, match="could not read"):
+        await chains.tokens(SOLANA, COLLECTION, [OWNER])
+
+
+async def test_a_list_may_be_nested_as_some_documents_show_it(node: StandIn, chains: SolanaChains) -> None:
+    index = Index(node, asset(TOKENS[0]))
+    plain = node.says["getAssetsByOwner"]
+    node.says["getAssetsByOwner"] = lambda params: {"assets": plain(params)}
+    assert (await chains.tokens(SOLANA, COLLECTION, [OWNER])).of(OWNER) == {index.assets[0]["id"]: 1}
+
+
+async def test_one_wallets_fault_is_its_own(node: StandIn, chains: SolanaChains) -> None:
+    Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER))
+    plain = node.says["getAssetsByOwner"]
+    refusal = {"error": {"code": -32000, "message": "this wallet cannot be listed"}}
+    node.says["getAssetsByOwner"] = lambda params: refusal if params["ownerAddress"] == OWNER else plain(params)
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER])
+    assert sheet.held == {OTHER: {TOKENS[1]: 1}}
+    assert "cannot be listed" in sheet.unsure[OWNER]
+
+
+async def test_somebody_elses_assets_on_a_list_make_it_useless(node: StandIn, chains: SolanaChains) -> None:
+    index = Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER))
+    plain = node.says["getAssetsByOwner"]
+    node.says["getAssetsByOwner"] = lambda params: plain({**params, "ownerAddress": OTHER})
+    assert OWNER in (await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER])).unsure
+    assert index.assets
+
+
+@pytest.mark.parametrize("silent", ["everything", "owners' lists"])
+@pytest.mark.parametrize("asked", ["a collection", "anything"])
+async def test_an_index_that_lists_nothing_for_anybody_is_not_believed(
+    node: StandIn, chains: SolanaChains, silent: str, asked: str
+) -> None:
+    group = [{"group_key": "collection", "group_value": KNOWN_COLLECTION}]
+    index = Index(node, asset(TOKENS[0], OTHER), asset(TOKENS[1], OTHER, grouping=group))
+    if silent == "everything":
+        index.assets.clear()
+    else:
+        node.says["getAssetsByOwner"] = {"total": 0, "limit": 1000, "items": []}
+    asking = chains.anything(SOLANA, [OWNER]) if asked == "anything" else chains.tokens(SOLANA, COLLECTION, [OWNER])
+    with pytest.raises(ProviderConfused, match="lists nothing"):
+        await asking
+
+
+async def test_a_list_that_lacks_what_the_index_itself_knows_is_not_believed(
+    node: StandIn, chains: SolanaChains
+) -> None:
+    index = Index(node, asset(TOKENS[1], OTHER))
+    for now, certain in (
+        (asset(TOKENS[0]), False),
+        (asset(TOKENS[0], OTHER), True),
+        (asset(TOKENS[0], burnt=True), True),
+    ):
+        index.known = {TOKENS[0]: now}
+        sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], trails={OWNER: Trail(frozenset({TOKENS[0]}))})
+        assert (OWNER in sheet.unsure, sheet.held) == (not certain, {})
+    index.known = {TOKENS[0]: asset(TOKENS[0])}
+    trail = Trail(frozenset({f"{COLLECTION}:{TOKENS[0]}"}))
+    index.assets.append(
+        asset(TOKENS[2], OTHER, grouping=[{"group_key": "collection", "group_value": KNOWN_COLLECTION}])
+    )
+    assert OWNER in (await chains.anything(SOLANA, [OWNER], trails={OWNER: trail})).unsure
+
+
+async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn, chains: SolanaChains) -> None:
+    index = Index(node, asset(TOKENS[1], OTHER))
+    amount = {"amount": "1", "decimals": 0}
+    info = {"mint": TOKENS[0], "owner": OWNER, "tokenAmount": amount}
+    account = {"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}}
+    node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": [account]}
+
+    async def confirmed() -> bool:
+        return OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], endpoint=0)).unsure
+
+    assert OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER])).unsure
+    assert not await confirmed()  # the index does not know the mint
+    index.known = {TOKENS[0]: asset(TOKENS[0])}
+    assert not await confirmed()  # it knows it, and does not list it
+    index.known = {TOKENS[0]: asset(TOKENS[0], grouping=[])}
+    assert await confirmed()  # it is of another collection
+    info["tokenAmount"] = {"amount": "1", "decimals": 6}
+    index.known = {}
+    assert await confirmed()  # it is a coin
+    node.says["getTokenAccountsByOwner"] = {"error": {"code": -32601, "message": "Method not found"}}
+    assert await confirmed()
+    node.says["getTokenAccountsByOwner"] = {"error": {"code": -32000, "message": "broken"}}
+    assert not await confirmed()
+
+
+@pytest.mark.parametrize(("behind", "usable"), [(0, True), (100, True), (300, False)])
+async def test_an_index_that_lags_far_behind_its_node_is_not_believed(
+    node: StandIn, chains: SolanaChains, behind: int, usable: bool
+) -> None:
+    index = Index(node, asset(TOKENS[0]))
+    index.extra = {"last_indexed_slot": node.slot - behind}
+    if not usable:
+        with pytest.raises(ProviderConfused, match="behind"):
+            await chains.tokens(SOLANA, COLLECTION, [OWNER])
+        return
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])
+    assert sheet.block == node.slot - behind
+    if behind:
+        with pytest.raises(ProviderConfused, match="before"):
+            await chains.tokens(SOLANA, COLLECTION, [OWNER], not_before_block=node.slot)
+
+
+async def test_the_second_endpoint_answers_where_the_first_cannot(node: StandIn) -> None:
+    async with AsyncExitStack() as stack:
+        second = await stack.enter_async_context(standing_in())
+        Index(node)
+        Index(second, asset(TOKENS[0]))
+        chains = SolanaChains(SolanaNodes([node.url, second.url]))
+        stack.push_async_callback(chains.close)
+        sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])
+        assert (sheet.endpoint, sheet.source, sheet.of(OWNER)) == (1, "Solana node 2", {TOKENS[0]: 1})
+        with pytest.raises(ProviderConfused):
+            await chains.tokens(SOLANA, COLLECTION, [OWNER], endpoint=0)
+        assert chains.endpoints(SOLANA) == 2
+
+
+async def test_the_pace_follows_the_endpoints_limit(node: StandIn, chains: SolanaChains) -> None:
+    index = Index(node, *(asset(token, key(at)) for at, token in enumerate(TOKENS[:5])))
+    plain, refused = node.says["getAssetsByOwner"], iter([True, True] + [False] * 100)
+    node.says["getAssetsByOwner"] = lambda params: busy()(None) if next(refused) else plain(params)
+    sheet = await chains.tokens(SOLANA, COLLECTION, [key(at) for at in range(5)])
+    assert (len(sheet.held), sheet.unsure) == (len(index.assets), {})
+
+
+async def test_a_long_pause_is_kept_without_asking_again(node: StandIn, chains: SolanaChains) -> None:
+    node.says["getSlot"] = busy("60")
+    with pytest.raises(ProviderBusy) as told:
+        await chains.head(SOLANA)
+    assert told.value.retry_after == 60
+    asked = len(node.asked)
+    with pytest.raises(ProviderBusy):
+        await chains.head(SOLANA)
+    assert len(node.asked) == asked
+
+
+async def test_lists_that_do_not_come_in_time_leave_their_owners_unsure(
+    node: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER))
+    plain = node.says["getAssetsByOwner"]
+    monkeypatch.setattr(solana_node, "LONGEST_STEP", 0.05)
+    node.says["getAssetsByOwner"] = lambda params: "hang" if params["ownerAddress"] == OWNER else plain(params)
+    chains = SolanaChains(SolanaNodes([node.url], request_seconds=9, deadline=1))
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER])
+    assert (sheet.held, sheet.unsure) == ({OTHER: {TOKENS[1]: 1}}, {OWNER: "its list did not come in time"})
+    await chains.close()
+
+
+async def test_a_wallet_with_no_end_of_assets_is_unsure(
+    node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateways.solana_look.MOST_PAGES", 3)
+    index = Index(node, *(asset(token) for token in TOKENS))
+    index.bend = lambda items: items[:2]
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])
+    assert (len(sheet.of(OWNER)), "too many" in sheet.unsure[OWNER]) == (6, True)
+
+
+async def test_a_batch_is_asked_for_by_its_other_name_too(node: StandIn, chains: SolanaChains) -> None:
+    Index(node)
+    node.says["getAssets"] = lambda params: [asset(id_) for id_ in params["ids"]]
+    del node.says["getAssetBatch"]
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=[TOKENS[0]])
+    assert sheet.of(OWNER) == {TOKENS[0]: 1}
+
+
+async def test_without_an_endpoint_solana_is_off() -> None:
+    chains = SolanaChains(SolanaNodes(()))
+    assert chains.endpoints(SOLANA) == 0
+    for asking in (chains.head(SOLANA), chains.anything(SOLANA, [OWNER]), chains.contract_name(SOLANA, COLLECTION)):
+        with pytest.raises(ProviderDown):
+            await asking

@@ -1,0 +1,182 @@
+"""Following a chain: transfers are acted on without a round, though nodes leave out, fail or change their mind."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from gateways import gateways
+from jobs import follower
+from jobs.follower import Follower
+from models import Cursor, transaction
+from services import following, transfers
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+Follow = Callable[[], Awaitable[None]]
+
+
+@pytest.fixture
+async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Follower]]:
+    """Starts a follower of Base that looks all the time, until the test ends."""
+    monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
+    follower.settings.cache_clear()
+    running: list[asyncio.Task[None]] = []
+
+    def start() -> Follower:
+        made = Follower("base")
+        running.append(asyncio.create_task(made.run()))
+        return made
+
+    yield start
+    for task in running:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def cursor() -> Cursor | None:
+    async with transaction() as db:
+        return await db.get(Cursor, "base")
+
+
+async def caught_up(town: Town) -> None:
+    """The follower has settled everything that happened before now."""
+    head = (await gateways().chains.head("base")).block
+    await town.call("chains/base/mine", blocks=5)
+
+    async def settled() -> bool:
+        row = await cursor()
+        return row is not None and row.block >= head
+
+    await until(settled)
+
+
+async def lacks(town: Town, who: str = "carol", role: str = "Holder") -> None:
+    async def gone() -> bool:
+        return not await town.has(who, role)
+
+    await until(gone)
+
+
+async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
+    town: Town, engine: Engine, follow: Callable[[], Follower]
+) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        follow()
+        await caught_up(town)
+        token = await town.buys("carol")
+        await until(lambda: town.has("carol", "Holder"))
+        await town.sells(token)
+        await lacks(town)
+
+
+async def test_what_happened_while_nobody_followed_is_caught_up(
+    town: Town, engine: Engine, follow: Callable[[], Follower]
+) -> None:
+    await town.rule("Holder")
+    token = await town.buys("carol")
+    await town.prove("carol")
+    async with engine():
+        first = Follower("base")
+        await first.once()
+        await until(lambda: town.has("carol", "Holder"))
+        await town.call("chains/base/mine", blocks=100)
+        for _ in range(3):
+            await first.once()
+        await town.sells(token)
+        await town.call("chains/base/mine", blocks=200)
+        async with transaction() as db:
+            await following.let_go_of(db, lambda owner: owner == first.name)
+        follow()
+        await lacks(town)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("rpc:base", "empty"),
+        ("rpc2:base", "empty"),
+        ("rpc:base", "down"),
+        ("rpc:base", "stale"),
+        ("rpc:base", "malformed"),
+    ],
+)
+async def test_one_node_that_leaves_out_or_fails_loses_no_transfer(
+    town: Town, engine: Engine, follow: Callable[[], Follower], target: str, kind: str
+) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        follow()
+        await caught_up(town)
+        await town.break_(kind, target)
+        await town.buys("carol")
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
+    town: Town, engine: Engine, follow: Callable[[], Follower]
+) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        follow()
+        await caught_up(town)
+        before = (await gateways().chains.head("base")).block
+        await town.buys("carol")
+        await until(lambda: town.has("carol", "Holder"))
+        after = (await gateways().chains.head("base")).block
+        await town.call("chains/base/reorg", depth=after - before)
+        await lacks(town)
+
+
+async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
+    await town.rule("Holder")
+    first, second = Follower("base"), Follower("base")
+    assert await first.once() is not None
+    assert await second.once() is None
+    async with transaction() as db:
+        assert not await following.advance(db, "base", second.name, following.Position(2**40, "0x"), 2**40)
+    row = await cursor()
+    assert row is not None
+    assert row.block < 2**40
+    async with transaction() as db:
+        await following.let_go_of(db, lambda owner: owner == first.name)
+    assert await second.once() is not None
+
+
+async def test_after_a_long_absence_everybody_is_looked_at_instead_of_reading_the_history(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        await Follower("base").once()
+        await town.buys("carol")
+        await town.call("chains/base/mine", blocks=50)
+        monkeypatch.setattr(transfers, "MOST_BEHIND_SECONDS", 40)
+        async with transaction() as db:
+            await following.let_go_of(db, lambda _: True)
+        await Follower("base").once()
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_a_chain_that_no_rule_names_is_not_asked(town: Town) -> None:
+    since = await town.mark()
+    assert await Follower("base").once() is False
+    assert await town.requests(since, "rpc:base") == await town.requests(since, "rpc2:base") == []
+
+
+async def test_how_far_each_chain_is_followed_can_be_seen(town: Town) -> None:
+    await town.rule("Holder")
+    one = Follower("base")
+    for _ in range(3):
+        await one.once()
+    async with transaction() as db:
+        (view,) = await following.views(db)
+    assert (view.chain, view.fault) == ("base", None)
+    assert 0 <= view.behind <= 10

@@ -1,0 +1,70 @@
+"""What becomes of roles when their holder is forgotten, or no longer wants their wallets to count in a server."""
+
+from sqlmodel import select
+
+from models import Farewell, User, transaction
+from services import farewells, me
+from services.actors import Actor
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import given, grants, taken
+from tests.jobs.town import Town, until
+
+
+async def actor(town: Town, who: str = "carol") -> Actor:
+    async with transaction() as db:
+        user = (await db.exec(select(User).where(User.discord_id == town.people[who]["id"]))).one()
+    return Actor(user_id=user.id or 0, discord_id=user.discord_id, username=user.username)
+
+
+async def test_who_is_forgotten_loses_their_roles_and_then_the_last_trace_goes(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        async with transaction() as db:
+            forgotten = await me.forget(db, await actor(town))
+        assert [role.end for role in forgotten.roles] == [me.RoleEnd.NOW]
+        await taken(town)
+
+        async def settled() -> bool:
+            return not await grants(town)
+
+        await until(settled)
+    async with transaction() as db:
+        assert await farewells.finish(db) == 1
+        assert (await db.exec(select(Farewell))).all() == []
+
+
+async def test_a_time_of_grace_holds_for_the_forgotten_too(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder", removal_mode="grace", removal_hours=5)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        async with transaction() as db:
+            await me.forget(db, await actor(town))
+
+        async def waits() -> bool:
+            return any(row.no_since is not None for row in await grants(town))
+
+        await until(waits)
+    assert await town.has("carol", "Holder")
+    async with transaction() as db:
+        assert await farewells.finish(db) == 0
+
+
+async def test_a_wallet_that_no_longer_counts_in_a_server_costs_its_roles_there_until_it_does(
+    town: Town, engine: Engine
+) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        async with transaction() as db:
+            await me.choose(db, await actor(town), town.server_id, use_wallets=False)
+        await taken(town)
+        async with transaction() as db:
+            await me.choose(db, await actor(town), town.server_id, use_wallets=True)
+        await given(town)

@@ -1,0 +1,125 @@
+"""Roles for what members hold on Solana: given, kept through every fault of the endpoint, and taken after a sale."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from models import Rule, Wallet, transaction
+from services import due
+from services.expressions import Requirement, to_document
+from services.users import ensure
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import given, grants, looked_at, taken
+from tests.jobs.town import Town
+
+SOLANA, ELSEWHERE = "solana", "1" * 31 + "9"
+
+
+class Otters:
+    """A collection of the town's on Solana, and what people do with it."""
+
+    def __init__(self, town: Town, contract: str) -> None:
+        self.town, self.contract = town, contract
+
+    def wallet(self, who: str) -> str:
+        return self.town.people[who]["wallets"]["solana"]
+
+    async def act(self, action: str, **body: Any) -> dict[str, Any]:
+        return await self.town.call(f"chains/solana/{action}", contract=self.contract, **body)
+
+    async def buys(self, who: str, **special: Any) -> str:
+        return (await self.act("mint", to=self.wallet(who), **special))["token_id"]
+
+    async def sells(self, token: str) -> None:
+        await self.act("transfer", token_id=token, to=ELSEWHERE)
+
+    async def proves(self, who: str) -> None:
+        """The person has proved their Solana wallet."""
+        person = self.town.people[who]
+        async with transaction() as db:
+            user_id = await ensure(db, person["id"], person["username"])
+            db.add(Wallet(user_id=user_id, family=SOLANA, address=self.wallet(who), method="transaction"))
+            await db.flush()
+            await due.mark_everywhere(db, person["id"], due.WAITING)
+
+    async def rule(self, leaf: Requirement, role: str = "Holder") -> None:
+        async with transaction() as db:
+            db.add(
+                Rule(
+                    server_id=self.town.server_id,
+                    name="A rule",
+                    role_id=await self.town.role(role),
+                    role_name=role,
+                    verification_type=leaf.type,
+                    contract_address=leaf.contract,
+                    blockchain=SOLANA,
+                    created_by="0",
+                    min_tokens=leaf.min_tokens,
+                    expression=to_document(leaf),
+                )
+            )
+            await db.flush()
+            await due.mark_server(db, self.town.server_id, due.CHANGED)
+
+
+@pytest.fixture
+async def otters(town: Town) -> Otters:
+    made = await town.call("chains/solana/deploy", standard="Solana", name=town.name, slug=uuid.uuid4().hex)
+    return Otters(town, made["contract"])
+
+
+async def test_a_solana_nft_gives_the_role_and_its_sale_takes_it_at_the_next_round(
+    town: Town, otters: Otters, engine: Engine
+) -> None:
+    token, other = await otters.buys("carol", compressed=True), await otters.buys("dave")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract, 1))
+    async with engine():
+        await otters.proves("carol")
+        await otters.proves("dave")
+        await given(town, "carol")
+        await given(town, "dave")
+        await otters.act("mark", token_id=other, frozen=True, delegate=ELSEWHERE)
+        await otters.sells(token)
+        await looked_at(town)
+        await taken(town, "carol")
+        assert await town.has("dave", "Holder")
+
+
+async def test_rules_of_every_type_are_answered_on_solana(town: Town, otters: Otters, engine: Engine) -> None:
+    token, plain = await otters.buys("carol", interface="MplCoreAsset"), await otters.buys("dave")
+    await otters.act("traits", token_id=token, traits={"Level": 7, "Hat": "Crown"})
+    await otters.act("traits", token_id=plain, traits={"Level": 2})
+    await otters.rule(Requirement("trait", SOLANA, otters.contract, 1, ("level", ">=7")), "Holder")
+    await otters.rule(Requirement("token_id", SOLANA, otters.contract, 1, None, (token,)), "Collector")
+    await otters.rule(Requirement("any_nft", SOLANA, "any"), "Whale")
+    async with engine():
+        await otters.proves("carol")
+        await otters.proves("dave")
+        for role in ("Holder", "Collector", "Whale"):
+            await given(town, "carol", role)
+        await given(town, "dave", "Whale")
+        assert not await town.has("dave", "Holder")
+        await otters.sells(token)
+        await otters.act("burn", token_id=plain)
+        await looked_at(town)
+        for role in ("Holder", "Collector", "Whale"):
+            await taken(town, "carol", role)
+        await taken(town, "dave", "Whale")
+
+
+@pytest.mark.parametrize("kind", ["empty", "zero", "500", "malformed"])
+async def test_no_fault_of_the_endpoint_takes_a_role(town: Town, otters: Otters, engine: Engine, kind: str) -> None:
+    token = await otters.buys("carol")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract, 1))
+    async with engine():
+        await otters.proves("carol")
+        await given(town)
+        await town.break_(kind, SOLANA)
+        await looked_at(town)
+        assert await town.has("carol", "Holder")
+        assert [row.state for row in await grants(town)] == ["held"]
+        await town.heal()
+        await otters.sells(token)
+        await looked_at(town)
+        await taken(town)

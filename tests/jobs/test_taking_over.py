@@ -1,0 +1,79 @@
+"""A role that another bot gave, handed over by an admin: ours from then on, and judged as any other."""
+
+from sqlmodel import col, select
+
+from models import Event, Grant, transaction
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+
+async def grants(town: Town) -> dict[str, Grant]:
+    """The town's grants by the person's name."""
+    names = {person["id"]: name for name, person in town.people.items()}
+    async with transaction() as db:
+        rows = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).all()
+    return {names[row.discord_id]: row for row in rows}
+
+
+async def handed(town: Town, who: str) -> None:
+    """Somebody else gives the role."""
+    person = town.people[who]["id"]
+    await town.call("members", guild=town.name, user=person, action="add_role", role="Holder")
+
+
+async def test_who_holds_keeps_the_role_and_who_does_not_loses_it(town: Town, engine: Engine) -> None:
+    await handed(town, "carol")
+    await handed(town, "dave")  # who has proved no wallet at all
+    await town.see()
+    await town.buys("carol")
+    start = await town.mark()
+    async with engine():
+        await town.prove("carol")
+        await town.rule("Holder", takes_over=True)
+
+        async def settled() -> bool:
+            return set(await grants(town)) == {"carol"} and not await town.has("dave", "Holder")
+
+        await until(settled)
+    assert await town.has("carol", "Holder")
+    assert (kept := (await grants(town))["carol"]).state == "held"
+    assert kept.had_before
+    assert await town.writes(start) == ["DELETE"]
+    async with transaction() as db:
+        kinds = await db.exec(
+            select(Event.kind).where(Event.server_id == town.server_id, Event.subject == town.people["dave"]["id"])
+            .order_by(col(Event.id))
+        )  # fmt: skip
+        assert list(kinds.all()) == ["role.taken_over", "role.taken"]
+
+
+async def test_the_grace_time_runs_for_a_role_that_was_handed_over(town: Town, engine: Engine) -> None:
+    await handed(town, "dave")
+    await town.see()
+    start = await town.mark()
+    async with engine():
+        await town.rule("Holder", takes_over=True, removal_mode="grace", removal_hours=24)
+
+        async def waiting() -> bool:
+            return (row := (await grants(town)).get("dave")) is not None and row.no_since is not None
+
+        await until(waiting)
+    assert await town.has("dave", "Holder")
+    assert await town.writes(start) == []
+
+
+async def test_nothing_is_taken_over_while_the_chain_cannot_be_read(town: Town, engine: Engine) -> None:
+    await handed(town, "dave")
+    await town.see()
+    await town.break_("down", "rpc:base", "rpc2:base")
+    start = await town.mark()
+    async with engine():
+        await town.prove("dave")
+        await town.rule("Holder", takes_over=True)
+
+        async def tried() -> bool:
+            return bool(await town.requests(start, "rpc:base"))
+
+        await until(tried)
+    assert await grants(town) == {}
+    assert await town.has("dave", "Holder")

@@ -1,0 +1,80 @@
+"""`make lighthouse`: what Lighthouse says of the public pages, on the built product and in the system's Chromium.
+
+Not part of `make test`, since its performance score is a timing. Ends with 1 when a page is below what we promise.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import ROOT, temporary_dir
+from tests.product import SWEEP_SECONDS, running
+
+PAGES = ("/", "/features", "/help-center", "/login")
+PROMISED = {"accessibility": 100, "best-practices": 100, "seo": 100}
+PERFORMANCE = 95
+"""Promised for the landing page, with Lighthouse's mobile preset (a slow phone on a slow network, simulated)."""
+TOOLS = ROOT / "data" / "tools"
+CHROME = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking"
+
+
+def install() -> Path:
+    """Install the pinned Lighthouse below data/tools unless it is there; the path of its program."""
+    place = TOOLS / "lighthouse"
+    program = place / "node_modules" / "lighthouse" / "cli" / "index.js"
+    place.mkdir(parents=True, exist_ok=True)
+    lock = ROOT / "tests" / "npm" / "package-lock.json"
+    stamp = place / "package-lock.json"
+    if program.exists() and stamp.exists() and stamp.read_text() == lock.read_text():
+        return program
+    for name in ("package.json", ".npmrc"):
+        shutil.copyfile(lock.with_name(name), place / name)
+    shutil.copyfile(lock, stamp)
+    subprocess.run(["npm", "ci"], cwd=place, check=True)
+    return program
+
+
+def scores(program: Path, url: str, directory: Path) -> tuple[dict[str, int], list[str]]:
+    """The scores of a page, 0 to 100 a category, and the audits that cost points outside of performance."""
+    report = directory / "report.json"
+    command = ["node", str(program), url, "--quiet", "--output=json", f"--output-path={report}"]
+    environment = os.environ | {"CHROME_PATH": (TOOLS / "browser").read_text().strip()}
+    subprocess.run([*command, f"--chrome-flags={CHROME}"], env=environment, check=True)
+    read: dict[str, Any] = json.loads(report.read_text())
+    kept = TOOLS.parent / "lighthouse"
+    kept.mkdir(exist_ok=True)
+    shutil.copyfile(report, kept / f"{url.rstrip('/').rpartition('/')[2].replace(':', '-')}.json")
+    found = {name: round(100 * (part["score"] or 0)) for name, part in read["categories"].items()}
+    costly = [
+        f"{name}: {read['audits'][one['id']]['title']}"
+        for name in PROMISED
+        for one in read["categories"][name]["auditRefs"]
+        if one["weight"] and (read["audits"][one["id"]]["score"] or 0) < 1
+        and read["audits"][one["id"]]["scoreDisplayMode"] not in {"notApplicable", "manual", "informative"}
+    ]  # fmt: skip
+    return found, costly
+
+
+def main() -> int:
+    """Look at each page and print a table; 1 when one is below what we promise."""
+    program = install()
+    below = 0
+    with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
+        print(f"{'page':16}{'performance':>13}" + "".join(f"{name:>16}" for name in PROMISED), flush=True)
+        for path in PAGES:
+            found, costly = scores(program, machine.product.url + path, directory)
+            row = "".join(f"{found[name]:>16}" for name in PROMISED)
+            print(f"{path:16}{found['performance']:>13}{row}", flush=True)
+            for line in costly:
+                print(f"    {line}", flush=True)
+            below += any(found[name] < least for name, least in PROMISED.items())
+            below += path == "/" and found["performance"] < PERFORMANCE
+    return 1 if below else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

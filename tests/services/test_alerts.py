@@ -1,0 +1,126 @@
+"""Alerts in the log channel: one when a trouble begins, one when it is over, none twice and none for a hiccup."""
+
+from datetime import timedelta
+
+import pytest
+from sqlmodel import select, update
+
+from gateways.discord_types import MissingAccess
+from gateways.errors import ProviderDown
+from gateways.pulse import Pulse
+from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
+from services import alerts, providers, rule_states
+from services.alerts import Telling
+from tests.builders import a_rule, a_server, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+async def a_logging_server() -> tuple[Server, Rule]:
+    async with transaction() as db:
+        server = await a_server(db)
+        server.log_channel_id = snowflake()
+        db.add(server)
+        rule = await a_rule(db, server, snowflake())
+    return server, rule
+
+
+async def to_tell() -> list[Telling]:
+    async with transaction() as db:
+        await alerts.compare(db)
+        return await alerts.claim(db)
+
+
+async def tell_all() -> list[tuple[str, bool]]:
+    """The titles of what is told now, and whether each says that it is over."""
+    found = await to_tell()
+    for telling in found:
+        async with transaction() as db:
+            await alerts.told(db, telling, None)
+    return [(telling.title, telling.over) for telling in found]
+
+
+async def test_a_paused_rule_is_told_once_and_its_return_once() -> None:
+    server, rule = await a_logging_server()
+    assert await tell_all() == []
+    async with transaction() as db:
+        await rule_states.pause_role(db, server.id or 0, rule.role_id, "It stands above the bot.", "above_bot")
+    title = "Role order broken: the rule A rule is paused"
+    assert await tell_all() == [(title, False)]
+    assert await tell_all() == []
+    async with transaction() as db:
+        await rule_states.resume_role(db, server.id or 0, rule.role_id)
+    assert await tell_all() == [(title, True)]
+    assert await tell_all() == []
+
+
+async def test_a_rule_that_an_admin_paused_is_no_trouble_and_without_a_channel_nobody_is_told() -> None:
+    server, rule = await a_logging_server()
+    async with transaction() as db:
+        await db.exec(update(Rule).values(state="paused", pause_reason="Paused by an admin"))
+    assert await tell_all() == []
+    async with transaction() as db:
+        await db.exec(update(Rule).values(state="active"))
+        await db.exec(update(Server).values(log_channel_id=None))
+        await rule_states.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
+    assert await tell_all() == []
+
+
+async def test_a_stopped_removal_and_lacking_permissions_are_told() -> None:
+    server, rule = await a_logging_server()
+    async with transaction() as db:
+        db.add(Breaker(server_id=server.id or 0, role_id=rule.role_id, would_lose=7, holders=9))
+        await db.exec(update(Server).values(bot_permissions=1 << 28))
+    assert sorted(await tell_all()) == [("Removals of Role were stopped", False), ("The bot lacks permissions", False)]
+    async with transaction() as db:
+        await db.exec(update(Server).values(bot_permissions=8))
+    assert await tell_all() == [("The bot lacks permissions", True)]
+
+
+async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_chain() -> None:
+    await a_logging_server()
+    async with transaction() as db:
+        await providers.keep(db, [Pulse("base:0", "down", now()), Pulse("base:1", "ok", now() - timedelta(minutes=9))])
+        await providers.keep(db, [Pulse("polygon:0", "down", now() - timedelta(minutes=9))])
+    assert await tell_all() == []
+    async with transaction() as db:
+        await db.exec(update(ProviderState).values(since=now() - timedelta(minutes=2)))
+    (told,) = await to_tell()
+    assert told.title == "Base node 1 does not answer as it should"
+    assert "Removals on Base are paused" in told.text
+    async with transaction() as db:
+        await alerts.told(db, told, None)
+        await db.exec(update(ProviderState).values(state="ok", since=now()))
+    assert await tell_all() == []
+    async with transaction() as db:
+        await db.exec(update(ProviderState).values(since=now() - timedelta(minutes=2)))
+    assert await tell_all() == [(told.title, True)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "least"),
+    [
+        (MissingAccess("Discord", "no", status=403, code=50001), 599),
+        (ProviderDown("Discord", "no answer"), 4),
+    ],
+)
+async def test_what_could_not_be_posted_is_tried_later_and_a_refusal_much_later(fault: Exception, least: int) -> None:
+    server, rule = await a_logging_server()
+    async with transaction() as db:
+        await rule_states.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
+    (telling,) = await to_tell()
+    assert await to_tell() == []
+    async with transaction() as db:
+        await alerts.told(db, telling, fault)  # pyright: ignore[reportArgumentType]
+        row = (await db.exec(select(Alert))).one()
+    assert (row.attempts, row.told_at, row.last_error) == (1, None, str(fault))
+    assert (row.next_at - now()).total_seconds() > least - 1
+
+
+async def test_a_trouble_that_passed_before_anybody_was_told_is_never_told() -> None:
+    server, rule = await a_logging_server()
+    async with transaction() as db:
+        await rule_states.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
+        await alerts.compare(db)
+        await rule_states.resume_role(db, server.id or 0, rule.role_id)
+    assert await tell_all() == []

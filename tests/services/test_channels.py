@@ -1,0 +1,190 @@
+"""The verification channel against the sandbox: made, found right, mended, and refused where Discord refuses."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import col, select, update
+
+from gateways import gateways
+from models import Event, Server, transaction
+from services import channels, log_channel, panel
+from services.actors import Actor
+from services.channels import BOT_ALLOWED, MEMBERS_ALLOWED, SEND, VIEW, Repaired
+from services.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
+from settings import settings
+from tests.jobs.conftest import product as product
+from tests.jobs.town import Town
+
+
+@pytest.fixture
+async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        made = Town(control)
+        await made.heal()
+        await made.build("ada", "carol")
+        yield made
+
+
+def acting(town: Town, who: str) -> Actor:
+    return Actor(0, town.people[who]["id"], town.people[who]["username"])
+
+
+async def repair(town: Town, who: str = "ada") -> Repaired:
+    async with transaction() as db:
+        return await channels.create_or_repair(db, gateways(), acting(town, who), town.server_id)
+
+
+async def view(town: Town) -> channels.ChannelsView:
+    async with transaction() as db:
+        return await channels.view(db, gateways(), acting(town, "ada"), town.server_id)
+
+
+async def shown(town: Town, channel_id: str) -> dict[str, Any]:
+    """The channel as the sandbox has it."""
+    return next(one for one in (await town.guild())["channels"] if one["id"] == channel_id)
+
+
+async def discord(town: Town, method: str, path: str, body: Any = None) -> Any:
+    """A call with the bot's own token."""
+    token = settings().discord_bot_token.get_secret_value()
+    headers = {"Authorization": f"Bot {token}"}
+    answer = await town.control.request(method, f"/discord/api/v10{path}", headers=headers, json=body)
+    assert answer.status_code < 300, answer.text
+    return answer.json() if answer.content else None
+
+
+async def grant_the_bot(town: Town, permissions: int) -> None:
+    bot = next(role for role in (await town.guild())["roles"] if role["managed"])
+    await town.call("guilds", action="edit_role", guild=town.name, role=bot["id"], permissions=str(permissions))
+
+
+async def test_it_makes_a_channel_that_members_read_and_the_bot_writes_with_one_panel_that_stays_one(town: Town):
+    made = await repair(town)
+    assert made.done == ("Made the channel #verify.", "Posted the panel.")
+    channel = await discord(town, "GET", f"/channels/{made.channel_id}")
+    overwrites = {one["id"]: (int(one["allow"]), int(one["deny"])) for one in channel["permission_overwrites"]}
+    me = (await gateways().discord.me()).id
+    everyone = overwrites[(await town.guild())["id"]]
+    assert everyone[0] & MEMBERS_ALLOWED == MEMBERS_ALLOWED
+    assert everyone[1] & SEND
+    assert overwrites[me][0] & BOT_ALLOWED == BOT_ALLOWED
+    assert panel.SAFETY in channel["topic"]
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    fields = " ".join(field["value"] for field in message["embeds"][0]["fields"])
+    assert panel.SAFETY in fields
+    assert f"(id {me})" in fields
+    buttons = message["components"][0]["components"]
+    assert [(one["custom_id"], one["label"]) for one in buttons] == [
+        ("holdfast:verify", "Verify"), ("holdfast:roles", "My roles"), ("holdfast:recheck", "Re-check"),
+    ]  # fmt: skip
+    assert await repair(town) == Repaired(made.channel_id, "verify", ())
+    assert len((await shown(town, made.channel_id))["messages"]) == 1
+    assert (await view(town)).faults == ()
+
+
+async def test_what_is_missing_is_told_and_mended_and_what_an_admin_added_stays(town: Town):
+    made = await repair(town)
+    guild = (await town.guild())["id"]
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    await discord(town, "DELETE", f"/channels/{made.channel_id}/messages/{message['id']}")
+    invite = 1 << 0
+    changed = {"type": 0, "allow": str(SEND | invite), "deny": "0"}
+    await discord(town, "PUT", f"/channels/{made.channel_id}/permissions/{guild}", changed)
+    seen = await view(town)
+    assert seen.name == "verify"
+    assert [fault.split(":")[0] for fault in seen.faults] == ["Its permissions were changed", "The panel was deleted."]
+    assert (await repair(town)).done == ("Set the channel's permissions right.", "Posted the panel.")
+    channel = await discord(town, "GET", f"/channels/{made.channel_id}")
+    everyone = next(one for one in channel["permission_overwrites"] if one["id"] == guild)
+    assert int(everyone["allow"]) & (SEND | invite | VIEW) == invite | VIEW
+    assert (await view(town)).faults == ()
+
+
+async def test_a_deleted_channel_is_made_again_and_an_old_panel_is_brought_up_to_date(town: Town):
+    made = await repair(town)
+    await discord(town, "DELETE", f"/channels/{made.channel_id}")
+    assert (await view(town)).faults == ("The channel was deleted.",)
+    again = await repair(town)
+    assert again.channel_id != made.channel_id
+    (message,) = (await shown(town, again.channel_id))["messages"]
+    path = f"/channels/{again.channel_id}/messages/{message['id']}"
+    await discord(town, "PATCH", path, {"embeds": [{"title": "Of last year"}]})
+    assert (await view(town)).faults == ("The panel is an old one.",)
+    assert (await repair(town)).done == ("Brought the panel up to date.",)
+    assert [one["id"] for one in (await shown(town, again.channel_id))["messages"]] == [message["id"]]
+
+
+async def test_what_was_made_before_a_crash_is_taken_up_and_not_made_twice(town: Town):
+    made = await repair(town)
+    async with transaction() as db:
+        await db.exec(
+            update(Server)
+            .where(col(Server.id) == town.server_id)
+            .values(verify_channel_id=None, panel_message_id=None)
+        )  # fmt: skip
+    assert await repair(town) == Repaired(made.channel_id, "verify", ())
+    assert len([one for one in (await town.guild())["channels"] if one["name"] == "verify"]) == 1
+
+
+@pytest.mark.parametrize(("lacking", "name"), [(1 << 4, "Manage Channels"), (1 << 11, "Send Messages")])
+async def test_without_the_permission_it_says_which_one_and_makes_nothing(town: Town, lacking: int, name: str):
+    everyone = (await town.guild())["id"]
+    await town.call("guilds", action="edit_role", guild=town.name, role=everyone, permissions="0")
+    await grant_the_bot(town, 2416004112 & ~lacking)
+    with pytest.raises(Conflict, match=name):
+        await repair(town)
+    assert [one for one in (await town.guild())["channels"] if one["name"] == "verify"] == []
+
+
+async def test_a_channel_that_the_bot_cannot_see_any_more_is_told_not_doubled(town: Town):
+    made = await repair(town)
+    me = (await gateways().discord.me()).id
+    body = {"type": 1, "allow": "0", "deny": str(VIEW)}
+    await discord(town, "PUT", f"/channels/{made.channel_id}/permissions/{me}", body)
+    assert "cannot see" in (await view(town)).faults[0]
+    with pytest.raises(Conflict, match="cannot see"):
+        await repair(town)
+    assert len([one for one in (await town.guild())["channels"] if one["name"] == "verify"]) == 1
+
+
+async def test_inside_discord_manage_server_is_enough_and_checked_there_and_then(town: Town):
+    guild = (await town.guild())["id"]
+
+    async def set_up() -> Repaired:
+        async with transaction() as db:
+            return await channels.set_up(db, gateways(), acting(town, "carol"), guild)
+
+    with pytest.raises(Forbidden, match="Manage Server"):
+        await set_up()
+    with pytest.raises(ServerNotFound):
+        await repair(town, "carol")
+    made = await town.call("guilds", action="add_role", guild=town.name, name="Keeper", permissions=str(1 << 5))
+    await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="add_role", role=made["id"])
+    assert (await set_up()).done[0] == "Made the channel #verify."
+    async with transaction() as db:
+        (line,) = (await db.exec(select(Event).where(Event.kind == "channel.repaired"))).all()
+    assert line.actor == town.people["carol"]["id"]
+
+
+async def test_a_log_channel_is_greeted_and_one_where_the_bot_may_not_write_is_refused(town: Town):
+    guild = await town.guild()
+    general = guild["channels"][0]["id"]
+
+    async def choose(channel_id: str | None) -> str | None:
+        async with transaction() as db:
+            return await log_channel.choose(db, gateways(), acting(town, "ada"), town.server_id, channel_id)
+
+    name = await choose(general)
+    assert name == guild["channels"][0]["name"]
+    assert (await shown(town, general))["messages"][-1]["embeds"][0]["title"] == "Alerts arrive here"
+    assert (await view(town)).log_channel_id == general
+    me = (await gateways().discord.me()).id
+    await discord(town, "PUT", f"/channels/{general}/permissions/{me}", {"type": 1, "allow": "0", "deny": str(SEND)})
+    with pytest.raises(FieldRefused, match="may not write"):
+        await choose(general)
+    with pytest.raises(FieldRefused, match="no such channel"):
+        await choose("1")
+    assert await choose(None) is None
+    assert (await view(town)).log_channel_id is None

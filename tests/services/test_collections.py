@@ -1,0 +1,98 @@
+"""Which collection is meant where a marketplace's word is not enough."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from gateways import Gateways, close_gateways, gateways
+from gateways.errors import ProviderDown
+from gateways.marketplaces import CollectionFacts, ContractFacts
+from models import transaction
+from services import collections
+from services.errors import CollectionNotFound, FieldRefused, ProviderUnavailable
+from settings import settings
+from tests.builders import address
+
+ONE, OTHER = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w", "So11111111111111111111111111111111111111112"
+
+
+@pytest.fixture
+async def outside(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateways]:
+    """A world in which nobody answers, except whom a test puts in."""
+    monkeypatch.setenv("SANDBOX_PORT", "9")
+    monkeypatch.delenv("PUBLIC_URL", raising=False)
+    settings.cache_clear()
+    yield gateways()
+    await close_gateways()
+    settings.cache_clear()
+
+
+class OpenSeaSays:
+    """One collection, and what its contract is said to belong to."""
+
+    def __init__(self, contract: str, belongs_to: str | None) -> None:
+        self._contract, self._belongs_to = contract, belongs_to
+
+    async def collection(self, slug: str) -> CollectionFacts:
+        return CollectionFacts(slug, "Squiggles", (("base", self._contract),))
+
+    async def contract(self, chain: str, address: str) -> ContractFacts:
+        if self._belongs_to is None:
+            raise ProviderDown("OpenSea", "HTTP 500")
+        return ContractFacts(self._belongs_to, "Blocks")
+
+
+class SymbolSays:
+    """Magic Eden's and the index's word on a symbol: mint → collection."""
+
+    def __init__(self, belong: dict[str, str | None]) -> None:
+        self._belong = belong
+
+    async def mints(self, symbol: str) -> tuple[str, ...]:
+        return tuple(self._belong)
+
+    async def collection_of(self, mint: str) -> str | None:
+        return self._belong[mint]
+
+
+@pytest.mark.parametrize(("belongs_to", "shared"), [("squiggles", False), ("", False), (None, False), ("blocks", True)])
+async def test_a_contract_that_several_collections_share_is_refused_with_its_address(
+    outside: Gateways, belongs_to: str | None, shared: bool
+) -> None:
+    contract = address()
+    told = replace(outside, opensea=OpenSeaSays(contract, belongs_to))
+    async with transaction() as db:
+        if not shared:
+            found = await collections.parse(db, told, "https://opensea.io/collection/squiggles", "")
+            assert (found.name, found.contract_address, found.blockchain) == ("Squiggles", contract, "base")
+            return
+        with pytest.raises(FieldRefused, match="shares its contract") as caught:
+            await collections.parse(db, told, "https://opensea.io/collection/squiggles", "")
+        assert contract in caught.value.message
+
+
+async def test_a_symbol_that_stands_for_several_collections_lists_them(outside: Gateways) -> None:
+    says = SymbolSays({"m1": ONE, "m2": OTHER, "m3": None})
+    told = replace(outside, magiceden=says, mints=says)
+    async with transaction() as db:
+        with pytest.raises(FieldRefused, match="several collections") as caught:
+            await collections.parse(db, told, "https://magiceden.io/marketplace/mixed", "")
+    assert [one.contract_address for one in caught.value.offers] == [ONE, OTHER]
+    assert ONE in caught.value.message
+
+
+@pytest.mark.parametrize("belong", [{}, {"m1": None}])
+async def test_a_symbol_without_a_collection_is_not_found(outside: Gateways, belong: dict[str, str | None]) -> None:
+    says = SymbolSays(belong)
+    async with transaction() as db:
+        with pytest.raises(CollectionNotFound, match="Paste the collection's address"):
+            await collections.parse(
+                db, replace(outside, magiceden=says, mints=says), "https://magiceden.io/marketplace/mixed", ""
+            )
+
+
+async def test_while_nobody_answers_a_collection_is_neither_found_nor_missing(outside: Gateways) -> None:
+    async with transaction() as db:
+        with pytest.raises(ProviderUnavailable):
+            await collections.parse(db, replace(outside, opensea=OpenSeaSays("", None)), address(), "base")

@@ -1,0 +1,31 @@
+"""The log as a table: nothing in it is run by a spreadsheet."""
+
+import csv
+import io
+from datetime import UTC, datetime
+
+import pytest
+
+from services import event_csv
+from services.event_log import LogLine
+from services.events import EventView
+
+
+def line(name: str) -> LogLine:
+    event = EventView(1, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "role.given", None, "2", "9", None, None, {})
+    return LogLine(event, f"{name} got Holder.", None, name, "Holder", None, undoable=False)
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"])
+def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str) -> None:
+    (row,) = csv.reader(io.StringIO(event_csv.body([line(name)]), newline=""))
+    assert row[5] == f"'{name}"
+    assert row[2] == f"'{name} got Holder."
+
+
+def test_other_cells_are_as_they_are() -> None:
+    head, row = csv.reader(io.StringIO(event_csv.head() + event_csv.body([line('Zoë "Cat", 猫\nx')]), newline=""))
+    cells = dict(zip(head, row, strict=True))
+    assert cells["time"] == "2026-01-02T03:04:05+00:00"
+    assert (cells["member"], cells["member (id)"], cells["role"]) == ('Zoë "Cat", 猫\nx', "2", "Holder")
+    assert event_csv.head().endswith("\r\n")

@@ -1,0 +1,102 @@
+"""What happened, in words: every kind that the code records, and the sentences of those that carry more."""
+
+import ast
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from services.event_words import SENTENCES, Known, sentence
+from services.events import EventView
+from settings import ROOT
+
+CATS = "0x" + "c0" * 20
+KNOWN = Known(
+    people={"1": "Ada", "2": "Carol", "3": "dave"},
+    roles={"9": "Holder"},
+    rules={7: "Cats", 8: "Dogs"},
+    collections={("base", CATS): "Mellow Cats"},
+)
+RULE = {
+    "name": "Cats", "roleId": "9", "roleName": "Holder", "state": "active", "removal": {"mode": "now", "hours": 0},
+    "takesOver": False, "expression": {"type": "basic", "chain": "base", "contract": CATS, "minTokens": 1},
+}  # fmt: skip
+NO = {"answer": "no", "chain": "base", "contract": CATS, "needed": 2, "held": "1", "reason": None}
+
+
+def told(kind: str, *, actor: str | None = "1", subject: str | None = "2", **data: Any) -> str:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    return sentence(EventView(1, at, kind, actor, subject, "9", 7, None, data), KNOWN)
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    return {"before": RULE, "after": RULE | fields}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("role.given", {"ruleIds": [7, 8]}, "Carol got Holder by “Cats” and “Dogs”."),
+        ("role.given", {"ruleIds": [], "gift": True}, "Carol got Holder back, because an admin undid its removal."),
+        ("role.taken", {"readings": [NO]}, "Carol lost Holder: holds 1, needs 2 of Mellow Cats on Base."),
+        ("role.taken", {"readings": [NO | {"reason": "no proved wallet on this chain"}]},
+         "Carol lost Holder: no proved wallet on this chain (Base)."),
+        ("role.taken", {"readings": [NO | {"answer": "unknown"}, NO | {"type": "any_nft"}]},
+         "Carol lost Holder: holds no NFT on Base."),
+        ("role.taken", {"readings": [NO | {"type": "token_id", "contract": "0x" + "d0" * 20}]},
+         "Carol lost Holder: holds none of the tokens asked for of 0xd0d0...d0d0 on Base."),
+        ("role.taken", {"readings": []}, "Carol lost Holder: no rule entitles them to it any more."),
+        ("rule.created", {"rule": RULE},
+         "Ada made the rule “Cats” for Holder: at least 1 token of Mellow Cats on Base."),
+        ("rule.changed", changed(state="paused"), "Ada changed the rule “Cats”: it rests now."),
+        ("rule.changed", changed(name="Kittens"), "Ada changed the rule “Kittens”: its name was “Cats”."),
+        ("rule.changed", changed(removal={"mode": "grace", "hours": 24}),
+         "Ada changed the rule “Cats”: roles go after 24 hours of grace instead of at once."),
+        ("rule.changed", changed(expression=RULE["expression"] | {"minTokens": 3}),
+         "Ada changed the rule “Cats”: it asks for at least 3 tokens of Mellow Cats on Base instead of at least 1 "
+         "token of Mellow Cats on Base."),
+        ("rule.changed", changed(roleId="10", roleName="Whale"),
+         "Ada changed the rule “Cats”: it gives Whale instead of Holder."),
+        ("rule.deleted", {"rule": RULE, "holders": 1}, "Ada deleted the rule “Cats”; 1 member had Holder by it."),
+        ("breaker.tripped", {"wouldLose": 6, "holders": 10},
+         "Removals of Holder are held back: 6 of 10 holders would lose it within a day."),
+        ("batch.undone", {"of": "rule.deleted", "rule": RULE}, "Ada brought the rule “Cats” back."),
+        ("batch.undone", {"of": "role.taken", "members": 2}, "Ada undid a removal of Holder: 2 members get it back."),
+        ("recheck.asked", {}, "Ada had Carol checked again."),
+        ("something.new", {}, "Something new."),
+    ],
+)  # fmt: skip
+def test_a_line_is_told_in_a_sentence(kind: str, data: dict[str, Any], words: str) -> None:
+    assert told(kind, **data) == words
+
+
+def test_who_is_not_known_is_told_by_id_and_who_was_forgotten_by_no_name() -> None:
+    assert told("recheck.asked", actor="77") == "Somebody (ID 77) had Carol checked again."
+    assert told("role.lost", subject="forgotten-abc") == "Somebody took Holder from a forgotten member; it was not us."
+    assert (
+        told("rule.paused", actor=None, reason="The role is gone.") == "The rule “Cats” was paused: The role is gone."
+    )
+
+
+def kinds(call: ast.Call) -> set[str]:
+    """The kinds that a call of `line` may record: its first argument, or both sides where that is a choice."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name not in {"line", "_line"} or not call.args:
+        return set()
+    texts = (one.value for one in ast.walk(call.args[0]) if isinstance(one, ast.Constant))
+    return {text for text in texts if isinstance(text, str) and "." in text}
+
+
+def test_every_kind_that_the_code_records_has_words() -> None:
+    recorded = {
+        kind
+        for room in ("services", "bot", "jobs")
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        for kind in kinds(node)
+    }
+    assert {"role.given", "role.taken", "rule.deleted"} <= recorded
+    assert recorded - SENTENCES.keys() == set()
+    for kind in recorded:
+        assert told(kind).endswith((".", ": "))

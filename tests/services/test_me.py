@@ -1,0 +1,303 @@
+"""What a person decides about themselves, what they can read of it, and being forgotten."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import SQLModel, col, select
+
+from models import (
+    Access,
+    Breaker,
+    Challenge,
+    Due,
+    Event,
+    Farewell,
+    Grant,
+    Member,
+    MemberChoice,
+    Notice,
+    Observation,
+    Rule,
+    Server,
+    Sighting,
+    SignIn,
+    Trail,
+    User,
+    Wallet,
+    now,
+    transaction,
+)
+from models.database import AsyncSession
+from services import events, farewells, me, sessions
+from services.actors import Actor
+from services.errors import ServerNotFound
+from services.me import RoleEnd
+from tests.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address
+
+
+@dataclass(frozen=True)
+class Somebody:
+    """A member with a wallet, a role, and a line in every table that can have one about a person."""
+
+    actor: Actor
+    server: Server
+    rule: Rule
+    grant: Grant
+    wallet: str
+
+
+async def somebody(db: AsyncSession, *, state: str = "active", bot_invited: bool = True) -> Somebody:
+    """Somebody who proved a wallet and holds a role by it."""
+    server = await a_server(db, bot_invited=bot_invited)
+    wallet = address()
+    member = await a_member(db, server, wallet=wallet)
+    rule = await a_rule(db, server, "7001", state=state)
+    grant = await a_grant(db, member, rule)
+    user = (await db.exec(select(User).where(User.discord_id == member.discord_id))).one()
+    actor = Actor(user_id=user.id or 0, discord_id=user.discord_id, username=user.username)
+    return Somebody(actor, server, rule, grant, wallet)
+
+
+async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
+    """Something about them in each table."""
+    who, user_id, server_id = one.actor.discord_id, one.actor.user_id, one.server.id or 0
+    other = await a_member(db, one.server, wallet=address())
+    their = (await db.exec(select(Wallet).join(User).where(User.discord_id == other.discord_id))).one()
+    their.evidence = {"movedFrom": who}
+    elsewhere = await a_server(db)
+    db.add_all(
+        [
+            their,
+            Access(server_id=server_id, discord_id=who, owner=False),
+            Breaker(server_id=elsewhere.id or 0, role_id="7001", would_lose=6, holders=9, approved_at=now(),
+                    approved_by=who, dismissed_at=now(), dismissed_by=who),
+            Challenge(user_id=user_id, family="evm", address=one.wallet, code="holdfast-secretcode",
+                      amount_wei=12345, expires_at=now()),  # pyright: ignore[reportArgumentType]
+            Due(kind="member", key=f"{server_id}:{who}"),
+            Member(server_id=elsewhere.id or 0, discord_id=who, name="gone from here", left_at=now()),
+            MemberChoice(server_id=server_id, user_id=user_id, share_wallets=True),
+            Notice(discord_id=who, kind="wallet.moved"),
+            Observation(chain="base", contract=CONTRACT, address=one.wallet, amount=3, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
+            SignIn(state_hash=b"state", cookie_hash=b"cookie", verifier="secretverifier", return_path="/invite",
+                   purpose="connect", user_id=user_id),
+        ]
+    )  # fmt: skip
+    await db.flush()
+    challenge = (await db.exec(select(Challenge).where(Challenge.user_id == user_id))).one()
+    db.add_all(
+        [
+            Trail(challenge_id=challenge.id or 0, chain="base", nonce=1, block=2, first_block=2),
+            Sighting(chain="base", address=one.wallet, block=7),
+        ]
+    )
+    one.rule.created_by = who
+    db.add(one.rule)
+    await sessions.open_session(db, user_id, "A browser")
+    await events.record_all(
+        db,
+        [
+            events.line("role.given", server_id=server_id, subject=who, role_id="7001"),
+            events.line("rule.created", server_id=server_id, actor=who, data={"by": {"id": who}}),
+        ],
+    )
+    await db.flush()
+
+
+async def tables_that_name(db: AsyncSession, *names: str) -> set[str]:
+    """The tables with a row in which one of these texts stands."""
+    found: set[str] = set()
+    for table in SQLModel.metadata.sorted_tables:
+        for name in names:
+            rows = await db.execute(
+                text(f'SELECT 1 FROM "{table.name}" t WHERE position(:name IN CAST(t AS text)) > 0'), {"name": name}
+            )
+            if rows.first() is not None:
+                found.add(table.name)
+    return found
+
+
+async def due_servers(db: AsyncSession, who: str) -> set[str]:
+    """Where the member is to be looked at."""
+    keys = await db.exec(select(Due.key).where(col(Due.key).endswith(f":{who}")))
+    return {key.partition(":")[0] for key in keys.all()}
+
+
+async def settle_role(one: Somebody) -> None:
+    """What the worker does: the role is taken, the ledger's line goes, the log has it."""
+    async with transaction() as db:
+        grant = await db.get_one(Grant, one.grant.id)
+        await db.delete(grant)
+        await events.record(
+            db, events.line("role.taken", server_id=one.server.id, subject=one.actor.discord_id, role_id="7001")
+        )
+
+
+async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothing(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        await known_everywhere(db, one)
+    who = one.actor.discord_id
+    async with transaction() as db:
+        await me.forget(db, one.actor)
+    async with transaction() as db:
+        assert await farewells.finish(db) == 0
+    async with transaction() as db:
+        assert await tables_that_name(db, who, one.wallet) == {"member", "grant", "due", "farewell"}
+        assert await due_servers(db, who) >= {str(one.server.id)}
+    await settle_role(one)
+    async with transaction() as db:
+        assert await farewells.finish(db) == 1
+        await db.execute(text("DELETE FROM due"))
+    async with transaction() as db:
+        # That they are in the server is Discord's to say, as of everybody there; who left it is gone here too.
+        assert await tables_that_name(db, who, one.wallet) == {"member"}
+        assert [row.left_at for row in (await db.exec(select(Member).where(Member.discord_id == who))).all()] == [None]
+        kinds = (await db.exec(select(Event.kind).where(col(Event.subject).startswith("forgotten-")))).all()
+        assert set(kinds) == {"role.given", "member.forgotten", "role.taken"}
+        assert len(set((await db.exec(select(Event.subject).where(col(Event.kind).startswith("role.")))).all())) == 1
+
+
+async def test_others_keep_what_is_theirs(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        other = await somebody(db)
+        await me.forget(db, one.actor)
+        await farewells.finish(db)
+    async with transaction() as db:
+        assert {"user", "wallet", "grant", "member"} <= await tables_that_name(db, other.actor.discord_id, other.wallet)
+        assert (await db.exec(select(Wallet.address))).all() == [other.wallet]
+
+
+async def test_forgetting_twice_is_no_error_and_coming_back_begins_anew(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        await events.record(db, events.line("wallet.proved", subject=one.actor.discord_id))
+        await me.forget(db, one.actor)
+        await me.forget(db, one.actor)
+    async with transaction() as db:
+        db.add(User(discord_id=one.actor.discord_id, username="back again"))
+        await db.flush()
+        await events.record(db, events.line("user.signed_in", subject=one.actor.discord_id))
+    async with transaction() as db:
+        assert await farewells.finish(db) == 1
+    async with transaction() as db:
+        mine = await db.exec(select(Event.kind).where(Event.subject == one.actor.discord_id))
+        assert mine.all() == ["user.signed_in"]
+        assert (await db.exec(select(Farewell))).all() == []
+
+
+@pytest.mark.parametrize(
+    ("case", "end", "hours"),
+    [
+        ("active", RoleEnd.NOW, 0),
+        ("grace", RoleEnd.LATER, 12),
+        ("paused", RoleEnd.STAYS, 0),
+        ("bot gone", RoleEnd.STAYS, 0),
+        ("breaker", RoleEnd.LATER, 0),
+        ("not", RoleEnd.STAYS, 0),
+        ("gift", RoleEnd.NOW, 0),
+    ],
+)
+async def test_what_becomes_of_each_role_is_told_before(database: str, case: str, end: RoleEnd, hours: int) -> None:
+    async with transaction() as db:
+        one = await somebody(db, state="paused" if case == "paused" else "active", bot_invited=case != "bot gone")
+        if case == "grace":
+            one.rule.removal_mode, one.rule.removal_hours = "grace", 12
+        if case == "gift":
+            one.grant.gift_since = now()
+            db.add(one.grant)
+        if case == "not":
+            one.rule.expression = {"not": one.rule.expression}
+        if case == "breaker":
+            db.add(Breaker(server_id=one.server.id or 0, role_id="7001", would_lose=6, holders=9))
+        db.add(one.rule)
+    async with transaction() as db:
+        told = await me.consequences(db, one.actor)
+    assert [(role.role_name, role.end, role.hours) for role in told] == [("Role", end, hours)]
+
+
+async def test_a_role_that_somebody_else_took_is_not_told_of(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        one.grant.state = "lost"
+        db.add(one.grant)
+    async with transaction() as db:
+        assert await me.consequences(db, one.actor) == ()
+
+
+async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_secret(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        await known_everywhere(db, one)
+        named = await tables_that_name(db, one.actor.discord_id, one.wallet)
+    async with transaction() as db:
+        document = await me.export(db, one.actor)
+    parts = {
+        "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
+        "sighting": "walletTransfersSeen",
+        "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
+        "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
+    }  # fmt: skip
+    assert named == parts.keys()
+    assert all(document[part] for part in parts.values())
+    assert document["walletTrails"]
+    assert document["sessions"][0]["userAgent"] == "A browser"
+    assert document["signInsUnderWay"] == [{"purpose": "connect", "returnPath": "/invite", **_time(document)}]
+    assert document["memberships"][0]["shareWallets"] is True
+    assert document["walletHoldings"][0]["amount"] == "3"
+    for secret in ("secretcode", "secretverifier", "hash", "token_", "12345"):
+        assert secret not in str(document), secret
+
+
+def _time(document: dict[str, Any]) -> dict[str, str]:
+    return {"expiresAt": document["signInsUnderWay"][0]["expiresAt"]}
+
+
+async def test_the_export_of_one_has_nothing_of_another(database: str) -> None:
+    async with transaction() as db:
+        one, other = await somebody(db), await somebody(db)
+        await known_everywhere(db, other)
+    async with transaction() as db:
+        document = str(await me.export(db, one.actor))
+    assert one.wallet in document
+    assert other.wallet not in document
+    assert other.actor.discord_id not in document
+
+
+async def test_wallets_count_everywhere_and_are_shown_nowhere_until_somebody_decides(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        (choice,) = await me.choices(db, one.actor)
+    assert (choice.use_wallets, choice.share_wallets, choice.roles) == (True, False, ("Role",))
+
+
+async def test_not_counting_a_wallet_has_the_member_looked_at_and_sharing_does_not(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        shared = await me.choose(db, one.actor, one.server.id or 0, share_wallets=True)
+        assert (shared.use_wallets, shared.share_wallets) == (True, True)
+        assert await due_servers(db, one.actor.discord_id) == set()
+        unused = await me.choose(db, one.actor, one.server.id or 0, use_wallets=False)
+        assert (unused.use_wallets, unused.share_wallets) == (False, True)
+        assert await due_servers(db, one.actor.discord_id) == {str(one.server.id)}
+        await me.choose(db, one.actor, one.server.id or 0, use_wallets=False, share_wallets=True)
+        said = (await db.exec(select(Event.data).where(Event.kind == "member.chose").order_by(col(Event.id)))).all()
+    assert said == [{"useWallets": True, "shareWallets": True}, {"useWallets": False, "shareWallets": True}]
+
+
+@pytest.mark.parametrize("why", ["not a member", "left", "bot gone", "no such server"])
+async def test_one_decides_only_where_one_is_a_member_and_the_bot_is(database: str, why: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db, bot_invited=why != "bot gone")
+        elsewhere = await a_server(db)
+        if why == "left":
+            member = await db.get_one(Member, (one.server.id or 0, one.actor.discord_id))
+            member.left_at = now() - timedelta(days=1)
+            db.add(member)
+    wanted = {"not a member": elsewhere.id, "no such server": 2_000_000}.get(why, one.server.id) or 0
+    async with transaction() as db:
+        with pytest.raises(ServerNotFound):
+            await me.choose(db, one.actor, wanted, use_wallets=False)

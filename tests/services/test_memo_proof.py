@@ -1,0 +1,121 @@
+"""Wallets on Solana, proved by a memo that they signed, or named by a .sol name."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from gateways import gateways
+from services import names
+from services.errors import FieldRefused
+from tests.jobs.conftest import product as product
+from tests.services.walker import Walker, clock_looks
+
+CAROL = "3tF45NttFL4K8smZuqzPD61awTEToSph6dfCWhCc5MGR"
+STRANGER = "1" * 31 + "7"
+
+
+@pytest.fixture
+async def walker(product: None, sandbox_url: str) -> AsyncIterator[Walker]:
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+        await control.delete("/control/faults")
+        yield await Walker.new(control)
+        await control.delete("/control/faults")
+
+
+async def code(walker: Walker) -> str:
+    view = await walker.challenge(walker.solana)
+    assert (view.family, view.chains) == ("solana", ())
+    assert view.memo is not None
+    return view.memo
+
+
+async def signs(walker: Walker, memo: str, **more: Any) -> str:
+    """A memo in a transaction of the wallet's; its signature."""
+    body = {"from": walker.solana, "memo": memo, **more}
+    return (await walker.tell("chains/solana/send", **body))["hash"]
+
+
+async def test_a_memo_with_the_code_proves_the_wallet(walker: Walker) -> None:
+    await signs(walker, await code(walker))
+    verdict = await walker.verify(address=walker.solana)
+    assert verdict.success, verdict.message
+    assert await walker.holds() == [walker.solana]
+
+
+async def test_the_clock_finds_the_memo_among_many_while_nobody_asks(walker: Walker) -> None:
+    memo = await code(walker)
+    for number in range(3):
+        await signs(walker, f"something else {number}")
+    await signs(walker, memo)
+    await signs(walker, "something after it")
+    assert await clock_looks() == 1
+    assert await walker.holds() == [walker.solana]
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "https://solscan.io/tx/{}", "https://explorer.solana.com/tx/{}?cluster=mainnet"]
+)
+async def test_a_pasted_signature_or_link_proves_it(walker: Walker, form: str) -> None:
+    sent = await signs(walker, await code(walker))
+    verdict = await walker.verify(form.format(sent), address=walker.solana)
+    assert verdict.success, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"from": STRANGER, "to": "wallet"}, "signed"),
+        ({"fail": True}, "failed"),
+        ({"memo": "holdfast-somethingelse"}, "no memo"),
+        ({"final": False}, "not know this transaction as final yet"),
+    ],
+    ids=["foreign", "failed", "another text", "not final"],
+)
+async def test_what_proves_nothing_is_told_so(walker: Walker, changed: dict[str, Any], said: str) -> None:
+    body = {"memo": await code(walker), **changed}
+    if "to" in body:
+        body["to"] = walker.solana
+    sent = await signs(walker, **body)
+    assert said in (await walker.verify(sent, address=walker.solana)).message
+    assert not (await walker.verify(address=walker.solana)).success
+    assert await walker.holds() == []
+
+
+async def test_an_endpoint_in_trouble_is_no_verdict(walker: Walker) -> None:
+    sent = await signs(walker, await code(walker))
+    for kind in ("500", "malformed", "empty"):
+        await walker.tell("faults", target="solana", kind=kind, seconds=60)
+        for pasted in (sent, ""):
+            verdict = await walker.verify(pasted, address=walker.solana)
+            assert (verdict.success, verdict.again) == (False, True)
+    await walker.control.delete("/control/faults")
+    assert (await walker.verify(address=walker.solana)).success
+
+
+async def test_a_name_of_solana_is_asked_about_by_its_wallet(walker: Walker) -> None:
+    view = await walker.challenge(" Carol.SOL ")
+    assert (view.name, view.family, view.address) == ("carol.sol", "solana", CAROL)
+    assert view.memo is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ("nobody-has-this.sol", None, "stands for no wallet on Solana"),
+        ("näme.sol", None, "not a valid name"),
+        ("carol.sol", "500", "cannot be looked up right now"),
+    ],
+)
+async def test_a_name_that_leads_nowhere_is_told_so(walker: Walker, given: str, kind: str | None, said: str) -> None:
+    if kind:
+        await walker.tell("faults", target="solana", kind=kind, seconds=60)
+    with pytest.raises(FieldRefused, match=said):
+        await walker.challenge(given)
+
+
+async def test_without_a_resolver_names_of_solana_are_refused(walker: Walker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateways().solana_names, "_url", "")
+    with pytest.raises(names.NameRefused, match="not looked up here"):
+        await names.resolve(gateways(), "carol.sol")

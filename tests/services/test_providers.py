@@ -1,0 +1,116 @@
+"""How providers answer: noted at once when it changes, kept by the newest, and what it means for a chain."""
+
+from datetime import timedelta
+
+import pytest
+from sqlmodel import select, update
+
+from gateways import pulse
+from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, Unauthorized
+from gateways.pulse import Pulse, Stale
+from models import ProviderState, now, transaction
+from services import provider_health, providers
+from services.providers import Recorder
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    pulse.read_off()
+
+
+@pytest.mark.parametrize(
+    ("fault", "state"),
+    [
+        (ProviderDown("x", "no answer"), "down"),
+        (ProviderBusy("x", "too many"), "busy"),
+        (Stale("x", "old"), "stale"),
+        (ProviderConfused("x", "no JSON"), "confused"),
+        (Unauthorized("x", "key", status=401), "refused"),
+        (NotThere("x", "no such account"), "ok"),
+        (ProviderRefused("x", "no", status=403, code=50013), "ok"),
+    ],
+)
+def test_a_fault_says_how_its_provider_is_and_a_plain_refusal_says_it_answers(fault: Exception, state: str) -> None:
+    with pytest.raises(type(fault)), pulse.watched("x"):
+        raise fault
+    (noted,) = pulse.read_off()
+    assert (noted.provider, noted.state) == ("x", state)
+
+
+def test_a_change_is_news_at_once_and_the_same_again_only_after_a_while() -> None:
+    recorder = Recorder()
+    pulse.answered("base:0", 7)
+    assert [one.state for one in recorder.news()] == ["ok"]
+    pulse.answered("base:0", 8)
+    assert recorder.news() == []
+    pulse.failed("base:0", ProviderDown("Base", "no answer"))
+    assert [one.state for one in recorder.news()] == ["down"]
+
+
+@pytest.mark.usefixtures("database")
+async def test_the_newest_outcome_stands_and_since_is_when_the_state_began() -> None:
+    start = now() - timedelta(minutes=5)
+    for seconds, state, block in ((0, "ok", 10), (30, "down", None), (60, "down", None), (20, "ok", 11)):
+        async with transaction() as db:
+            await providers.keep(db, [Pulse("base:0", state, start + timedelta(seconds=seconds), None, block)])
+    async with transaction() as db:
+        row = (await providers.states(db))["base:0"]
+    assert (row.state, row.block) == ("down", 10)
+    assert row.since == start + timedelta(seconds=30)
+    assert row.checked_at == start + timedelta(seconds=60)
+    assert row.ok_at == start
+
+
+class TwoNodes:
+    """Chains of which only Base has nodes: two."""
+
+    def endpoints(self, chain: str) -> int:
+        return 2 if chain == "base" else 0
+
+
+class Outside:
+    chains = TwoNodes()
+
+
+def state(provider: str, answers: str, seconds_ago: int = 0) -> ProviderState:
+    moment = now() - timedelta(seconds=seconds_ago)
+    return ProviderState(provider=provider, state=answers, since=moment, checked_at=moment)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "states", "says"),
+    [
+        ("ok", "ok", ["good", "good"], "answers"),
+        ("down", "ok", ["warning", "good"], "Removals on Base are paused"),
+        ("stale", "ok", ["warning", "good"], "Removals on Base are paused"),
+        ("down", "down", ["bad", "bad"], "Nothing is given or taken on Base"),
+    ],
+)
+def test_a_dead_node_pauses_removals_on_its_chain_and_two_pause_everything(
+    first: str, second: str, states: list[str], says: str
+) -> None:
+    known = {"base:0": state("base:0", first), "base:1": state("base:1", second)}
+    found = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    assert [one.state for one in found] == states
+    assert says in found[0].text
+    assert [one.name for one in found] == ["Base node 1", "Base node 2"]
+
+
+def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_nodes_is_off() -> None:
+    known = {"base:0": state("base:0", "ok", 600)}
+    nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    assert [one.answers for one in nodes] == ["unknown", "unknown"]
+    assert "was last heard 10 minutes ago" in nodes[0].text
+    for used, is_ in ((True, "bad"), (False, "off")):
+        (off,) = provider_health.chain_nodes(Outside(), {}, "polygon", used, now())  # pyright: ignore[reportArgumentType]
+        assert (off.answers, off.state) == ("off", is_)
+
+
+@pytest.mark.usefixtures("database")
+async def test_who_was_silent_or_in_trouble_is_asked() -> None:
+    async with transaction() as db:
+        await providers.keep(db, [Pulse("base:0", "ok", now()), Pulse("opensea", "down", now())])
+        assert await providers.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        await db.exec(update(ProviderState).values(checked_at=now() - timedelta(minutes=1)))
+        assert await providers.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
+        assert len((await db.exec(select(ProviderState))).all()) == 2

@@ -1,0 +1,246 @@
+"""Requirements held against sheets: every type on every family and standard, with every answer there can be."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateways.attributes import Trait
+from gateways.balance_sheet import BalanceSheet, Cells, packed
+from gateways.token_sheet import TokenSheet
+from services.expressions import Answer, Requirement
+from services.readings import Answers, Part, agree, conclude, read, unread
+from services.trait_match import TokenTraits
+
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+FAMILY = {"base": "evm", "solana": "solana"}
+PLACES = {
+    "base": ("0x" + "c0" * 20, "0x" + "a1" * 20, "0x" + "b2" * 20, ("1", "2", "300", "9000000")),
+    "solana": (
+        "CoLLect1onCoLLect1onCoLLect1onCoLLect1onCoL",
+        "AnnAnnAnnAnnAnnAnnAnnAnnAnnAnnAnnAnnAnnAnnA",
+        "BenBenBenBenBenBenBenBenBenBenBenBenBenBenB",
+        ("M1ntM1nt1", "M1ntM1nt2", "M1ntM1nt3", "M1ntM1nt4"),
+    ),
+}
+GOLD = TokenTraits((Trait("Fur", "Gold"), Trait("Level", 12)), "OpenSea", NOW)
+RED = TokenTraits((Trait("Fur", "Red"), Trait("Level", 3)), "OpenSea", NOW)
+PARTLY = TokenTraits((Trait("Fur", "Red"),), "OpenSea", NOW, whole=False)
+
+
+def balances(chain: str, held: Mapping[str, int | None]) -> BalanceSheet:
+    """What the contract itself tells of each wallet; None is no answer."""
+    contract = PLACES[chain][0]
+    owners = sorted(held)
+    cells = Cells(1, len(owners))
+    for place, owner in enumerate(owners):
+        cells.put(0, place, held[owner])
+    return BalanceSheet(chain, 70, NOW, 0, "Base node 1", packed([contract]), packed(owners), cells)
+
+
+def tokens(chain: str, held: Mapping[str, Mapping[str, int]], unsure: Mapping[str, str] = {}) -> TokenSheet:
+    return TokenSheet(chain, PLACES[chain][0], 70, NOW, 0, f"{chain} node 1", held, unsure)
+
+
+EVERYBODY = frozenset(who for _, ann, ben, _ in PLACES.values() for who in (ann, ben))
+
+
+def leaf(kind: str, chain: str, **more: Any) -> Requirement:
+    contract = "any" if kind == "any_nft" else PLACES[chain][0]
+    return Requirement(kind, chain, contract, **more)
+
+
+def answers_for(requirement: Requirement, sheet: TokenSheet | str, **more: Any) -> Answers:
+    if requirement.type == "any_nft":
+        return Answers(EVERYBODY, anything=sheet, **more)
+    ids = requirement.token_ids if requirement.type == "token_id" else ()
+    return Answers(EVERYBODY, tokens={(requirement.contract, ids): sheet}, **more)
+
+
+def judge(requirement: Requirement, answers: Answers | None, *who: str) -> Answer:
+    return read(requirement, [(FAMILY[requirement.chain], address) for address in who], answers).answer
+
+
+@pytest.mark.parametrize("chain", ["base", "solana"])
+@pytest.mark.parametrize(
+    ("kind", "more", "mine", "his", "unsure", "expected"),
+    [
+        # One's tokens by their places in the list of ids (with amounts), the other wallet's, and who is unsure.
+        ("basic", {}, {0: 1}, {}, "", YES),
+        ("basic", {}, {}, {}, "", NO),
+        ("basic", {}, {}, {}, "ann", UNKNOWN),
+        ("basic", {}, {}, {}, "ben", UNKNOWN),
+        ("basic", {"min_tokens": 3}, {0: 1}, {1: 1, 2: 1}, "", YES),
+        ("basic", {"min_tokens": 3}, {0: 1}, {1: 1}, "", NO),
+        ("basic", {"min_tokens": 3}, {0: 1}, {1: 1, 2: 1}, "ben", YES),
+        ("basic", {"min_tokens": 3}, {0: 1}, {1: 1}, "ben", UNKNOWN),
+        ("basic", {"min_tokens": 3}, {0: 2}, {0: 1}, "", YES),
+        ("token_id", {"token_ids": (0, 1)}, {1: 1}, {}, "", YES),
+        ("token_id", {"token_ids": (0, 1)}, {2: 1}, {}, "", NO),
+        ("token_id", {"token_ids": (0, 1)}, {2: 1}, {}, "ann", UNKNOWN),
+        ("token_id", {"token_ids": (0, 1)}, {}, {0: 5}, "ann", YES),
+        ("token_id", {"token_ids": (0, 1), "min_tokens": 2}, {0: 1}, {}, "", YES),
+        ("any_nft", {}, {3: 1}, {}, "", YES),
+        ("any_nft", {}, {}, {3: 1}, "ann", YES),
+        ("any_nft", {}, {}, {}, "ben", UNKNOWN),
+        ("any_nft", {}, {}, {}, "", NO),
+        ("any_nft", {"min_tokens": 2}, {3: 1}, {}, "", YES),
+    ],
+)
+def test_tokens_answer_every_type_on_every_family(
+    chain: str,
+    kind: str,
+    more: dict[str, Any],
+    mine: dict[int, int],
+    his: dict[int, int],
+    unsure: str,
+    expected: Answer,
+) -> None:
+    _, ann, ben, ids = PLACES[chain]
+    if "token_ids" in more:
+        more = more | {"token_ids": tuple(ids[place] for place in more["token_ids"])}
+    held = {
+        who: {ids[place]: amount for place, amount in some.items()} for who, some in ((ann, mine), (ben, his)) if some
+    }
+    doubts = {{"ann": ann, "ben": ben}[unsure]: "a partial page"} if unsure else {}
+    requirement = leaf(kind, chain, **more)
+    answers = answers_for(requirement, tokens(chain, held, doubts))
+    assert judge(requirement, answers, ann, ben) is expected
+    assert judge(requirement, answers, ben, ann) is expected
+    assert judge(requirement, answers_for(requirement, "Base (node 1): HTTP 500"), ann) is UNKNOWN
+    assert judge(requirement, Answers(EVERYBODY), ann) is UNKNOWN
+    assert judge(requirement, None, ann) is UNKNOWN
+    assert judge(requirement, None) is NO, "who has proved no wallet has nothing"
+
+
+@pytest.mark.parametrize("chain", ["base", "solana"])
+@pytest.mark.parametrize(
+    ("wanted", "least", "traits", "unsure", "expected"),
+    [
+        (("fur", " gold"), 1, {0: GOLD, 1: RED}, False, YES),
+        (("Fur", "Gold"), 1, {0: GOLD, 1: "HTTP 500"}, True, YES),
+        (("Fur", "Gold"), 2, {0: GOLD, 1: RED}, False, NO),
+        (("Fur", "Gold"), 2, {0: GOLD, 1: "HTTP 500"}, False, UNKNOWN),
+        (("Fur", "Gold"), 2, {0: GOLD, 1: RED}, True, UNKNOWN),
+        (("Fur", "Gold"), 1, {0: RED, 1: RED}, False, NO),
+        (("Fur", "Gold"), 1, {0: RED, 1: PARTLY}, False, UNKNOWN),
+        (("Fur", "Red"), 1, {0: GOLD, 1: PARTLY}, False, YES),
+        (("Fur", "Gold"), 1, {0: RED}, False, UNKNOWN),
+        (("Level", ">=12"), 1, {0: GOLD, 1: RED}, False, YES),
+        (("Level", "≤ 2"), 1, {0: GOLD, 1: RED}, False, NO),
+    ],
+)
+def test_traits_are_known_for_every_token_before_it_is_a_no(
+    chain: str, wanted: tuple[str, str], least: int, traits: dict[int, Any], unsure: bool, expected: Answer
+) -> None:
+    contract, ann, _, ids = PLACES[chain]
+    requirement = leaf("trait", chain, trait=wanted, min_tokens=least)
+    told = {(chain, contract, ids[place]): said for place, said in traits.items()}
+    sheet = tokens(chain, {ann: {ids[0]: 1, ids[1]: 1}}, {ann: "a partial page"} if unsure else {})
+    answers = answers_for(requirement, sheet, traits=told)
+    wallets = [(FAMILY[chain], ann)]
+    assert read(requirement, wallets, answers).answer is expected
+    open_ones = set(unread(requirement, wallets, answers))
+    missing = {(chain, contract, ids[at]) for at in (0, 1) if not isinstance(traits.get(at), TokenTraits)}
+    assert open_ones == (missing if expected is UNKNOWN else set())
+
+
+@pytest.mark.parametrize("kind", ["basic", "token_id", "any_nft"])
+def test_a_wallet_that_is_missing_in_an_answer_is_unknown(kind: str) -> None:
+    _, ann, _, ids = PLACES["base"]
+    requirement = leaf(kind, "base", token_ids=(ids[0],) if kind == "token_id" else ())
+    answers = answers_for(requirement, tokens("base", {}))
+    assert judge(requirement, answers, ann) is NO
+    assert judge(requirement, answers, ann, "0x" + "ee" * 20) is UNKNOWN
+
+
+def test_amounts_of_one_erc1155_token_count_each() -> None:
+    contract, ann, _, ids = PLACES["base"]
+    gold = leaf("trait", "base", trait=("Fur", "Gold"), min_tokens=3)
+    answers = answers_for(gold, tokens("base", {ann: {ids[0]: 3}}), traits={("base", contract, ids[0]): GOLD})
+    assert judge(gold, answers, ann) is YES
+
+
+def test_ranges_are_compared_as_numbers_and_solana_ids_as_they_are() -> None:
+    _, ann, _, _ = PLACES["base"]
+    wide = leaf("token_id", "base", token_ids=("5-99", "100000-9999999"))
+    for held, expected in (("300000", YES), ("100", NO), ("0000099", YES)):
+        assert judge(wide, answers_for(wide, tokens("base", {ann: {held: 1}})), ann) is expected
+    _, ann, _, ids = PLACES["solana"]
+    named = leaf("token_id", "solana", token_ids=(ids[0],))
+    assert judge(named, answers_for(named, tokens("solana", {ann: {ids[0].lower(): 1}})), ann) is NO
+
+
+@pytest.mark.parametrize(
+    ("least", "mine", "his", "expected"),
+    [
+        (1, 1, 0, YES), (1, 0, 0, NO), (1, None, 0, UNKNOWN), (1, 0, None, UNKNOWN), (1, 1, None, YES),
+        (3, 1, 2, YES), (3, 1, 1, NO), (3, 1, None, UNKNOWN),
+    ],
+)  # fmt: skip
+def test_balances_add_up_and_a_missing_one_is_unknown(
+    least: int, mine: int | None, his: int | None, expected: Answer
+) -> None:
+    _, ann, ben, _ = PLACES["base"]
+    requirement = leaf("basic", "base", min_tokens=least)
+    answers = Answers(EVERYBODY, balances("base", {ann: mine, ben: his}))
+    assert judge(requirement, answers, ann, ben) is expected
+    assert judge(requirement, Answers(EVERYBODY, fault="Base (node 1): HTTP 500"), ann) is UNKNOWN
+    assert judge(requirement, answers, ann, "0x" + "ee" * 20) is (YES if (mine or 0) >= least else UNKNOWN)
+
+
+def test_a_contract_that_tells_no_balance_is_counted_by_its_tokens() -> None:
+    contract, ann, ben, ids = PLACES["base"]
+    sheet = balances("base", {ann: None, ben: None})
+    counted = Answers(EVERYBODY, sheet, tokens={(contract, ()): tokens("base", {ann: {ids[0]: 4}})})
+    many = leaf("basic", "base", min_tokens=4)
+    assert (judge(many, counted, ann), judge(many, counted, ben)) == (YES, NO)
+    assert judge(many, Answers(EVERYBODY, sheet, tokens={(contract, ()): "Base (node 1): HTTP 500"}), ann) is UNKNOWN
+
+
+def test_anything_is_also_what_a_collection_counts_and_one_that_says_nothing_spoils_nothing() -> None:
+    _, ann, ben, _ = PLACES["base"]
+    anything, nothing = leaf("any_nft", "base"), tokens("base", {})
+    assert judge(anything, Answers(EVERYBODY, balances("base", {ann: 2, ben: 0}), anything=nothing), ann) is YES
+    assert judge(anything, Answers(EVERYBODY, balances("base", {ann: 2, ben: 0}), anything=nothing), ben) is NO
+    assert judge(anything, Answers(EVERYBODY, balances("base", {ann: None, ben: 0}), anything=nothing), ann) is UNKNOWN
+    assert judge(anything, Answers(EVERYBODY, balances("base", {ann: None, ben: None}), anything=nothing), ann) is NO
+    assert judge(anything, Answers(EVERYBODY, fault="HTTP 500", anything=nothing), ann) is UNKNOWN
+
+
+def test_the_evidence_names_what_was_seen_and_two_readings_must_agree() -> None:
+    _, ann, ben, ids = PLACES["base"]
+    wallets = [("evm", ann), ("evm", ben), ("solana", "x")]
+    requirement = leaf("basic", "base", min_tokens=2)
+    first = read(requirement, wallets, answers_for(requirement, tokens("base", {ann: {ids[0]: 1}}, {ben: "a fault"})))
+    assert (first.needed, first.held, first.block, first.source) == (2, 1, 70, "base node 1")
+    assert (first.observed_at, first.reason) == (NOW, "a fault")
+    assert first.parts == (Part(ann, 1), Part(ben, 0, "a fault"))
+    assert ann not in str(first.document())
+    second = read(requirement, wallets, answers_for(requirement, tokens("base", {})))
+    assert (agree(first, second).answer, agree(second, second).answer) == (UNKNOWN, NO)
+    assert agree(first, second).parts == ()
+
+
+parts = st.lists(st.builds(Part, st.just("w"), st.integers(0, 3), st.sampled_from([None, None, "a fault"])), max_size=5)
+
+
+@given(parts, st.integers(1, 5), st.randoms())
+def test_more_is_never_less_order_is_nothing_and_a_no_is_complete(found: list[Part], needed: int, order: Any) -> None:
+    answer, _ = conclude(found, needed)
+    mixed = list(found)
+    order.shuffle(mixed)
+    assert conclude(mixed, needed)[0] is answer
+    more = [Part(part.address, part.amount + 1, part.reason) for part in found]
+    if answer is YES:
+        assert conclude(more, needed)[0] is YES
+    if answer is NO:
+        assert all(part.reason is None for part in found)
+        # Whatever a doubtful part might have held, the answer would have been the same.
+        assert sum(part.amount for part in found) < needed
+    if answer is UNKNOWN:
+        assert conclude([Part(part.address, part.amount) for part in found], needed)[0] is NO

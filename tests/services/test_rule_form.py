@@ -1,0 +1,154 @@
+"""What the rule form takes: the messages in their order, one form for every condition, and the automatic names."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from services import rule_form
+from services.errors import FieldRefused
+from services.expressions import AtLeast, Not, Requirement, requirements
+from services.rule_form import RuleDraft, automatic_name, check, composed_name, expression_of
+
+LOWER = "0x" + "aa" * 20
+GOOD = RuleDraft(
+    rule_name="Cats", contract_address=LOWER, blockchain="base", verification_type="basic", role_id="7", server_id=1
+)
+
+
+@pytest.fixture(autouse=True)
+def every_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every type and chain is answered for, whatever this machine is configured with."""
+    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
+    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+
+
+def refusal(draft: RuleDraft) -> FieldRefused:
+    with pytest.raises(FieldRefused) as refused:
+        expression_of(check(draft))
+    return refused.value
+
+
+def leaf(**fields: Any) -> dict[str, Any]:
+    return {"type": "basic", "chain": "base", "contract": LOWER, "minTokens": 1} | fields
+
+
+def test_the_first_missing_field_is_named_in_the_order_of_the_form() -> None:
+    nothing = RuleDraft(
+        rule_name=" ", contract_address=" ", blockchain="", verification_type="trait", role_id="", server_id=1,
+        min_tokens=0,
+    )  # fmt: skip
+    draft = nothing
+    for message, mended in (
+        ("Rule name is required", {"rule_name": "Cats"}),
+        ("Blockchain is required", {"blockchain": "base"}),
+        ("Role is required", {"role_id": "7"}),
+        ("Minimum tokens must be at least 1", {"min_tokens": 1}),
+        ("Contract address is required", {"contract_address": LOWER}),
+        ("Trait type and value are required for trait verification", {"trait_type": "Fur", "trait_value": " Gold "}),
+    ):
+        assert refusal(draft).message == message
+        draft = replace(draft, **mended)
+    assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, ("Fur", "Gold"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"verification_type": "token_id"}, "At least one token ID is required for token ID verification"),
+        ({"verification_type": "token_id", "token_ids": (" ", ",")}, "At least one token ID is required"),
+        ({"verification_type": "token_id", "token_ids": ("9-1",)}, "runs backwards"),
+        ({"verification_type": "trait", "trait_type": "Fur"}, "Trait type and value are required"),
+        ({"verification_type": "trait", "trait_type": "x" * 201, "trait_value": "y"}, "at most 200 characters"),
+        ({"verification_type": "trait", "trait_type": "Fur", "trait_value": ">= gold"}, "at least or at most a number"),
+        ({"verification_type": "gold"}, "The rule type must be one of"),
+        ({"min_tokens": True}, "Minimum tokens must be at least 1"),
+        ({"min_tokens": "3"}, "Minimum tokens must be at least 1"),
+        ({"blockchain": "bitcoin"}, "bitcoin is not one of the chains"),
+        ({"contract_address": "0x12"}, "has 42 characters"),
+        ({"blockchain": "solana"}, "On Solana a collection is named by its address"),
+        ({"removal_mode": "later"}, "Removal is either at once"),
+        ({"removal_hours": -1}, "whole number of hours"),
+        ({"rule_name": "x" * 401}, "at most 400 characters"),
+    ],
+)
+def test_what_cannot_be_taken_says_why(fields: dict[str, Any], message: str) -> None:
+    assert message in refusal(replace(GOOD, **fields)).message
+
+
+def test_a_condition_keeps_only_what_its_type_asks_for() -> None:
+    full = replace(GOOD, trait_type="Fur", trait_value="Gold", token_ids=("1,2",))
+    shouted = replace(full, contract_address=LOWER.upper().replace("X", "x"))
+    assert expression_of(check(shouted)) == Requirement("basic", "base", LOWER)
+    ids = replace(full, verification_type="token_id", token_ids=("1, 02", "100-200"))
+    assert expression_of(check(ids)) == Requirement("token_id", "base", LOWER, token_ids=("1", "2", "100-200"))
+    anything = check(replace(full, verification_type="any_nft", contract_address=""))
+    assert anything.contract_address == "any"
+    assert expression_of(anything) == Requirement("any_nft", "base", "any")
+
+
+def test_an_expression_goes_before_the_flat_fields_and_they_echo_its_first_condition() -> None:
+    tree = {"all": [leaf(minTokens=3), {"not": leaf(type="token_id", tokenIds=["5-5"])}, {"any": [leaf(), leaf()]}]}
+    draft = check(replace(GOOD, contract_address="", blockchain="", verification_type="", expression=tree))
+    assert (draft.contract_address, draft.blockchain, draft.min_tokens) == (LOWER, "base", 3)
+    found = expression_of(draft)
+    assert isinstance(found, AtLeast)
+    assert found.of[1] == Not(Requirement("token_id", "base", LOWER, token_ids=("5",)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ({"all": []}, "at least one condition"),
+        ({"all": [leaf(), leaf(type="trait")]}, "Trait type and value are required"),
+        ({"all": [leaf(), leaf(type="token_id")]}, "At least one token ID is required"),
+        ({"all": [leaf(), leaf(contract="0x1")]}, "has 42 characters"),
+        ({"any": [leaf(), leaf(minTokens=2**31)]}, "Minimum tokens must be at least 1"),
+        ({"not": {"not": {"not": {"not": leaf()}}}}, "at most 4 levels"),
+        ({"all": [leaf() for _ in range(41)]}, "at most 40 conditions"),
+    ],
+)
+def test_every_condition_of_an_expression_is_checked(expression: dict[str, Any], message: str) -> None:
+    assert message in refusal(replace(GOOD, expression=expression)).message
+
+
+def test_a_type_or_a_chain_without_a_source_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: f"No node for {chain}.")
+    assert refusal(GOOD).message == "No node for base."
+    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", ("trait",))
+    assert refusal(GOOD).message == "Rules of the type basic are not available here."
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "name"),
+    [
+        ("basic", {}, "Cool Cats"),
+        ("trait", {"trait_type": "Fur", "trait_value": "Gold"}, "Cool Cats (Trait) - Fur: Gold"),
+        ("trait", {"trait_type": "Fur"}, "Cool Cats (Trait) - Fur"),
+        ("trait", {}, "Cool Cats (Trait-Based)"),
+        ("token_id", {"ids": ["1", "2", "3", "4"]}, "Cool Cats (Token ID) - #1, 2, 3..."),
+        ("token_id", {"ids": ["1", "2", "100-200"]}, "Cool Cats (Token ID) - #1, 2, 100-200"),
+        ("token_id", {"ids": ["9"]}, "Cool Cats (Token ID) - #9"),
+        ("token_id", {}, "Cool Cats (Token ID)"),
+    ],
+)
+def test_automatic_names(kind: str, fields: dict[str, Any], name: str) -> None:
+    assert automatic_name(kind, "apechain", "Cool Cats", **fields) == name
+    assert automatic_name(kind, "apechain", "", **fields) == ""
+    assert automatic_name("any_nft", "apechain", None) == "Any NFT on Apechain"
+
+
+def test_the_name_of_several_conditions_is_made_of_theirs() -> None:
+    assert composed_name(["Cats"], "and") == "Cats"
+    assert composed_name(["Cats", "Foxes"], "and") == "Cats and Foxes"
+    assert composed_name(["Cats", "Foxes", "Owls"], "or") == "Cats, Foxes or Owls"
+    assert composed_name(["Cats", "Foxes", "Owls", "Eels", "Ants"], "and") == "Cats, Foxes, Owls and 2 more"
+    assert composed_name(["Cats", ""], "and") == ""
+    assert composed_name([], "and") == ""
+
+
+def test_the_longest_name_fits() -> None:
+    ids = [str(2**256 - 1 - number) for number in range(3)]
+    name = automatic_name("token_id", "base", "C" * 500, ids=ids)
+    assert check(replace(GOOD, rule_name=name)).rule_name == name
+    assert all(one.contract == LOWER for one in requirements(expression_of(GOOD)))

@@ -1,0 +1,168 @@
+"""Where traits are told, against the sandbox's OpenSea, nodes and metadata, and every fault of theirs."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from gateways import Gateways, close_gateways, gateways
+from gateways.attributes import TraitList
+from gateways.errors import ProviderDown
+from models import now
+from services import traits
+from services.expressions import Answer
+from services.traits import FROM_METADATA, FROM_OPENSEA, Place, TokenTraits, fetch, matches
+from settings import settings
+
+STRANGER = "0x" + "5e" * 20
+
+
+@pytest.fixture
+async def outside(sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateways]:
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
+    monkeypatch.delenv("PUBLIC_URL", raising=False)
+    settings.cache_clear()
+    yield gateways()
+    await close_gateways()
+    settings.cache_clear()
+
+
+class Shelf:
+    """A collection of the test's own."""
+
+    def __init__(self, control: httpx.AsyncClient, chain: str, contract: str) -> None:
+        self.control, self.chain, self.contract = control, chain, contract
+
+    def place(self, token: int) -> Place:
+        return self.chain, self.contract, str(token)
+
+    async def act(self, action: str, **body: Any) -> None:
+        answer = await self.control.post(
+            f"/control/chains/{self.chain}/{action}", json={"contract": self.contract} | body
+        )
+        assert answer.status_code == 200, answer.text
+
+    async def fault(self, target: str, kind: str) -> None:
+        await self.control.post("/control/faults", json={"target": target, "kind": kind, "seconds": 60})
+
+
+async def shelf(control: httpx.AsyncClient, chain: str, standard: str, tokens: dict[int, dict[str, Any]]) -> Shelf:
+    body = {"standard": standard, "name": "Shelf", "slug": f"shelf-{now():%H%M%S%f}"}
+    made = Shelf(control, chain, (await control.post(f"/control/chains/{chain}/deploy", json=body)).json()["contract"])
+    for token, found in tokens.items():
+        await made.act("mint", token_id=str(token), to=STRANGER)
+        await made.act("traits", token_id=str(token), traits=found)
+    return made
+
+
+@pytest.fixture
+async def control(sandbox_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=sandbox_url, verify=False, timeout=30) as client:
+        yield client
+        await client.delete("/control/faults")
+
+
+def answers(found: dict[Place, TokenTraits | str], kind: str, wanted: str) -> list[Answer]:
+    return [matches(None if isinstance(one, str) else one, kind, wanted) for _, one in sorted(found.items())]
+
+
+def sources(found: dict[Place, TokenTraits | str]) -> set[str]:
+    return {one if isinstance(one, str) else one.source for one in found.values()}
+
+
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+
+
+@pytest.mark.parametrize(("chain", "standard"), [("arbitrum", "ERC721"), ("abstract", "ERC1155")])
+async def test_traits_are_told_by_opensea_and_where_that_fails_by_the_tokens_themselves(
+    outside: Gateways, control: httpx.AsyncClient, chain: str, standard: str
+) -> None:
+    odd = await shelf(control, chain, standard, {1: {"Fur": "Gold", "Level": 7}, 2: {"Fur": "Silver"}, 3: {}})
+    places = [odd.place(token) for token in (1, 2, 3)]
+    found = await fetch(outside, places)
+    assert answers(found, "fur", "gold") == [YES, NO, NO]
+    assert answers(found, "Level", ">=7") == [YES, NO, NO]
+    # OpenSea's empty list for the third says nothing by itself.
+    assert sources(found) == {FROM_OPENSEA, FROM_METADATA}
+    assert sources(await fetch(outside, places, own_word_first=True)) == {FROM_METADATA}
+    for kind in ("down", "500", "empty", "malformed", "429"):
+        await odd.fault("opensea", kind)
+        found = await fetch(outside, places)
+        assert answers(found, "fur", "gold") == [YES, NO, NO], kind
+        assert sources(found) == {FROM_METADATA}
+        assert answers(await fetch(outside, places[:1]), "fur", "gold") == [YES], kind
+
+
+async def test_without_any_source_nothing_is_known_and_the_reason_is_told(
+    outside: Gateways, control: httpx.AsyncClient
+) -> None:
+    odd = await shelf(control, "arbitrum", "ERC721", {1: {"Fur": "Gold"}, 2: {}})
+    places = [odd.place(1), odd.place(2)]
+    await odd.fault("opensea", "500")
+    for kind in ("down", "500", "429", "empty", "malformed"):
+        await odd.fault("metadata", kind)
+        for own_word_first in (False, True):
+            found = await fetch(outside, places, own_word_first=own_word_first)
+            assert answers(found, "fur", "gold") == [UNKNOWN, UNKNOWN], kind
+            assert all("OpenSea" in str(one) for one in found.values())
+    await control.delete("/control/faults")
+    await odd.fault("metadata", "500")
+    found = await fetch(outside, places)
+    assert answers(found, "fur", "gold") == [YES, UNKNOWN]
+    assert answers(found, "fur", "silver") == [NO, UNKNOWN]
+
+
+async def test_a_token_that_is_not_there_and_a_contract_that_is_none_are_unknown(
+    outside: Gateways, control: httpx.AsyncClient
+) -> None:
+    odd = await shelf(control, "arbitrum", "ERC721", {1: {"Fur": "Gold"}})
+    found = await fetch(outside, [odd.place(99), ("arbitrum", STRANGER, "1"), ("solana", "x" * 32, "y" * 32)])
+    assert all(isinstance(one, str) for one in found.values())
+
+
+async def test_changed_traits_are_read_anew(outside: Gateways, control: httpx.AsyncClient) -> None:
+    odd = await shelf(control, "arbitrum", "ERC721Enumerable", {1: {"Fur": "Gold"}})
+    for value in ("Silver", "Bronze"):
+        await odd.act("traits", token_id="1", traits={"Fur": value})
+        for own_word_first in (False, True):
+            found = await fetch(outside, [odd.place(1)], own_word_first=own_word_first)
+            assert answers(found, "fur", value) == [YES]
+
+
+class Lists:
+    """A source that says the same of every token."""
+
+    def __init__(self, said: TraitList | ProviderDown) -> None:
+        self.said = said
+
+    async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
+        if isinstance(self.said, ProviderDown):
+            raise self.said
+        return self.said
+
+    async def traits(self, chain: str, contract: str, token_ids: Sequence[str]) -> dict[str, TraitList | ProviderDown]:
+        return dict.fromkeys(token_ids, self.said)
+
+
+@pytest.mark.parametrize(
+    ("opensea", "own", "answer"),
+    [
+        (TraitList(()), TraitList(()), NO),
+        (TraitList(()), TraitList((), whole=False), NO),
+        (TraitList(()), ProviderDown("x", "y"), UNKNOWN),
+        (ProviderDown("x", "y"), TraitList((), whole=False), UNKNOWN),
+        (ProviderDown("x", "y"), TraitList(()), NO),
+        (ProviderDown("x", "y"), ProviderDown("x", "y"), UNKNOWN),
+    ],
+)
+async def test_two_sources_that_tell_no_traits_agree_and_one_alone_says_nothing(
+    outside: Gateways, opensea: Any, own: Any, answer: Answer
+) -> None:
+    place = ("base", STRANGER, "1")
+    told = replace(outside, opensea=Lists(opensea), metadata=Lists(own))
+    for own_word_first in (False, True):
+        found = await traits.fetch(told, [place], own_word_first=own_word_first)
+        assert answers(found, "Fur", "Gold") == [answer]

@@ -1,0 +1,64 @@
+"""A browser's tab without a browser: the states of somebody signed in, at an address, before the real services."""
+
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import pytest
+import reflex as rx
+
+from services import sessions
+from state.toasts import ToastState
+from tests.api.browsers import Browser
+from tests.api.conftest import browser, discord, new_browser, product
+
+__all__ = ["browser", "discord", "new_browser", "product"]
+
+S = TypeVar("S", bound=rx.State)
+
+
+class Tab:
+    """The states behind one tab; its address is changed by `go`."""
+
+    def __init__(self, session_id: str) -> None:
+        self.root = rx.State()
+        self._cookie = f"hf_session={session_id}"
+
+    def go(self, path: str, **query: object) -> None:
+        """Be at this address."""
+        asked = {name: str(value) for name, value in query.items()}
+        address = f"{path}?{urlencode(asked)}"
+        headers = {"cookie": self._cookie}
+        self.root._update_router_vars({"headers": headers, "pathname": path, "asPath": address, "query": asked}, {})
+
+    async def state(self, kind: type[S]) -> S:
+        """One of the tab's states."""
+        return await self.root.get_state(kind)
+
+    async def toast(self) -> str:
+        """The toast that shows: its title and its text."""
+        toasts = await self.state(ToastState)
+        return f"{toasts.title}: {toasts.text}"
+
+    @staticmethod
+    async def run(outcome: "AsyncGenerator[Any] | Awaitable[Any]") -> list[Any]:
+        """Run a handler to its end; what it yields or returns."""
+        if inspect.isasyncgen(outcome):
+            return [one async for one in outcome]
+        assert inspect.isawaitable(outcome)
+        return [await outcome]
+
+
+@pytest.fixture
+def sign_in(discord: None, new_browser: Callable[[], Browser]) -> Callable[[str], Awaitable[tuple[Tab, Browser]]]:
+    """Signs somebody in: their tab, and their browser for calls."""
+
+    async def signed_in(person: str) -> tuple[Tab, Browser]:
+        visitor = new_browser()
+        await visitor.sign_in(person)
+        assert visitor.session_id is not None
+        assert sessions.session_id_from_cookie_header(f"hf_session={visitor.session_id}") == visitor.session_id
+        return Tab(visitor.session_id), visitor
+
+    return signed_in

@@ -1,0 +1,127 @@
+"""The Activity tab: the log in rows, its filters and pages, and undoing after a question."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from models import Server, transaction
+from services import events
+from services.event_log import BY_ITSELF
+from state.activity import ActivityState
+from state.server_page import ServerPageState
+from tests.api.browsers import Browser
+from tests.builders import a_member
+from tests.state.conftest import Tab
+from tests.state.towns import opened, with_rule
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def made(sign_in: SignIn) -> tuple[Tab, Browser, dict[str, Any]]:
+    """ada's tab, her browser, and the rule of her server."""
+    tab, browser = await sign_in("ada")
+    return tab, browser, await with_rule(browser)
+
+
+async def lost(rule: dict[str, Any], *names: str, together: bool = True) -> list[str]:
+    """Members who lost the rule's role, in one batch or each by themselves; their Discord ids."""
+    batch = uuid4()
+    async with transaction() as db:
+        server = await db.get_one(Server, rule["serverId"])
+        people = [await a_member(db, server) for _ in names]
+        for member, name in zip(people, names, strict=True):
+            member.name = name
+        lines = [
+            events.line(
+                "role.taken", server_id=rule["serverId"], subject=member.discord_id, role_id=rule["roleId"],
+                batch=batch if together else uuid4(),
+            )
+            for member in people
+        ]  # fmt: skip
+        await events.record_all(db, lines)
+        return [member.discord_id for member in people]
+
+
+async def test_lines_of_one_batch_are_one_row_and_filters_find_them(made: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = made
+    people = await lost(rule, "Carol", "Dave")
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    assert [row.kind for row in state.rows] == ["role.taken", "rule.created", "server.added"]
+    first = state.rows[0]
+    assert first.text.startswith("Dave lost Holder")
+    assert [text.split(":")[0] for text in first.more] == ["Carol lost Holder"]
+    assert (bool(first.batch), first.member, state.rows[1].batch) == (True, "", "")
+    assert [option.label for option in state.roles] == ["Holder"]
+    assert [option.label for option in state.rules] == ["Builders"]
+    assert [option.label for option in state.actors] == ["Ada"]
+    for choose, value, kinds in [
+        (state.choose_kind, "rule", ["rule.created"]),
+        (state.choose_kind, "", ["role.taken", "rule.created", "server.added"]),
+        (state.enter_member, "caro", ["role.taken"]),
+        (state.enter_member, "", ["role.taken", "rule.created", "server.added"]),
+        (state.choose_subject, f"rule:{rule['id']}", ["rule.created"]),
+        (state.choose_subject, f"role:{rule['roleId']}", ["role.taken", "rule.created"]),
+        (state.choose_actor, BY_ITSELF, ["role.taken"]),
+        (state.choose_days, "7", ["role.taken"]),
+    ]:
+        await tab.run(choose(value))
+        assert [row.kind for row in state.rows] == kinds, value
+    assert f"roleId={rule['roleId']}&actor=itself&since=" in state.csv_url
+    await tab.run(state.clear())
+    assert len(state.rows) == 3
+    assert state.csv_url == f"/api/servers/{rule['serverId']}/events.csv?"
+    state = await opened(tab, ActivityState, rule["serverId"], "activity", member=people[0])
+    assert ([row.text.split(" ")[0] for row in state.rows], state.member) == (["Carol"], people[0])
+    assert state.rows[0].member == people[0]
+
+
+async def test_many_lines_are_turned_page_by_page(made: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = made
+    await lost(rule, *(f"m{number:03}" for number in range(118)), together=False)
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    pages: list[tuple[int, str, int, bool]] = []
+    for by in (0, 1, 1, 1, -1, -1, -1):
+        await tab.run(state.turn(by))
+        pages.append((state.page, state.rows[0].text.split(" ")[0], len(state.rows), state.is_last))
+    first, second, third = (1, "m117", 50, False), (2, "m067", 50, False), (3, "m017", 20, True)
+    assert pages == [first, second, third, third, second, first, first]
+
+
+async def test_a_deleted_rule_is_brought_back_after_a_question(made: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, browser, rule = made
+    path = f"/api/verification-rules/{rule['id']}"
+    await browser.client.delete(path)
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    batch = state.rows[0].batch
+    await tab.run(state.ask_undo(batch))
+    assert state.asked_text.startswith("The rule “Builders” comes back as it was.")
+    state.keep(False)
+    await tab.run(state.undo())
+    assert (await browser.client.get(path)).status_code == 404, "the question was closed"
+    await tab.run(state.ask_undo(batch))
+    await tab.run(state.undo())
+    assert (await browser.client.get(path)).status_code == 200
+    assert (await tab.toast()).startswith("Undone: The rule “Builders” comes back")
+    assert [(row.kind, row.batch) for row in state.rows[:2]] == [("batch.undone", ""), ("rule.deleted", "")]
+    for unknown in (batch, str(uuid4()), "nothing"):
+        await tab.run(state.ask_undo(unknown))
+        assert (await tab.toast()).startswith("This cannot be undone")
+        assert state.asked_batch == ""
+
+
+async def test_nobody_else_reads_or_undoes(made: tuple[Tab, Browser, dict[str, Any]], sign_in: SignIn) -> None:
+    mine, browser, rule = made
+    await browser.client.delete(f"/api/verification-rules/{rule['id']}")
+    batch = (await opened(mine, ActivityState, rule["serverId"], "activity")).rows[0].batch
+    tab, _ = await sign_in("mallory")
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    assert (await tab.state(ServerPageState)).missing
+    for asked in (state.choose_kind("rule"), state.turn(1), state.ask_undo(batch)):
+        await tab.run(asked)
+    state.asked_batch = batch
+    await tab.run(state.undo())
+    assert state.rows == []
+    assert (await tab.toast()) == "This cannot be undone: Server not found"

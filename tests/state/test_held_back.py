@@ -1,0 +1,106 @@
+"""The banner for removals that the breaker holds back: who, why, and the two answers."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+from sqlmodel import select
+
+from models import Breaker, Grant, Rule, Server, now, transaction
+from state.held_back import HeldBackState
+from state.servers import DashboardState
+from tests.api.browsers import Browser
+from tests.builders import a_grant, a_member
+from tests.state.conftest import Tab
+from tests.state.towns import opened, with_rule
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def tripped(sign_in: SignIn) -> tuple[Tab, Browser, dict[str, Any]]:
+    """ada's tab and browser, and her rule, whose role Carol and Dave would lose."""
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    await browser.client.patch(f"/api/verification-rules/{rule['id']}", json={"minTokens": 3})
+    reading = {
+        "answer": "no", "chain": "base", "contract": rule["contractAddress"], "type": "basic", "needed": 3,
+        "held": "1", "reason": None,
+    }  # fmt: skip
+    async with transaction() as db:
+        server, row = await db.get_one(Server, rule["serverId"]), await db.get_one(Rule, rule["id"])
+        for name in ("Dave", "Carol"):
+            member = await a_member(db, server, roles=(rule["roleId"],))
+            member.name = name
+            grant = await a_grant(db, member, row)
+            grant.held_back_at, grant.evidence = now(), {"readings": [reading]}
+        db.add(Breaker(server_id=rule["serverId"], role_id=rule["roleId"], would_lose=7, holders=9))
+    return tab, browser, rule
+
+
+async def grants(rule: dict[str, Any]) -> Sequence[Grant]:
+    async with transaction() as db:
+        return (await db.exec(select(Grant).where(Grant.server_id == rule["serverId"]))).all()
+
+
+@pytest.mark.parametrize("tab_name", ["rules", "members"])
+async def test_who_would_lose_what_and_why_stands_above_the_tabs(
+    tripped: tuple[Tab, Browser, dict[str, Any]], tab_name: str
+) -> None:
+    tab, _, rule = tripped
+    (role,) = (await opened(tab, HeldBackState, rule["serverId"], tab_name)).roles
+    assert role.headline == "7 of 9 holders would lose Holder within a day"
+    assert role.since == "Held back just now. Nothing is taken until you decide."
+    assert role.cause.startswith("Ada changed the rule “Builders”: it asks for at least 3 tokens of ")
+    assert [loser.name for loser in role.losers] == ["Carol", "Dave"]
+    assert role.losers[0].reason.startswith("holds 1, needs 3 of ")
+    assert (role.total, role.more) == (2, "")
+
+
+async def test_the_dashboard_says_that_removals_wait(tripped: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = tripped
+    tab.go("/dashboard")
+    dashboard = await tab.state(DashboardState)
+    await tab.run(dashboard.load())
+    waiting = {card.internal_id: card.held_back for card in dashboard.cards}
+    assert waiting[rule["serverId"]] == "Removals of a role wait for your decision"
+
+
+async def test_the_banner_reads_nothing_on_other_tabs(tripped: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = tripped
+    assert (await opened(tab, HeldBackState, rule["serverId"], "activity")).roles == []
+
+
+@pytest.mark.parametrize("approve", [True, False])
+async def test_an_answer_is_given_after_a_question(tripped: tuple[Tab, Browser, dict[str, Any]], approve: bool) -> None:
+    tab, _, rule = tripped
+    state = await opened(tab, HeldBackState, rule["serverId"], "members")
+    state.ask("unknown", approve)
+    assert state.asked_role == ""
+    state.ask(rule["roleId"], approve)
+    assert "2 members" in state.asked_text
+    state.keep(False)
+    await tab.run(state.decide())
+    assert len(state.roles) == 1, "the question was closed"
+    state.ask(rule["roleId"], approve)
+    await tab.run(state.decide())
+    assert state.roles == []
+    assert (await tab.toast()).startswith("Removals approved" if approve else "Removals dismissed")
+    assert [grant.gift_since is not None for grant in await grants(rule)] == [not approve] * 2
+
+
+async def test_nobody_else_decides(tripped: tuple[Tab, Browser, dict[str, Any]], sign_in: SignIn) -> None:
+    mine, _, rule = tripped
+    shown = (await opened(mine, HeldBackState, rule["serverId"], "rules")).roles
+    tab, browser = await sign_in("mallory")
+    state = await opened(tab, HeldBackState, rule["serverId"], "rules")
+    assert state.roles == []
+    state.roles = shown
+    state.ask(rule["roleId"], True)
+    with pytest.raises(Exception, match="Server not found"):
+        await tab.run(state.decide())
+    path = f"/api/servers/{rule['serverId']}/breaker"
+    assert (await browser.client.post(path, json={"approve": False})).status_code == 404
+    async with transaction() as db:
+        row = await db.get_one(Breaker, (rule["serverId"], rule["roleId"]))
+    assert (row.approved_at, row.dismissed_at) == (None, None)

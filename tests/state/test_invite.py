@@ -1,0 +1,61 @@
+"""The invite list when Discord cannot be asked: who has to connect again, and who only has to try again."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import reflex as rx
+
+import models
+from gateways import close_gateways
+from models import User, now, transaction
+from services import sessions
+from services.errors import ProviderUnavailable
+from services.secrets import seal
+from settings import settings
+from state import queries
+from state.invite import InviteState
+
+
+@pytest.fixture(autouse=True)
+async def nobody_outside(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[None]:
+    """A database, and a Discord that does not answer."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("SANDBOX_PORT", "1")
+    monkeypatch.setattr(queries, "RETRY_SECONDS", 0)
+    settings.cache_clear()
+    await models.use(database_url)
+    yield
+    await close_gateways()
+    await models.use(None)
+    settings.cache_clear()
+
+
+async def the_list_of(*, connected: bool) -> InviteState:
+    """The state of somebody's tab on /invite."""
+    async with transaction() as db:
+        user = User(
+            discord_id="42", username="zoe", connected=connected, access_token=seal("a token"),
+            token_expires_at=now() + timedelta(days=3),
+        )  # fmt: skip
+        db.add(user)
+        await db.flush()
+        session = await sessions.open_session(db, user.id or 0, "")
+    root = rx.State()
+    cookie = f"{sessions.cookie_name()}={session}"
+    root._update_router_vars({"headers": {"cookie": cookie}, "pathname": "/invite", "asPath": "/invite"}, {})
+    return await root.get_state(InviteState)
+
+
+async def test_who_is_no_longer_connected_is_asked_to_connect() -> None:
+    state = await the_list_of(connected=False)
+    await state.load()
+    assert (state.loaded, state.connected, state.failed, state.guilds) == (True, False, False, [])
+
+
+async def test_an_outage_of_discord_is_a_failure_to_try_again_and_no_disconnection() -> None:
+    state = await the_list_of(connected=True)
+    with pytest.raises(ProviderUnavailable):
+        await state.load()
+    assert (state.loaded, state.connected, state.failed) == (False, True, True)

@@ -1,0 +1,123 @@
+"""The Members tab: its list, its search, why somebody has a role, and how a re-check is followed."""
+
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlmodel import delete
+
+from models import Due, Member, Observation, Server, transaction
+from state.members import EVERYBODY, MembersState
+from state.server_page import ServerPageState
+from tests.api.browsers import Browser
+from tests.builders import a_member, address
+from tests.state.conftest import Tab
+from tests.state.towns import opened, with_rule
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def made(sign_in: SignIn) -> tuple[Tab, dict[str, Any]]:
+    """ada's tab, and the rule of her server."""
+    tab, browser = await sign_in("ada")
+    return tab, await with_rule(browser)
+
+
+async def somebody(made: dict[str, Any], name: str, amount: int | None = None) -> str:
+    """A member, with a wallet that was seen to hold so much; their Discord id."""
+    async with transaction() as db:
+        wallet = None if amount is None else address()
+        member = await a_member(db, await db.get_one(Server, made["serverId"]), wallet=wallet)
+        member.name = name
+        if wallet is not None:
+            db.add(
+                Observation(
+                    chain="base", contract=made["contractAddress"], address=wallet, amount=Decimal(amount or 0),
+                    block=1234, source="Base node 1",
+                )
+            )  # fmt: skip
+        return member.discord_id
+
+
+async def test_members_are_searched_and_one_is_opened(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    await somebody(rule, "Zoë")
+    carol = await somebody(rule, "Carol", 2)
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    assert [(row.name, row.wallets) for row in state.rows] == [("Carol", "1 wallet"), ("Zoë", "No wallet")]
+    await tab.run(state.search("zo"))
+    assert [row.name for row in state.rows] == ["Zoë"]
+    await tab.run(state.search("nobody"))
+    assert (state.rows, state.total, state.query) == ([], 0, "nobody")
+    await tab.run(state.search(""))
+    await tab.run(state.toggle(carol))
+    (role,) = state.why
+    assert (state.why_of, role.name, role.status, role.held) == (carol, "Holder", "Does not have it", False)
+    assert role.then == "Given at the next look, within moments."
+    (told,) = role.rules
+    (line,) = told.lines
+    assert (told.outcome, line.outcome, line.amount) == ("yes", "yes", "Holds 2, needs 1")
+    assert line.seen == "Read from Base node 1, block 1,234, just now"
+    assert line.wallet == "", "without consent no address is shown"
+    await tab.run(state.toggle(carol))
+    assert state.opened == ""
+
+
+async def test_the_address_can_name_somebody_to_open(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    await somebody(rule, "Zoë")
+    carol = await somebody(rule, "Carol", 2)
+    state = await opened(tab, MembersState, rule["serverId"], "members", member=carol)
+    assert ([row.id for row in state.rows], state.opened, state.why_of) == ([carol], carol, carol)
+    state = await opened(tab, MembersState, rule["serverId"], "members", member="<script>")
+    assert (state.rows, state.opened) == ([], "")
+
+
+async def test_many_members_are_turned_page_by_page(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    async with transaction() as db:
+        db.add_all(Member(server_id=rule["serverId"], discord_id=str(10**17 + n), name=f"m{n:02}") for n in range(60))
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    assert (len(state.rows), state.page, state.pages, state.total) == (50, 1, 2, 60)
+    for by, page in ((1, 2), (1, 2), (-1, 1), (-9, 1)):
+        await tab.run(state.turn(by))
+        assert state.page == page
+
+
+async def test_a_recheck_is_followed_until_everybody_was_looked_at(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    await tab.run(state.check_everybody())
+    assert state.checking == ""
+    assert (await tab.toast()).startswith("Nobody to check")
+    carol, _ = await somebody(rule, "Carol", 2), await somebody(rule, "Dave", 0)
+    await tab.run(state.check_everybody())
+    assert (state.checking, state.asked, state.left) == (EVERYBODY, 2, 2)
+    await tab.run(state.follow())
+    assert state.left == 2
+    async with transaction() as db:
+        await db.exec(delete(Due))
+    await tab.run(state.follow())
+    assert (state.left, len(state.rows)) == (0, 2)
+    await tab.run(state.follow())
+    assert state.checking == ""
+    assert (await tab.toast()).startswith("Checked again")
+    await tab.run(state.check(carol))
+    assert (state.checking, state.asked) == (carol, 1)
+    await tab.run(state.follow())
+    assert state.left == 1
+
+
+async def test_nobody_else_sees_or_checks_anybody(made: tuple[Tab, dict[str, Any]], sign_in: SignIn) -> None:
+    _, rule = made
+    await somebody(rule, "Carol", 2)
+    tab, _ = await sign_in("mallory")
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    assert (await tab.state(ServerPageState)).missing
+    assert state.rows == []
+    for asked in (state.search("c"), state.toggle("1"), state.follow()):
+        await tab.run(asked)
+    assert state.rows == []
+    assert state.why == []

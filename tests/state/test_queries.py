@@ -1,0 +1,50 @@
+"""How often a screen asks before it gives up."""
+
+import pytest
+
+from services.errors import HoldfastError, NotConnected, NotSignedIn, ProviderUnavailable
+from state import queries
+from state.queries import ask
+from state.timing import QUERY_ATTEMPTS
+
+
+class Asked:
+    """Fails as often as it is told to, then answers."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self.faults, self.times = list(faults), 0
+
+    async def read(self) -> str:
+        self.times += 1
+        if self.faults:
+            raise self.faults.pop(0)
+        return "answer"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "RETRY_SECONDS", 0)
+
+
+async def test_what_is_answered_is_asked_for_once() -> None:
+    asked = Asked()
+    assert await ask(asked.read) == "answer"
+    assert asked.times == 1
+
+
+@pytest.mark.parametrize("fault", [OSError("the database is away"), ProviderUnavailable("Discord does not answer")])
+async def test_what_fails_is_asked_for_again_while_attempts_are_under_two(fault: Exception) -> None:
+    asked = Asked(fault)
+    assert await ask(asked.read) == "answer"
+    given_up = Asked(*[fault] * 9)
+    with pytest.raises(type(fault)):
+        await ask(given_up.read)
+    assert (asked.times, given_up.times, QUERY_ATTEMPTS) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("answer", [NotSignedIn(), NotConnected()])
+async def test_unauthorized_and_other_answers_are_not_asked_for_again(answer: HoldfastError) -> None:
+    asked = Asked(answer)
+    with pytest.raises(type(answer)):
+        await ask(asked.read)
+    assert asked.times == 1

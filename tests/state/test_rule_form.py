@@ -1,0 +1,222 @@
+"""The rule form as it is filled in: names, conditions and groups, and what would be sent."""
+
+from typing import Any
+
+import pytest
+import reflex as rx
+
+from services import rule_form
+from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
+from services.rule_groups import from_tree
+from state.condition_draft import ConditionDraft
+from state.rule_conditions import ROOT, UNFILLED
+from state.rule_form import RuleFormState
+
+CATS, FOXES, OWLS = (f"0x{number:040x}" for number in (1, 2, 3))
+NAMES = {("base", CATS): "Cats", ("polygon", FOXES): "Foxes", ("base", OWLS): "Owls"}
+
+
+@pytest.fixture
+async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
+    """A form that was just opened, where every type and chain is answered for."""
+    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
+    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    found = await rx.State().get_state(RuleFormState)
+    found._clear()
+    return found
+
+
+def fill(form: RuleFormState, contract: str, chain: str = "base", **fields: Any) -> None:
+    """What typing and the lookup leave behind in the open condition."""
+    form._fill_in(ConditionDraft(contract=contract, chain=chain, collection=NAMES[chain, contract], **fields))
+    form._changed()
+
+
+def leaf(contract: str, chain: str = "base", **fields: Any) -> Requirement:
+    return Requirement(fields.pop("type", "basic"), chain, contract, **fields)
+
+
+async def test_it_begins_with_the_defaults(form: RuleFormState) -> None:
+    assert (form.type, form.chain, form.min_tokens, form.token_ids) == ("basic", "ethereum", "1", [])
+    assert (form.rule_name, form.composed, form.lines, form.proposal_key) == ("", False, [], "")
+    assert (form.removal, form.shadow, form.takes_over) == ("now", False, False)
+
+
+async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -> None:
+    fill(form, CATS, type="trait")
+    assert form.rule_name == "Cats (Trait-Based)"
+    form.trait_type = "Level"
+    form.enter_trait_value("10")
+    assert form.rule_name == "Cats (Trait) - Level: 10"
+    form.choose_compare(">=")
+    assert form.rule_name == "Cats (Trait) - Level: >=10"
+    assert [line.text for line in form.lines] == ["At least 1 token of Cats on Base with Level of at least 10"]
+    form.enter_min_tokens(3)
+    assert form.lines[0].text.startswith("At least 3 tokens")
+    fill(form, CATS, type="token_id")
+    assert form.rule_name == "Cats (Token ID)"
+    form.add_tokens({"tokenEntry": "1, 2, 100-200, 7"})
+    assert form.rule_name == "Cats (Token ID) - #1, 2, 100-200..."
+    form.remove_token("100-200")
+    assert form.rule_name == "Cats (Token ID) - #1, 2, 7"
+
+
+async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: RuleFormState) -> None:
+    fill(form, CATS, type="token_id")
+    assert form.add_tokens({"tokenEntry": "5"}) is not None, "the entry is emptied"
+    assert form.add_tokens({"tokenEntry": "5"}) is None, "the entry stays"
+    assert form.token_fault == "5 is already in the list."
+    form.add_tokens({"tokenEntry": "9-1"})
+    assert (form.token_ids, form.token_fault) == (["5"], "9-1 runs backwards. Write the smaller ID first: 1-9.")
+    form.add_tokens({"tokenEntry": " "})
+    assert (form.token_ids, form.token_fault) == (["5"], "")
+
+
+async def test_what_would_be_sent_for_one_condition_is_flat(form: RuleFormState) -> None:
+    fill(form, CATS, min_tokens="2")
+    form.choose_role("77")
+    draft = form._draft(5)
+    assert (draft.contract_address, draft.blockchain, draft.min_tokens, draft.expression) == (CATS, "base", 2, None)
+    assert (draft.rule_name, draft.role_id, draft.server_id, draft.removal_hours) == ("Cats", "77", 5, 0)
+    form.choose_removal("grace")
+    assert form._draft(5).removal_hours == 24
+    form.enter_grace(48)
+    assert form._draft(5).removal_hours == 48
+    anything = ConditionDraft(type="any_nft", chain="apechain", contract=CATS)
+    form._fill_in(anything)
+    form._changed()
+    assert (form._draft(5).contract_address, form.rule_name) == ("any", "Any NFT on Apechain")
+
+
+async def test_several_conditions_and_a_group_become_one_expression(form: RuleFormState) -> None:
+    fill(form, CATS)
+    form.add_condition(ROOT)
+    assert form.composed
+    assert (form.contract, form.chain, form.type) == ("", "base", "basic"), "a new condition begins empty"
+    assert [row.text for row in form.sections[0].rows] == ["At least 1 token of Cats on Base", UNFILLED]
+    fill(form, FOXES, "polygon", min_tokens="2")
+    form.add_group()
+    fill(form, OWLS)
+    group = form.sections[1].number
+    form.add_condition(group)
+    fill(form, CATS, type="token_id", token_ids=("5",))
+    form.negate(form.open, True)
+    form.choose_mode(ROOT, "some")
+    form.enter_least(ROOT, 2)
+    assert form.rule_name == "Cats, Foxes, Owls and 1 more"
+    tree = parse(form._draft(1).expression)
+    inner = AtLeast(1, (leaf(OWLS), Not(leaf(CATS, type="token_id", token_ids=("5",)))))
+    assert tree == AtLeast(2, (leaf(CATS), leaf(FOXES, "polygon", min_tokens=2), inner))
+    assert [(line.depth, line.text) for line in form.lines] == [
+        (0, "At least 2 of:"),
+        (1, "At least 1 token of Cats on Base"),
+        (1, "At least 2 tokens of Foxes on Polygon"),
+        (1, "Any of:"),
+        (2, "At least 1 token of Owls on Base"),
+        (2, "Not token 5 of Cats on Base"),
+    ]
+    form.choose_role("77")
+    assert form.proposal_key != ""
+
+
+async def test_a_condition_that_goes_takes_its_empty_group_with_it_and_one_always_stays(form: RuleFormState) -> None:
+    fill(form, CATS)
+    form.add_group()
+    fill(form, OWLS)
+    form.remove_condition(form.open)
+    assert (len(form.sections), form.composed, form.contract) == (1, False, CATS)
+    form.remove_condition(form.open)
+    assert (form.contract, form._draft(1).expression) == (CATS, None)
+
+
+async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: RuleFormState) -> None:
+    assert form._first_fault() == ("Rule name is required", 1)
+    fill(form, CATS)
+    assert form._first_fault()[0] == "Role is required"
+    form.choose_role("77")
+    assert form._first_fault() == ("", 0)
+    form.enter_min_tokens(None)
+    assert form._first_fault()[0] == "Minimum tokens must be at least 1"
+    form.enter_min_tokens(1)
+    form.add_condition(ROOT)
+    second = form.open
+    assert form._first_fault() == ("Contract address is required", second)
+    fill(form, CATS, type="token_id")
+    assert form._first_fault() == ("At least one token ID is required for token ID verification", second)
+
+
+STORED: dict[str, Expression] = {
+    "one": leaf(CATS, type="trait", trait=("Level", ">=10")),
+    "several": AtLeast(
+        2, (leaf(CATS), Not(leaf(FOXES, "polygon")), AtLeast(1, (leaf(OWLS), leaf(CATS, min_tokens=3))))
+    ),
+    "none": AtLeast(2, (Not(leaf(CATS)), Not(leaf(OWLS)))),
+}
+
+
+@pytest.mark.parametrize("kind", list(STORED))
+async def test_a_stored_rule_is_shown_and_sent_as_it_is(form: RuleFormState, kind: str) -> None:
+    tree = STORED[kind]
+    form._resume(from_tree(tree), tree, NAMES)
+    form._changed()
+    draft = form._draft(1)
+    if kind == "one":
+        assert (draft.trait_type, draft.trait_value, draft.expression) == ("Level", ">=10", None)
+    else:
+        assert parse(draft.expression) == tree
+    assert form.rule_name != ""
+
+
+async def test_a_rule_too_deep_for_the_form_keeps_its_conditions(form: RuleFormState) -> None:
+    deep = AtLeast(2, (leaf(CATS), AtLeast(1, (leaf(OWLS), AtLeast(2, (leaf(CATS), leaf(OWLS)))))))
+    form._resume(from_tree(deep), deep, NAMES)
+    form._kept = "", "Deep"
+    form.choose_role("77")
+    form._changed()
+    assert (form.too_deep, form.rule_name) == (True, "Deep")
+    assert form._changes(form._draft(1))["expression"] == to_document(deep)
+    form.add_condition(ROOT)
+    assert form._changes(form._draft(1))["expression"] == to_document(deep)
+    assert len(form.lines) > 3
+
+
+async def test_a_stored_name_stays_while_the_conditions_do(form: RuleFormState) -> None:
+    tree = STORED["one"]
+    form._resume(from_tree(tree), tree, NAMES)
+    form._sync()
+    form._kept = form._signature(), "Our own name"
+    form._changed()
+    assert form.rule_name == "Our own name"
+    form.enter_min_tokens(2)
+    assert form.rule_name == "Cats (Trait) - Level: >=10"
+    await form.refresh_name()
+    form.enter_min_tokens(1)
+    assert form.rule_name == "Cats (Trait) - Level: >=10"
+
+
+@pytest.mark.parametrize(
+    ("stored", "shadow", "state"),
+    [("active", False, ""), ("active", True, "shadow"), ("shadow", False, "active"), ("shadow", True, ""),
+     ("paused", True, ""), ("paused", False, "")],
+)  # fmt: skip
+async def test_shadow_is_sent_only_when_it_changes(form: RuleFormState, stored: str, shadow: bool, state: str) -> None:
+    form._stored_state, form.paused = stored, stored == "paused"
+    form.switch_shadow(shadow)
+    assert form._changes(form._draft(1)).get("state", "") == state
+
+
+async def test_hostile_events_change_nothing(form: RuleFormState) -> None:
+    fill(form, CATS)
+    before = form._signature()
+    form.add_condition(99)
+    form.remove_condition(99)
+    form.negate(99, True)
+    form.choose_mode(ROOT, "nonsense")
+    form.choose_compare("!")
+    form.choose_removal("never")
+    assert form._signature() == before
+    form.enter_least(ROOT, -5)
+    assert form.sections[0].least == "1"
+    for _ in range(60):
+        form.add_condition(ROOT)
+    assert len(form._slots) == 40

@@ -1,0 +1,42 @@
+"""Which server and which tab an address means."""
+
+import pytest
+import reflex as rx
+
+from components.pages import server_config
+from state.server_page import TABS, ServerPageState
+
+
+async def at(query: dict[str, str]) -> ServerPageState:
+    root = rx.State()
+    address = "/server-config?" + "&".join(f"{name}={value}" for name, value in query.items())
+    root._update_router_vars({"pathname": "/server-config", "asPath": address, "query": query}, {})
+    page = await root.get_state(ServerPageState)
+    page._read_address()
+    return page
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"), [("members", "members"), ("rules", "rules"), ("", "rules"), ("members;", "rules")]
+)
+async def test_the_tab_is_in_the_address_and_an_unknown_one_is_the_first(asked: str, meant: str) -> None:
+    page = await at({"serverId": "7", "discordServerId": "77", "serverName": "Cats", "tab": asked})
+    assert (page.server_id, page.discord_id, page.name, page.tab) == (7, "77", "Cats", meant)
+    assert page.config_url == "/server-config?serverId=7&discordServerId=77&serverName=Cats"
+
+
+@pytest.mark.parametrize("number", ["", "x", "-1", "1e3", "12345678901", "٣"])
+async def test_what_is_no_id_of_ours_is_no_server(number: str) -> None:
+    assert (await at({"serverId": number})).server_id == 0
+
+
+def test_every_tab_of_the_bar_can_be_in_the_address() -> None:
+    shown = [tab.key for tab in server_config.TABS]
+    assert shown == [key for key in TABS if key in shown]
+    assert len(server_config.LOAD) == len(shown) + 2, "the head, the banner, and each tab"
+
+
+def test_the_page_has_the_content_of_every_tab() -> None:
+    made = str(server_config.server_config().render())
+    for mark in ("No rules yet", "member-search", "activity-kind"):
+        assert mark in made, mark

@@ -1,0 +1,39 @@
+"""Section 9 of the specification: every constant of the screens, and of what stands behind them, with its value."""
+
+import pytest
+
+from services import addresses, rule_form, servers
+from state import timing
+
+CONSTANTS = {
+    "user query stale": (timing.USER_STALE_SECONDS, 1800),
+    "servers stale": (timing.SERVERS_STALE_SECONDS, 0),
+    "analytics stale and refetched": (timing.ANALYTICS_STALE_SECONDS, 86_400),
+    "refetch after the tab becomes visible": (timing.VISIBLE_AGAIN_SECONDS, 2),
+    "attempts of a query": (timing.QUERY_ATTEMPTS, 2),
+    "health poll": (timing.HEALTH_POLL_MILLISECONDS, 5000),
+    "copy confirmation": (timing.COPIED_SECONDS, 2),
+    "loading screen": (timing.LOADING_MILLISECONDS, 1000),
+    "collection URL debounce": (timing.URL_DEBOUNCE_MILLISECONDS, 500),
+    "toasts at once": (timing.TOASTS_AT_ONCE, 1),
+    "a toast shows": (timing.TOAST_MILLISECONDS, 5000),
+    "a dismissed toast is removed": (timing.TOAST_REMOVED_MILLISECONDS, 1_000_000),
+    "swipe threshold": (timing.TOAST_SWIPE_PIXELS, 50),
+    "toast hotkey": (timing.TOAST_HOTKEY, "F8"),
+    "toast width": (timing.TOAST_WIDTH_PIXELS, 420),
+    "tooltip delay": (timing.TOOLTIP_DELAY_MILLISECONDS, 700),
+    "tooltip skip delay": (timing.TOOLTIP_SKIP_MILLISECONDS, 300),
+    "an address, shortened": (addresses.shorten("0x0123456789abcdef0123456789abcdef01234567"), "0x0123...4567"),
+    "default role colour": (rule_form.DEFAULT_COLOR, "#5865F2"),
+    "selectable chains": (len(rule_form.CHAINS), 8),
+    "token ids in a name": (rule_form.NAMED_TOKEN_IDS, 3),
+    "rule types": (rule_form.TYPES, ("basic", "trait", "token_id", "any_nft")),
+    "permissions of the navigation's invite": (servers.NAVIGATION_PERMISSIONS, 268_439_808),
+    "permissions of a server's invite": (servers.SERVER_PERMISSIONS, 2_416_004_112),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_a_constant_has_its_value(name: str) -> None:
+    found, wanted = CONSTANTS[name]
+    assert found == wanted

@@ -1,0 +1,33 @@
+"""A server with one rule, and what a tab of its configuration shows: shared by the tests of its tabs."""
+
+from typing import Any, TypeVar
+
+import httpx
+import reflex as rx
+
+from settings import settings
+from state.server_page import ServerPageState
+from tests.api.browsers import Browser
+from tests.api.test_main_path import builders, rule, with_server
+from tests.state.conftest import Tab
+
+S = TypeVar("S", bound=rx.State)
+
+
+async def with_rule(browser: Browser) -> dict[str, Any]:
+    """The person's server, with a rule in it: the stored rule."""
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        world = (await sandbox.get("/control/world")).json()
+    server_id = await with_server(browser, builders(world))
+    answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id))
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def opened(tab: Tab, kind: type[S], server_id: int, name: str, **query: object) -> S:
+    """A tab of a server's configuration, opened by its address: its state."""
+    tab.go("/server-config", serverId=server_id, tab=name, **query)
+    await tab.run((await tab.state(ServerPageState)).load())
+    state: Any = await tab.state(kind)
+    await tab.run(state.load())
+    return state
