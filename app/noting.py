@@ -1,7 +1,6 @@
 """What this process's clients noted of the providers, written to the database every few seconds."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from models import transaction
 from services import providers
+from services.tasks import stop
 
 log = logging.getLogger("holdfast.web")
 
@@ -23,9 +23,7 @@ async def noting() -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await stop(task)
 
 
 async def _write_for_ever() -> None:

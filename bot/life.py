@@ -1,7 +1,6 @@
 """Staying connected whatever happens: a client that ends is followed by the next one, and Health says why."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 
@@ -9,6 +8,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.pulse import tell
+from services.tasks import stop
 
 log = logging.getLogger("holdfast.bot")
 
@@ -75,9 +75,7 @@ async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException |
         return task.exception()
     finally:
         if not task.done():
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await stop(task)
         # A client that never came up is closed too, for its cogs' sake.
         await bot.close()
 

@@ -1,7 +1,6 @@
 """The look at due members: claim a batch, read what they hold, decide, write the decisions down."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets
@@ -13,6 +12,7 @@ from gateways import gateways
 from models import now, transaction
 from services import cases, decisions, due, ledger
 from services.calls import wait
+from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
 
@@ -75,9 +75,7 @@ class Looker:
         try:
             done = await decisions.look(gateways(), batch, wanted, now())
         finally:
-            renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewing
+            await stop(renewing)
         async with transaction() as db:
             await ledger.settle(db, self.name, done)
         return len(claims)

@@ -1,7 +1,6 @@
 """The writer of roles: the one process at a time that gives and takes, as fast as Discord allows and never twice."""
 
 import asyncio
-import contextlib
 import logging
 from datetime import datetime
 
@@ -13,6 +12,7 @@ from services import events, intents
 from services.calls import wait
 from services.intents import Intent, TokenRejected
 from services.lease import Lease, LeaseLost, lease
+from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.writer")
 
@@ -60,11 +60,7 @@ class Writer:
                 else:
                     await wait(self.called, IDLE_SECONDS)
         finally:
-            for task in running:
-                task.cancel()
-            for task in running:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await stop(*running)
 
     async def _start(self, running: dict[asyncio.Task[None], int], since: datetime) -> None:
         room = AT_ONCE - len(running)

@@ -1,7 +1,6 @@
 """The engine in this process, on a database of the test's own, beside the run's sandbox."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from jobs.writer import Writer
 from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
+from services.tasks import stop
 from settings import settings
 from tests.jobs.town import Town
 
@@ -59,11 +59,7 @@ def engine(product: None) -> Engine:
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await stop(*tasks)
 
     return running
 

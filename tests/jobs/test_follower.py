@@ -1,7 +1,6 @@
 """Following a chain: transfers are acted on without a round, though nodes leave out, fail or change their mind."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -11,6 +10,7 @@ from jobs import follower
 from jobs.follower import Follower
 from models import Cursor, transaction
 from services import following, transfers
+from services.tasks import stop
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -30,10 +30,7 @@ async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
         return made
 
     yield start
-    for task in running:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    await stop(*running)
 
 
 async def cursor() -> Cursor | None:
