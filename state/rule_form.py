@@ -24,6 +24,7 @@ from state.impact import ImpactState
 from state.rule_conditions import ConditionList
 from state.rule_outcome import RuleOutcome
 from state.server_page import ServerPageState
+from state.session import SessionState
 from state.toasts import refuse, say
 
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
@@ -48,6 +49,8 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     rule_id: int = 0
     missing: bool = False
+    visit: int = -1
+    """The page load whose fields these are; those of an earlier one are about to be emptied and not shown."""
     loaded: bool = False
     rule_name: str = ""
     chains: list[ChainOptionView] = CHAIN_OPTIONS
@@ -71,6 +74,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         number = self.router.url.query_parameters.get("ruleId", "")
         self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
         self.chains = [_chain(chain) for chain in rule_form.CHAINS]
+        self.visit = (await self.get_state(SessionState)).visit
         yield
         try:
             async with transaction() as db:

@@ -27,6 +27,8 @@ class SessionState(rx.State):
     name: str = ""
     handed_over: int = 0
     """How many addresses with a session in them were seen; each is cleaned by the page (components/layout/audience)."""
+    visit: int = 0
+    """Another number for each page load."""
     _of_user: int = 0
     _met_at: float = 0.0
 
@@ -48,6 +50,7 @@ class SessionState(rx.State):
         """
         if time.monotonic() - self._met_at >= USER_STALE_SECONDS:
             await self._meet()
+        self.visit += 1
         cookie = handshake_session_id(self) if await actor_of(self) is not None else None
         given = self.router.url.query_parameters.get(SESSION_PARAMETER)
         if given is not None and given == cookie:

@@ -18,6 +18,7 @@ from components.ui.tooltip import tooltip
 from state.rule_form import RuleFormState
 from state.rule_outcome import GRACE, NOW, RoleOptionView
 from state.server_page import ServerPageState
+from state.session import SessionState
 
 
 def rule_form() -> rx.Component:
@@ -33,9 +34,10 @@ def rule_form() -> rx.Component:
             RuleFormState.missing,
             _missing(),
             rx.cond(
-                edits & ~RuleFormState.loaded,
-                rx.el.div(skeleton("h-72"), role="status", aria_label="Loading"),
+                # Nobody types into fields that are about to be emptied or filled.
+                (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
                 rx.el.div(_form(), token_form(), _question()),
+                rx.el.div(skeleton("h-72"), role="status", aria_label="Loading"),
             ),
         ),
         narrow=True,

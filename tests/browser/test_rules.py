@@ -8,6 +8,14 @@ from tests.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
+# What the number of tokens says in the moment its field appears.
+FIRST_SEEN = """
+() => new MutationObserver((_, observer) => {
+  const field = document.querySelector('input[name="minTokens"]');
+  if (field) { window.firstSeen = field.value; observer.disconnect(); }
+}).observe(document.body, {childList: true, subtree: true})
+"""
+
 
 async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, visit: NewVisitor) -> None:
     contract = product.world()["chains"]["polygon"]["collections"][0]["contract"]
@@ -85,3 +93,22 @@ async def test_a_server_form_without_its_required_fields_sends_nothing(visit: Ne
     await expect(toast.get_by_text("Missing required fields")).to_be_visible()
     await expect(toast.get_by_text("Please fill in Discord Server ID and Server Name")).to_be_visible()
     await expect(toast.get_by_text("Missing required fields")).to_be_hidden(timeout=7000)
+
+
+async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(visit: NewVisitor) -> None:
+    """What somebody types at once would be lost when the fields are emptied a moment later."""
+    ada = await visit()
+    page = ada.page
+    await ada.sign_in("ada")
+    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
+    await builders.get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await page.get_by_label("Contract Address").fill("left behind")
+    await page.get_by_label("Minimum Tokens").fill("7")
+    await expect(page.get_by_text("At least 7", exact=False).first).to_be_visible()
+    await page.get_by_role("link", name="Cancel").click()
+    await page.get_by_role("link", name="Add Rule").first.wait_for()
+    await page.evaluate(FIRST_SEEN)
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await expect(page.get_by_label("Minimum Tokens")).to_have_value("1")
+    assert await page.evaluate("window.firstSeen") == "1"
