@@ -12,12 +12,13 @@ from gateways.errors import ProviderError
 from models.database import AsyncSession
 from services import holdings, readings, token_trails, traits
 from services.cases import Case
-from services.expressions import Answer, evaluate, requirements
+from services.expressions import Answer, requirements
 from services.holdings import Question
 from services.policy import Decision, GrantFacts, Move, decide
 from services.readings import Answers, Reading
 from services.rule_form import chain_title
 from services.traits import TokenTraits
+from services.verdicts import verdict
 from services.wants import ANY, Wants, family_of
 
 Place = tuple[int, str]
@@ -153,12 +154,12 @@ def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime) -> Look
 
 
 def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> list[Decision]:
-    verdicts: dict[int, Answer] = {}
+    said: dict[int, Answer] = {}
     for rule in case.rules:
         if rule.decides:
             known = {reading.requirement: reading.answer for reading in found[rule.id]}
-            verdicts[rule.id] = evaluate(rule.expression, lambda leaf, known=known: known[leaf])
-    return decide(case.rules, verdicts, case.grants, case.roles, now)
+            said[rule.id] = verdict(rule.expression, case.wallets, lambda leaf, known=known: known[leaf])
+    return decide(case.rules, said, case.grants, case.roles, now)
 
 
 def _puzzling(item: Looked) -> bool:

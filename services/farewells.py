@@ -12,7 +12,7 @@ from models.database import AsyncSession
 from services import breaker, due, events, users
 from services.actors import Actor
 from services.cases import Case, load
-from services.expressions import Answer, evaluate
+from services.expressions import Answer
 from services.policy import Decision, GrantFacts, Move, decide
 
 HELD = frozenset({"giving", "held", "taking"})
@@ -61,7 +61,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
             if ledger is None or ledger.state not in HELD:
                 continue
             named = [rule for rule in rules.values() if rule.role_id == decision.role_id]
-            end, hours, words = _told(case, decision, ledger, named, stopped=decision.role_id in stopped)
+            end, hours, words = _told(case, decision, ledger, stopped=decision.role_id in stopped)
             name, color = (named[-1].role_name, named[-1].role_color) if named else ("A role", "#5865F2")
             found.append(EndingRole(server.name, name, color, end, hours, words))
     return tuple(sorted(found, key=lambda one: (one.server_name.casefold(), one.role_name.casefold())))
@@ -82,14 +82,12 @@ async def _rules(db: AsyncSession, server_id: int) -> list[Rule]:
 
 def _without_wallets(case: Case) -> list[Decision]:
     """What the policy decides about somebody who has no wallet at all, with every role of ours still there."""
-    answers = {rule.id: evaluate(rule.expression, lambda _: Answer.NO) for rule in case.rules if rule.decides}
+    answers = {rule.id: Answer.NO for rule in case.rules if rule.decides}
     grants = [replace(grant, gift=False) for grant in case.grants]
     return decide(case.rules, answers, grants, frozenset(grant.role_id for grant in case.grants), now())
 
 
-def _told(
-    case: Case, decision: Decision, ledger: GrantFacts, named: list[Rule], *, stopped: bool
-) -> tuple[RoleEnd, int, str]:
+def _told(case: Case, decision: Decision, ledger: GrantFacts, *, stopped: bool) -> tuple[RoleEnd, int, str]:
     if not case.bot_invited:
         return RoleEnd.STAYS, 0, "stays: the bot is no longer in that server, so it can take nothing there"
     if stopped:
@@ -99,9 +97,7 @@ def _told(
         return RoleEnd.LATER, hours, f"is taken after the server's time of grace, in {hours} hours"
     if decision.move is Move.TAKE or ledger.state == "taking":
         return RoleEnd.NOW, 0, "is taken within the next minutes"
-    if any(rule.state != "active" for rule in named):
-        return RoleEnd.STAYS, 0, "stays while its rule is paused, and is taken when the rule goes on"
-    return RoleEnd.STAYS, 0, "stays: the server gives it to people without a wallet too"
+    return RoleEnd.STAYS, 0, "stays while its rule is paused, and is taken when the rule goes on"
 
 
 async def forget(db: AsyncSession, actor: Actor) -> Forgotten:

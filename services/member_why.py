@@ -14,12 +14,13 @@ from services.actors import Actor
 from services.addresses import shorten
 from services.due import Claim
 from services.errors import MemberNotFound
-from services.expressions import Answer, Requirement, evaluate, requirements
+from services.expressions import Answer, Requirement, requirements
 from services.member_list import OURS, wallets_of
 from services.policy import Decision, Move, decide
 from services.readings import needed_of
 from services.rule_words import Names, in_words
 from services.tallies import Remembered
+from services.verdicts import verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     answers: dict[int, Answer] = {}
     for terms in case.rules:
         known = {leaf: tallies.recall(leaf, case.wallets, memory) for leaf in requirements(terms.expression)}
-        answers[terms.id] = evaluate(terms.expression, lambda leaf, known=known: known[leaf].answer)
+        answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
         views = tuple(_requirement(leaf, one, names, show_wallets) for leaf, one in known.items())
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))

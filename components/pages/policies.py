@@ -100,8 +100,8 @@ def privacy_policy() -> rx.Component:
                     "once, and we give Discord's permission back.",
                     "Your roles are taken first where that is still to be done: at once, or after the time of grace "
                     "that a server has set. Until a role is gone we keep the one line that says that we gave it, with "
-                    "your Discord ID. A role that stays because its rule is paused, because the bot has left the "
-                    "server, or because the server gives it to people without a wallet too, keeps its line.",
+                    "your Discord ID. A role that stays because its rule is paused, or because the bot has left the "
+                    "server, keeps its line.",
                     "Then your Discord ID is replaced by a random name throughout the log, which stays with the "
                     "servers it is about. The numbers of used transactions stay without any name, so that none proves "
                     "a wallet twice.",

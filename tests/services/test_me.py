@@ -197,7 +197,7 @@ async def test_forgetting_twice_is_no_error_and_coming_back_begins_anew(database
         ("paused", RoleEnd.STAYS, 0),
         ("bot gone", RoleEnd.STAYS, 0),
         ("breaker", RoleEnd.LATER, 0),
-        ("not", RoleEnd.STAYS, 0),
+        ("not", RoleEnd.NOW, 0),
         ("gift", RoleEnd.NOW, 0),
     ],
 )
