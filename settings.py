@@ -46,6 +46,7 @@ class Settings(BaseSettings):
     redis_url: str | None = None
     secret_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("SECRET_KEY", "SESSION_SECRET"))
     secret_key_previous: SecretStr | None = None
+    monitor_token: SecretStr | None = None
 
     discord_client_id: str = ""
     discord_client_secret: SecretStr = SecretStr("")
@@ -100,6 +101,11 @@ class Settings(BaseSettings):
     def https(self) -> bool:
         """Whether people reach us over https, which decides the cookies' name and flags."""
         return self.public_url.startswith("https://")
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can open PUBLIC_URL."""
+        return urlsplit(self.public_url).hostname in LOOPBACK
 
     @property
     def public_host(self) -> str:

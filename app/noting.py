@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from sqlalchemy.exc import DBAPIError
 
 from models import transaction
-from services import providers
+from services import counters, providers
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.web")
@@ -30,9 +30,12 @@ async def _write_for_ever() -> None:
     recorder = providers.Recorder()
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
-        if news := recorder.news():
+        news, counts = recorder.news(), recorder.counts()
+        if news or counts:
             try:
                 async with transaction() as db:
                     await providers.keep(db, news)
+                    await counters.add(db, counters.ANSWERS, counts)
+                recorder.counted()
             except DBAPIError as fault:
                 log.warning("the database did not answer, what was noted is noted again: %s", fault.orig)

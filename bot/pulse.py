@@ -8,7 +8,7 @@ from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
 from models import transaction
-from services import providers
+from services import counters, providers
 
 log = logging.getLogger("holdfast.bot")
 
@@ -45,6 +45,8 @@ class Pulse(commands.Cog):
         try:
             async with transaction() as db:
                 await providers.keep(db, [*self.recorder.news(), providers.bot_is(self.connected, reason)])
+                await counters.add(db, counters.ANSWERS, self.recorder.counts())
+            self.recorder.counted()
         except DBAPIError as fault:
             log.warning("the database did not answer, the bot's state is written again soon: %s", fault.orig)
 

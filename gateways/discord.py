@@ -224,6 +224,7 @@ class Discord(ChannelCalls):
 
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float) -> None:
         """Pause what a 429 is about: its bucket, or everything (external-apis §1.7)."""
+        pulse.count(pulse.DISCORD, pulse.THROTTLED)
         body = _json(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
         scope = answer.headers.get("x-ratelimit-scope")

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import orjson
 
+from gateways import pulse
 from gateways.connections import tls
 from gateways.discord import VERSION
 from gateways.discord_types import DISCORD, OAuthUser, UserGuild, refusal
@@ -221,6 +222,7 @@ class DiscordOAuth:
 def _fault(answer: httpx.Response) -> ProviderError | None:
     status = answer.status_code
     if status == 429:
+        pulse.count(pulse.DISCORD, pulse.THROTTLED)
         wait = seconds_to_wait(answer.headers.get("retry-after"))
         return ProviderBusy(DISCORD, "too many requests", retry_after=wait)
     if status >= 500:

@@ -147,6 +147,10 @@ class Node:
 
     async def post(self, body: bytes) -> object:
         """Send one JSON-RPC body; the decoded answer."""
+        with pulse.counted(pulse.node(self.chain.key, self.index)):
+            return await self._post(body)
+
+    async def _post(self, body: bytes) -> object:
         try:
             async with asyncio.timeout(self.request_seconds):
                 status, headers, content = await self._exchange(body)
@@ -155,6 +159,7 @@ class Node:
         except (httpx.TransportError, httpx.DecodingError) as fault:
             raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
         if status == 429:
+            pulse.count(pulse.node(self.chain.key, self.index), pulse.THROTTLED)
             wait = seconds_to_wait(headers.get("retry-after"))
             raise ProviderBusy(self.name, "too many requests", retry_after=wait)
         if status == 413:

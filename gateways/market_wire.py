@@ -100,6 +100,7 @@ class MarketWire:
         """429 and 599 both mean "too many" (OpenSea's SDK, §2.1)."""
         status, name = answer.status_code, self._name
         if status in {429, 599}:
+            pulse.count(name.lower(), pulse.THROTTLED)
             wait = self._quiet_until - asyncio.get_running_loop().time()
             return ProviderBusy(name, "too many requests", retry_after=max(wait, 1.0))
         if status >= 500:

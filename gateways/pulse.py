@@ -1,5 +1,6 @@
 """How each provider last answered, as this process saw it: noted by the clients, read off by whoever keeps it."""
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from datetime import UTC, datetime
 from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, Unauthorized
 
 OK, STALE, DOWN, BUSY, CONFUSED, REFUSED = "ok", "stale", "down", "busy", "confused", "refused"
+THROTTLED = "throttled"
+"""Counted beside the outcome for each answer that asks us to slow down (429 and its relatives)."""
 DISCORD, OPENSEA = "discord", "opensea"
 
 
@@ -31,6 +34,7 @@ class Pulse:
 
 
 _newest: dict[str, Pulse] = {}
+_counts: Counter[tuple[str, str]] = Counter()
 
 
 def node(chain: str, place: int) -> str:
@@ -54,13 +58,30 @@ def failed(provider: str, fault: ProviderError) -> None:
 
 @contextmanager
 def watched(provider: str) -> Generator[None]:
-    """Notes how what is asked inside ends."""
+    """Notes and counts how what is asked inside ends."""
+    with counted(provider):
+        try:
+            yield
+        except ProviderError as fault:
+            failed(provider, fault)
+            raise
+        answered(provider)
+
+
+@contextmanager
+def counted(provider: str) -> Generator[None]:
+    """Counts how what is asked inside ends."""
     try:
         yield
     except ProviderError as fault:
-        failed(provider, fault)
+        count(provider, state_of(fault))
         raise
-    answered(provider)
+    count(provider, OK)
+
+
+def count(provider: str, outcome: str) -> None:
+    """One more of this outcome."""
+    _counts[provider, outcome] += 1
 
 
 def state_of(fault: ProviderError) -> str:
@@ -82,4 +103,11 @@ def read_off() -> list[Pulse]:
     """The newest outcome of each provider since the last reading."""
     found = list(_newest.values())
     _newest.clear()
+    return found
+
+
+def read_off_counts() -> dict[tuple[str, str], int]:
+    """How often each outcome came, by provider and outcome, since the last reading."""
+    found = dict(_counts)
+    _counts.clear()
     return found

@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import transaction
-from services import alerts, providers, schedules
+from services import alerts, counters, providers, schedules
 from services.providers import Recorder
 
 log = logging.getLogger("holdfast.jobs.watch")
@@ -44,9 +44,12 @@ class Watch:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
             silent = await providers.silent(db, gateways()) if probing else []
         await providers.probe(gateways(), silent)
-        if news := self.recorder.news():
+        news, counts = self.recorder.news(), self.recorder.counts()
+        if news or counts:
             async with transaction() as db:
                 await providers.keep(db, news)
+                await counters.add(db, counters.ANSWERS, counts)
+            self.recorder.counted()
         async with transaction() as db:
             telling = await schedules.claim(db, ALERTS, ALERTS_EVERY)
             if telling:

@@ -10,7 +10,7 @@ from models.server import Access, Member, MemberChoice, Server
 from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
-from models.work import Cursor, Due, Schedule, Sighting
+from models.work import Counter, Cursor, Due, Schedule, Sighting
 
 __all__ = [
     "Access",
@@ -19,6 +19,7 @@ __all__ = [
     "Breaker",
     "Challenge",
     "Collection",
+    "Counter",
     "Cursor",
     "DatabaseUrlMissing",
     "Due",

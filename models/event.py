@@ -31,6 +31,8 @@ class Event(SQLModel, table=True):
     rule_id: int | None = None
     batch: UUID | None = Field(default=None, index=True)
     data: dict[str, Any] = document()
+    request_id: str | None = None
+    """The request that it came from, as the processes' logs name it; None when Holdfast did it by itself."""
 
 
 class Notice(SQLModel, table=True):

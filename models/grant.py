@@ -43,6 +43,8 @@ class Grant(SQLModel, table=True):
     next_at: datetime | None = maybe_moment()
     attempts: int = 0
     last_error: str | None = None
+    request_id: str | None = None
+    """The request that the present intent came from, where one did."""
     created_at: datetime = moment()
     updated_at: datetime = moment()
 

@@ -25,6 +25,8 @@ class Due(SQLModel, table=True):
     claimed_by: str | None = None
     reason: str | None = None
     """Why the last look could not answer everything."""
+    request_id: str | None = None
+    """The request that last made them due, where one did: the log of every process names it."""
 
 
 class Schedule(SQLModel, table=True):
@@ -60,3 +62,12 @@ class Sighting(SQLModel, table=True):
     address: str = Field(primary_key=True)
     block: int = Field(sa_type=BigInteger)
     seen_at: datetime = moment()
+
+
+class Counter(SQLModel, table=True):
+    """How often something happened since the database was made, counted over all processes, for monitors."""
+
+    name: str = Field(primary_key=True)
+    label: str = Field(primary_key=True)
+    outcome: str = Field(primary_key=True)
+    total: int = Field(default=0, sa_type=BigInteger)

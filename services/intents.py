@@ -22,7 +22,7 @@ from gateways.discord_types import (
 from gateways.errors import ProviderBusy, ProviderError, ProviderRefused
 from models import Grant, Notice, now
 from models.database import AsyncSession
-from services import due, events, rule_states
+from services import counters, due, events, rule_states
 from services.members import left_many, seen_many
 
 __all__ = [
@@ -179,6 +179,9 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
             await _postpone(db, intent, outcome)
         case Result.REFUSED:
             await _refused(db, intent, outcome)
+    # Last, because every write counts in the same few rows: each waits for the one before it to commit.
+    change = "give" if intent.giving else "take"
+    await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
 
 def _standing(intent: Intent) -> Any:

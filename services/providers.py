@@ -1,6 +1,7 @@
 """How the providers answer: noted by every process, kept in the database for Health and for alerts."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -34,6 +35,7 @@ class Recorder:
 
     _written: dict[str, tuple[str, datetime]] = field(default_factory=dict[str, tuple[str, datetime]])
     _held: dict[str, Pulse] = field(default_factory=dict[str, Pulse])
+    _uncounted: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def news(self) -> list[Pulse]:
         """What is worth writing now: changes at once, the rest every few seconds."""
@@ -46,6 +48,15 @@ class Recorder:
                 found.append(self._held.pop(provider))
                 self._written[provider] = (noted.state, noted.at)
         return found
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How often each provider gave each outcome since `counted`, by provider and outcome."""
+        self._uncounted.update(pulse.read_off_counts())
+        return dict(self._uncounted)
+
+    def counted(self) -> None:
+        """What `counts` last told is in the database now; until then it is told again."""
+        self._uncounted.clear()
 
 
 def bot_is(connected: bool, reason: str | None = None) -> Pulse:

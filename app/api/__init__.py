@@ -11,6 +11,7 @@ from app.api import (
     health,
     me,
     members,
+    monitoring,
     openapi,
     problems,
     rules,
@@ -47,6 +48,7 @@ def _made() -> FastAPI:
     for noun in nouns:
         calls.include_router(noun.router)
     made.include_router(health.router)
+    made.include_router(monitoring.router)
     made.include_router(calls)
     made.include_router(problems.router)
     # The last added stands outermost.

@@ -32,7 +32,7 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
         path: str = scope["path"]
-        is_call = path.startswith("/api/") or path == "/health"
+        is_call = path.startswith(("/api/", "/health")) or path == "/metrics"
         wanted = _EVERYWHERE | (_CALLS if is_call else {}) | (_HSTS if settings().https else {})
 
         async def add(message: Message) -> None:

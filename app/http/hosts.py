@@ -72,7 +72,7 @@ def _is_page(scope: Scope) -> bool:
     path: str = scope["path"]
     if path in _BROWSER_CALLS:
         return True
-    return not (path.startswith(("/api/", "/_")) or path in {"/health", "/ping"})
+    return not (path.startswith(("/api/", "/_")) or path in {"/health", "/health/deep", "/metrics", "/ping"})
 
 
 def _to_public_url(scope: Scope) -> Response:

@@ -1,0 +1,38 @@
+"""How often things happened, counted in the database over all processes, for monitors."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import text
+
+from models.database import AsyncSession
+
+ANSWERS = "provider_answers"
+"""By provider (a node is `base:0`) and how it answered: `ok`, `down`, … and `throttled` for each 429."""
+ROLE_WRITES = "role_writes"
+"""By `give` or `take` and what came of it, as `services.intents.Result` names it."""
+
+
+async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]) -> None:
+    """So many more, by label and outcome."""
+    if not counts:
+        return
+    keys = sorted(counts)  # always in one order, so that two processes wait for each other instead of deadlocking
+    await db.execute(
+        text(
+            """
+            INSERT INTO counter (name, label, outcome, total)
+            SELECT :name, * FROM unnest(CAST(:labels AS text[]), CAST(:outcomes AS text[]), CAST(:counts AS bigint[]))
+            ON CONFLICT (name, label, outcome) DO UPDATE SET total = counter.total + EXCLUDED.total
+            """
+        ),
+        {
+            "name": name, "labels": [label for label, _ in keys], "outcomes": [outcome for _, outcome in keys],
+            "counts": [counts[key] for key in keys],
+        },
+    )  # fmt: skip
+
+
+async def totals(db: AsyncSession) -> dict[tuple[str, str, str], int]:
+    """Every count by name, label and outcome."""
+    rows = await db.execute(text("SELECT name, label, outcome, total FROM counter ORDER BY name, label, outcome"))
+    return {(str(name), str(label), str(outcome)): int(total) for name, label, outcome, total in rows.all()}

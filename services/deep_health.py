@@ -1,0 +1,129 @@
+"""Whether everything that works in the background really does, for monitors: each part with its state and numbers."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+
+from models import now
+from models.database import AsyncSession
+from services import following, provider_health, providers, work_health
+from services.health_views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
+
+BOT_SILENT_AFTER = timedelta(seconds=60)
+QUEUE_LATE_AFTER = timedelta(minutes=10)
+FOLLOWER_LATE_AFTER = timedelta(minutes=30)
+"""From then on monitors call it bad; before, it is a warning, for the round finds what no follower does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartHealth:
+    """One part in a word (good, warning, bad or off) and a sentence."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkHealth:
+    """The queue over all servers: who waits to be looked at, which roles wait to be written, and for how long."""
+
+    state: str
+    due: int
+    oldest_seconds: int
+    retrying: int
+    writes: int
+    oldest_write_seconds: int
+    writes_failing: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BotHeartbeat:
+    """When the bot last said that it lives; `seconds` is how long ago."""
+
+    state: str
+    connected: bool
+    seconds: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeepHealth:
+    """Everything at one moment; `state` is the worst of all."""
+
+    state: str
+    checked_at: datetime
+    database: PartHealth
+    queue: WorkHealth
+    bot: BotHeartbeat
+    followers: tuple[LagHealth, ...]
+    last_sweep: SweepHealth
+
+
+def without_database(reason: str) -> PartHealth:
+    """The database's part when it does not answer."""
+    return PartHealth(BAD, f"The database does not answer ({reason}).")
+
+
+async def look(db: AsyncSession) -> DeepHealth:
+    """Look at everything; it is all in the database, so any process can tell."""
+    moment = now()
+    queue = await work(db)
+    bot = await heartbeat(db, moment)
+    followers = await lag(db, moment)
+    sweep = await work_health.last_sweep(db, moment)
+    state = worst(queue.state, bot.state, sweep.state, *(one.state for one in followers))
+    database = PartHealth(GOOD, "The database answers.")
+    return DeepHealth(state, moment, database, queue, bot, followers, sweep)
+
+
+async def work(db: AsyncSession) -> WorkHealth:
+    """What waits, over all servers."""
+    row = (
+        await db.execute(
+            text(
+                """
+                SELECT d.due, d.age, d.retrying, g.open, g.age, g.failing FROM
+                (SELECT count(*) FILTER (WHERE due_at <= now()) AS due,
+                        count(*) FILTER (WHERE attempts > 0) AS retrying,
+                        EXTRACT(EPOCH FROM now() - min(due_at) FILTER (WHERE due_at <= now())) AS age
+                 FROM due WHERE kind = 'member') d,
+                (SELECT count(*) AS open, count(*) FILTER (WHERE g.last_error IS NOT NULL) AS failing,
+                        EXTRACT(EPOCH FROM now() - min(g.intended_at)) AS age
+                 FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
+                 LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
+                      AND b.approved_at IS NULL AND b.dismissed_at IS NULL AND g.state = 'taking'
+                 WHERE g.state IN ('giving', 'taking') AND b.role_id IS NULL) g
+                """
+            )
+        )
+    ).one()
+    due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)
+    late = QUEUE_LATE_AFTER.total_seconds()
+    told = f"{due} members wait to be looked at, the first for {ago(age)}." if due else "Nobody waits."
+    if writes:
+        told += f" {writes} role changes wait to be written, the first for {ago(write_age)}."
+    state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD
+    return WorkHealth(state, due, age, retrying, writes, write_age, failing, told)
+
+
+async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
+    """Whether the bot lives and is connected to Discord's gateway."""
+    row = (await providers.states(db)).get(providers.BOT)
+    if row is None:
+        return BotHeartbeat(BAD, False, None, "The bot has never run.")
+    seconds = max(0, int((moment - row.checked_at).total_seconds()))
+    if moment - row.checked_at > BOT_SILENT_AFTER:
+        return BotHeartbeat(BAD, False, seconds, f"The bot was last heard {ago(seconds)} ago.")
+    if row.state != "ok":
+        return BotHeartbeat(BAD, False, seconds, "The bot runs, but is not connected to Discord.")
+    return BotHeartbeat(GOOD, True, seconds, "The bot is connected to Discord.")
+
+
+async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
+    """How far behind the followers of those chains are that rules name."""
+    watched = await following.watched(db)
+    found = provider_health.lag([one for one in await following.views(db) if one.chain in watched], moment)
+    long = FOLLOWER_LATE_AFTER.total_seconds()
+    return tuple(replace(one, state=BAD) if one.seconds > long else one for one in found)

@@ -1,0 +1,146 @@
+"""The numbers that monitors collect, all read from the database, so that they are right however many processes run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import text
+
+from gateways import pulse
+from models import Schedule, now
+from models.database import AsyncSession
+from services import counters, deep_health, providers, sweep
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: a counter only grows (its name gets `_total`), a gauge is what it is now."""
+
+    kind: Literal["counter", "gauge"]
+    name: str
+    help: str
+    samples: Sequence[tuple[Labels, float]]
+
+
+def _gauge(name: str, help: str, value: float) -> Metric:
+    return Metric("gauge", name, help, [({}, value)])
+
+
+async def read(db: AsyncSession) -> list[Metric]:
+    """Every metric, in a handful of statements."""
+    return [*await _work(db), *await _counted(db), *await _providers(db), *await _sweep(db), *await _sizes(db)]
+
+
+async def _work(db: AsyncSession) -> list[Metric]:
+    moment = now()
+    work = await deep_health.work(db)
+    bot = await deep_health.heartbeat(db, moment)
+    lag = await deep_health.lag(db, moment)
+    return [
+        _gauge("holdfast_queue_members", "Members who wait to be looked at now", work.due),
+        _gauge("holdfast_queue_oldest_seconds", "How long the first of them waits", work.oldest_seconds),
+        _gauge("holdfast_queue_retrying", "Members looked at again because something was unknown", work.retrying),
+        _gauge("holdfast_role_writes_open", "Role changes that wait to be written", work.writes),
+        _gauge("holdfast_role_writes_oldest_seconds", "How long the first of them waits", work.oldest_write_seconds),
+        _gauge("holdfast_role_writes_failing", "Those of them that could not be written yet", work.writes_failing),
+        _gauge("holdfast_bot_connected", "1 while the bot is connected to Discord's gateway", bot.connected),
+        Metric(
+            "gauge", "holdfast_follower_lag_blocks", "Blocks between a chain's newest and the last one read",
+            [({"chain": one.chain}, one.behind) for one in lag],
+        ),
+        Metric(
+            "gauge", "holdfast_follower_silent_seconds", "How long ago a chain was last read on",
+            [({"chain": one.chain}, one.seconds) for one in lag],
+        ),
+    ]  # fmt: skip
+
+
+async def _counted(db: AsyncSession) -> list[Metric]:
+    totals = await counters.totals(db)
+    answers = {(label, outcome): total for (name, label, outcome), total in totals.items() if name == counters.ANSWERS}
+    writes = [(key, total) for key, total in totals.items() if key[0] == counters.ROLE_WRITES]
+    asked = [(key, total) for key, total in answers.items() if key[1] != pulse.THROTTLED]
+    return [
+        Metric(
+            "counter", "holdfast_role_writes", "Role changes by what came of them",
+            [({"change": label, "result": outcome}, total) for (_, label, outcome), total in writes],
+        ),
+        Metric(
+            "counter", "holdfast_provider_answers", "Requests to a provider by how they ended",
+            [({"provider": label, "outcome": outcome}, total) for (label, outcome), total in asked],
+        ),
+        Metric(
+            "counter", "holdfast_provider_errors", "Requests to a provider without a usable answer",
+            [
+                ({"provider": provider}, sum(total for (name, how), total in asked if name == provider and how != "ok"))
+                for provider in sorted({provider for (provider, _), _ in asked})
+            ],
+        ),
+        Metric(
+            "counter", "holdfast_provider_throttled", "Answers that asked us to slow down (429)",
+            [({"provider": label}, total) for (label, how), total in answers.items() if how == pulse.THROTTLED],
+        ),
+    ]  # fmt: skip
+
+
+async def _providers(db: AsyncSession) -> list[Metric]:
+    moment = now()
+    rows = [row for name, row in sorted((await providers.states(db)).items()) if name != providers.BOT]
+    ages = [(row, (moment - row.checked_at).total_seconds()) for row in rows]
+    return [
+        Metric(
+            "gauge", "holdfast_provider_up", "1 while a provider answers as it should",
+            [({"provider": row.provider}, float(row.state == pulse.OK)) for row in rows],
+        ),
+        Metric(
+            "gauge", "holdfast_provider_silent_seconds", "How long ago a provider was last heard",
+            [({"provider": row.provider}, max(0.0, age)) for row, age in ages],
+        ),
+    ]  # fmt: skip
+
+
+async def _sweep(db: AsyncSession) -> list[Metric]:
+    row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
+    if row is None:
+        return []
+    running = row.started_at is not None and row.finished_at is None
+    left = (await sweep.progress(db)).left if running else 0
+    found = [
+        _gauge("holdfast_sweep_running", "1 while a round over everybody is under way", running),
+        _gauge("holdfast_sweep_members", "Members of the present or last round", row.total),
+        _gauge("holdfast_sweep_left", "Those of them still to be looked at", left),
+        _gauge("holdfast_sweep_next_timestamp_seconds", "When the next round begins", row.next_at.timestamp()),
+    ]
+    if row.started_at is not None:
+        began = row.started_at.timestamp()
+        found.append(_gauge("holdfast_sweep_started_timestamp_seconds", "When the last round began", began))
+    if row.finished_at is not None:
+        ended = row.finished_at.timestamp()
+        found.append(_gauge("holdfast_sweep_finished_timestamp_seconds", "When the last round ended", ended))
+    return found
+
+
+async def _sizes(db: AsyncSession) -> list[Metric]:
+    row = (
+        await db.execute(
+            text(
+                """
+                SELECT (SELECT count(*) FROM server WHERE bot_invited), (SELECT count(*) FROM wallet),
+                       (SELECT count(*) FROM "grant" WHERE state = 'held'),
+                       (SELECT count(*) FROM breaker WHERE approved_at IS NULL AND dismissed_at IS NULL)
+                """
+            )
+        )
+    ).one()
+    states = await db.execute(
+        text("SELECT state, count(*) FROM rule WHERE deleted_at IS NULL GROUP BY state ORDER BY state")
+    )
+    return [
+        _gauge("holdfast_servers", "Servers with the bot", row[0]),
+        _gauge("holdfast_wallets", "Proven wallets", row[1]),
+        _gauge("holdfast_roles_held", "Roles that members have from us", row[2]),
+        _gauge("holdfast_breakers_tripped", "Roles whose removals wait for an admin", row[3]),
+        Metric("gauge", "holdfast_rules", "Rules by their state", [({"state": s}, n) for s, n in states.all()]),
+    ]

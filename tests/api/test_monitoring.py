@@ -1,0 +1,179 @@
+"""What monitors see, who may see it, and that bad is 503."""
+
+from datetime import timedelta
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import SecretStr
+from sqlalchemy import text
+
+import models
+from app.api import api
+from gateways import pulse
+from gateways.errors import ProviderBusy, ProviderDown
+from gateways.pulse import Pulse
+from models import Cursor, Schedule, now, transaction
+from services import counters, due, providers, sweep
+from services.providers import Recorder
+from settings import settings
+from tests.api.browsers import PUBLIC_URL, Browser
+from tests.builders import a_member, a_rule, a_server
+
+pytestmark = pytest.mark.usefixtures("product")
+PATHS = ("/health/deep", "/metrics")
+
+
+async def all_is_well() -> None:
+    """A bot that has just said that it lives, and a round that has just ended."""
+    async with transaction() as db:
+        await providers.keep(db, [providers.bot_is(True)])
+        moment = now()
+        db.add(
+            Schedule(
+                name=sweep.SCHEDULE, next_at=moment + timedelta(days=1), started_at=moment, finished_at=moment, total=3
+            )
+        )
+
+
+async def numbers(browser: Browser) -> dict[tuple[str, ...], float]:
+    """Every sample by its name and its labels' values, in the order of the labels' names."""
+    answer = await browser.client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+async def test_while_all_is_well_every_part_says_so(browser: Browser):
+    await all_is_well()
+    answer = await browser.client.get("/health/deep")
+    body = answer.json()
+    assert (answer.status_code, body["state"]) == (200, "good")
+    assert {body[part]["state"] for part in ("database", "queue", "bot", "lastSweep")} == {"good"}
+    assert body["bot"]["connected"] is True
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_bot_that_is_not_heard_is_bad(browser: Browser):
+    await all_is_well()
+    async with transaction() as db:
+        await db.execute(text("UPDATE provider_state SET checked_at = now() - interval '2 minutes'"))
+    answer = await browser.client.get("/health/deep")
+    assert (answer.status_code, answer.json()["bot"]["state"]) == (503, "bad")
+    assert answer.json()["queue"]["state"] == "good"
+
+
+async def test_a_queue_that_nobody_works_on_and_a_late_round_are_bad(browser: Browser):
+    await all_is_well()
+    async with transaction() as db:
+        server = await a_server(db)
+        member = await a_member(db, server)
+        await due.mark_member(db, server.id or 0, member.discord_id, due.CHANGED)
+        await db.execute(text("UPDATE due SET due_at = now() - interval '11 minutes'"))
+        await db.execute(text("UPDATE schedule SET next_at = now() - interval '11 minutes'"))
+    answer = await browser.client.get("/health/deep")
+    body = answer.json()
+    assert answer.status_code == 503
+    assert (body["queue"]["state"], body["queue"]["due"]) == ("bad", 1)
+    assert body["queue"]["oldestSeconds"] >= 660
+    assert body["lastSweep"]["state"] == "bad"
+
+
+async def test_a_follower_that_stays_behind_is_bad_only_where_a_rule_asks(browser: Browser):
+    await all_is_well()
+    async with transaction() as db:
+        await a_rule(db, await a_server(db), "1")
+        long_ago = now() - timedelta(hours=1)
+        for chain in ("base", "polygon"):
+            db.add(Cursor(chain=chain, block=90, head=100, updated_at=long_ago))
+    answer = await browser.client.get("/health/deep")
+    assert answer.status_code == 503
+    assert [(one["chain"], one["behind"], one["state"]) for one in answer.json()["followers"]] == [("base", 10, "bad")]
+
+
+async def test_without_a_database_that_is_what_is_bad(browser: Browser):
+    await models.use("postgresql+psycopg://nobody@/nothing?host=/nowhere")
+    answer = await browser.client.get("/health/deep")
+    assert answer.status_code == 503
+    assert answer.json() == {
+        "state": "bad",
+        "database": {"state": "bad", "text": "The database does not answer (OperationalError)."},
+    }
+
+
+async def test_metrics_count_over_all_processes(browser: Browser):
+    await all_is_well()
+    pulse.read_off_counts()
+    for _ in range(2):  # as two processes would, each with its own notes
+        recorder = Recorder()
+        with pulse.counted("base:0"):
+            pass
+        for fault in (ProviderDown("Base", "no answer"), ProviderBusy("Base", "too many")):
+            with pytest.raises(type(fault)), pulse.counted("base:0"):
+                raise fault
+        pulse.count("base:0", pulse.THROTTLED)
+        async with transaction() as db:
+            await counters.add(db, counters.ANSWERS, recorder.counts())
+            await counters.add(db, counters.ROLE_WRITES, {("give", "done"): 3})
+        recorder.counted()
+        assert recorder.counts() == {}
+    async with transaction() as db:
+        await providers.keep(db, [Pulse("base:0", "down", now(), "no answer")])
+    found = await numbers(browser)
+    assert found["holdfast_provider_answers_total", "ok", "base:0"] == 2
+    assert found["holdfast_provider_errors_total", "base:0"] == 4
+    assert found["holdfast_provider_throttled_total", "base:0"] == 2
+    assert found["holdfast_role_writes_total", "give", "done"] == 6
+    assert found["holdfast_provider_up", "base:0"] == 0
+    assert found[("holdfast_bot_connected",)] == 1
+    assert found[("holdfast_sweep_members",)] == 3
+    assert found[("holdfast_queue_members",)] == 0
+
+
+def asked_from(address: str, url: str = PUBLIC_URL) -> httpx.AsyncClient:
+    """A program on another machine."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=api, client=(address, 4711)), base_url=url)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_without_a_token_only_this_machine_sees_it(path: str):
+    for address, status in (("203.0.113.9", 404), ("::ffff:203.0.113.9", 404), ("::ffff:127.0.0.1", 503), ("::1", 503)):
+        async with asked_from(address) as client:
+            answer = await client.get(path)
+            assert answer.status_code in ({404} if status == 404 else {200, 503})
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_under_a_public_name_the_own_address_proves_nothing(path: str, monkeypatch: pytest.MonkeyPatch):
+    # A proxy on this machine: everybody in the world comes from 127.0.0.1.
+    public = settings().model_copy(update={"public_url": "https://roles.example"})
+    monkeypatch.setattr("app.api.monitoring.settings", lambda: public)
+    async with asked_from("127.0.0.1", "https://roles.example") as client:
+        assert (await client.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_with_a_token_it_is_what_counts(path: str, monkeypatch: pytest.MonkeyPatch):
+    guarded = settings().model_copy(update={"monitor_token": SecretStr("a long token")})
+    monkeypatch.setattr("app.api.monitoring.settings", lambda: guarded)
+    async with asked_from("127.0.0.1") as client:
+        assert (await client.get(path)).status_code == 404
+        for wrong in ("a long token", "Bearer a long toke", "Bearer é"):
+            assert (await client.get(path, headers={b"Authorization": wrong.encode()})).status_code == 404
+    async with asked_from("203.0.113.9") as client:
+        answer = await client.get(path, headers={"Authorization": "Bearer a long token"})
+        assert answer.status_code in {200, 503}
+
+
+async def test_no_secret_is_told(browser: Browser):
+    await all_is_well()
+    for path in PATHS:
+        told = (await browser.client.get(path)).text
+        for secret in ("discord_bot_token", "discord_client_secret", "secret_key", "database_url"):
+            value = getattr(settings(), secret)
+            plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+            assert not plain or plain not in told
