@@ -1,62 +1,181 @@
-"""`/console`: the page for people. Its forms do exactly what `/control` does; its upper part renews itself."""
+"""`/console`: the sandbox for people. A window onto Discord that renews itself, and tools for the rest of the world.
 
-from collections.abc import Sequence
+Everything is made here and works without script; the script only spares reloading. What a form of the tools does is
+the control call of the same name, and what a person does to the bot goes the way of `/control/interactions`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from aiohttp import ClientSession, web
 
-from sandbox.console import forms, view
-from sandbox.discord.pages import page
+from sandbox.console import chains_panel, faults_panel, place, profiles_panel, servers_panel, window
+from sandbox.console.deeds import deed, where
+from sandbox.console.markup import Markup
+from sandbox.console.modals import modal
+from sandbox.console.place import Place
+from sandbox.discord import control_interactions
+from sandbox.discord.cdn import picture
 from sandbox.house import Sandbox
+from sandbox.refusal import Refusal
 
-NUMBERS = ("seconds", "position", "depth", "blocks")
-RENEW = """
-<script>
-setInterval(async () => {
-  if (document.hidden) return;
-  const answer = await fetch("/console/live").catch(() => null);
-  if (answer && answer.ok) document.getElementById("live").innerHTML = await answer.text();
-}, 2000);
-</script>
-"""
+HERE = Path(__file__).parent
+PICTURE_SIZE = 64
+HEADERS = {
+    # A second wall behind the escaping: nothing here runs but our one script. Role colours are written as styles.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 
 
 def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
-    """The page, its part that renews itself, and what its forms post to."""
-
-    async def console(request: web.Request) -> web.Response:
-        world = await sandbox.world()
-        said = view.said(request.query.get("said"))
-        live = f'<div id="live">{view.live(sandbox, world)}</div>'
-        body = f"<h1>Holdfast sandbox</h1>{said}{live}{forms.all_forms(world)}{view.people(world)}{RENEW}"
-        return web.Response(text=page("Sandbox console", body), content_type="text/html")
-
-    async def renewed(_: web.Request) -> web.Response:
-        return web.Response(text=view.live(sandbox, await sandbox.world()), content_type="text/html")
-
-    async def act(request: web.Request) -> web.Response:
-        """A form becomes the control call of the same name; a collection is written as its chain and its contract."""
-        form = {name: str(value) for name, value in (await request.post()).items() if value != ""}
-        path = request.match_info["path"]
-        if "collection" in form:
-            chain, _, form["contract"] = form.pop("collection").partition(" ")
-            path = path.replace("{chain}", chain)
-        body: dict[str, Any] = {k: float(v) if k in NUMBERS and v.isdigit() else v for k, v in form.items()}
-        said = await _controlled(sandbox, path, body)
-        raise web.HTTPSeeOther("/console?" + urlencode({"said": said}))
-
+    """The page, its parts that renew themselves, what its forms post to, and its style, script and pictures."""
+    console = Console(sandbox)
     return [
-        web.get("/console", console),
-        web.get("/console/live", renewed),
-        web.post("/console/do/{path:.+}", act),
+        web.get("/console", console.show),
+        web.get("/console/live", console.live),
+        web.post("/console/act", console.act),
+        web.post("/console/complete", console.complete),
+        web.post("/console/dismiss", console.dismiss),
+        web.post("/console/do/{path:.+}", console.do),
+        web.get("/console/{name:style.css|console.js}", console.file),
+        web.get("/console/pictures/{seed}.png", console.picture),
     ]
 
 
-async def _controlled(sandbox: Sandbox, path: str, body: dict[str, Any]) -> str:
-    """Make the control call over loopback; what a person reads of its answer."""
-    method = "DELETE" if path == "faults" and not body else "POST"
-    url = f"http://127.0.0.1:{sandbox.port}/control/{path}"
-    async with ClientSession() as http, http.request(method, url, json=body) as answer:
-        text = await answer.text()
-        return "Done." if answer.ok else f"{answer.status}: {text}"
+class Console:
+    """The pages of one sandbox. `dismissed` has the answers that people have closed."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.dismissed: set[str] = set()
+
+    async def show(self, request: web.Request) -> web.Response:
+        """The page that its address names."""
+        here = place.find(self.sandbox.discord, request.query)
+        text = window.page(self.sandbox, here, self.dismissed, await self._panel(here))
+        return web.Response(text=text, content_type="text/html", headers=HEADERS)
+
+    async def live(self, request: web.Request) -> web.Response:
+        """`{version, parts}` of the page, or 204 when it is still as it was when the script last `seen` it."""
+        here = place.find(self.sandbox.discord, request.query)
+        parts = window.parts(self.sandbox, here, self.dismissed)
+        if here.panel:
+            parts["panel-now"] = await self._now(here)
+        version = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        if request.query.get("seen") == version:
+            return web.Response(status=204, headers=HEADERS)
+        return web.json_response({"version": version, "parts": parts}, headers=HEADERS)
+
+    async def act(self, request: web.Request) -> web.Response:
+        """A person uses a command, a button, a menu or a form of the bot's."""
+        form = await request.post()
+        back, body = where(form), deed(form)
+        seen: dict[str, Any]
+        try:
+            status, seen = await control_interactions.used(self.sandbox.discord, body)
+        except Refusal as refused:
+            status, seen = refused.status, {"message": refused.message}
+        opened = seen["modal"]["custom_id"] if status == 200 and "modal" in seen else None
+        said = "" if status == 200 else str(seen["message"])
+        return self._answered(request, back, said, status < 400, opened)
+
+    async def complete(self, request: web.Request) -> web.Response:
+        """The choices that the bot offers for an option while it is typed."""
+        form = await request.post()
+        body = {**deed(form), "kind": "autocomplete", "focused": str(form.get("focused", ""))}
+        try:
+            status, seen = await control_interactions.used(self.sandbox.discord, body)
+        except Refusal:
+            return web.json_response({"choices": []}, headers=HEADERS)
+        return web.json_response({"choices": seen.get("choices", []) if status == 200 else []}, headers=HEADERS)
+
+    async def dismiss(self, request: web.Request) -> web.Response:
+        """Close an answer that only this person sees."""
+        form = await request.post()
+        self.dismissed.add(str(form.get("message", "")))
+        return self._answered(request, where(form), "", True)
+
+    async def do(self, request: web.Request) -> web.Response:
+        """A form of the tools becomes the control call of the same name, over loopback as any program makes it."""
+        form = await request.post()
+        path, body = request.match_info["path"], _body(form)
+        method = "DELETE" if path == "faults" and not body else "PUT" if "/accounts/" in path else "POST"
+        url = f"http://127.0.0.1:{self.sandbox.port}/control/{path}"
+        async with ClientSession() as http, http.request(method, url, json=body) as answer:
+            text = await answer.text()
+        try:
+            told = json.loads(text)
+        except ValueError:
+            told = {"message": text}
+        said = "Done." if answer.ok else str(told.get("message", text))
+        return self._answered(request, where(form), said, answer.ok)
+
+    async def file(self, request: web.Request) -> web.Response:
+        """Style and script."""
+        name = request.match_info["name"]
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return web.Response(text=(HERE / name).read_text(), content_type=kind, headers=HEADERS)
+
+    async def picture(self, request: web.Request) -> web.Response:
+        """What the CDN would draw; asked for here, so that people's looks are no requests to a provider."""
+        image = picture(request.match_info["seed"], PICTURE_SIZE)
+        return web.Response(body=image, content_type="image/png", headers={"Cache-Control": "public, max-age=86400"})
+
+    async def _panel(self, here: Place) -> Markup:
+        match here.panel:
+            case "servers":
+                return servers_panel.panel(self.sandbox.discord, here)
+            case "chains":
+                return await chains_panel.panel(self.sandbox, here)
+            case "profiles":
+                return profiles_panel.panel(self.sandbox, here)
+            case "faults":
+                return faults_panel.panel(self.sandbox, here)
+            case _:
+                return Markup()
+
+    async def _now(self, here: Place) -> Markup:
+        match here.panel:
+            case "servers":
+                return servers_panel.now(self.sandbox.discord, here)
+            case "chains":
+                return await chains_panel.now(self.sandbox, here)
+            case "faults":
+                return faults_panel.now(self.sandbox)
+            case _:
+                return Markup()
+
+    def _answered(
+        self, request: web.Request, back: Mapping[str, str], said: str, ok: bool, opened: str | None = None
+    ) -> web.Response:
+        """What the script shows, or for a browser without it the way back to where the form was."""
+        here = place.find(self.sandbox.discord, back)
+        if "application/json" in request.headers.get("Accept", ""):
+            found = place.find(self.sandbox.discord, {**back, "modal": opened or ""})
+            shown = modal(self.sandbox.discord, found) if opened else ""
+            return web.json_response({"ok": ok, "said": said, "modal": shown}, headers=HEADERS)
+        raise web.HTTPSeeOther(here.url(said=said or None, modal=opened))
+
+
+def _body(form: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a tool as a control call takes them; what was left empty is left out, but a bio may be empty."""
+    numbers, switches = ("seconds", "position"), {"true": True, "false": False}
+    body: dict[str, Any] = {}
+    for name, value in form.items():
+        text = str(value).replace("\r\n", "\n")
+        if name == "back" or (text == "" and name != "bio"):
+            continue
+        if name in numbers and text.replace(".", "", 1).isdigit():
+            body[name] = float(text)
+        else:
+            body[name] = switches.get(text, text) if name == "pending" else text
+    return body

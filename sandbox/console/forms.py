@@ -1,88 +1,72 @@
-"""The console's forms, each named after the control call that it makes."""
+"""The console's forms: fields with labels, and where each form goes.
 
-from collections.abc import Iterable
-from html import escape
-from typing import Any
+A form of `do` is named after the control call that it makes; a form of `act` is an interaction of the person's.
+"""
 
-from sandbox.faults import KINDS, TARGETS
+from collections.abc import Iterable, Mapping
+
+from sandbox.console.markup import Child, Markup, el, join
+from sandbox.console.place import Place
+from sandbox.discord.entities import Message
 
 
-def all_forms(world: dict[str, Any]) -> str:
-    """Every form of the console."""
-    guilds = [guild["name"] for guild in world["guilds"]]
-    users = [user["username"] for user in world["users"]]
-    roles = sorted(
-        {
-            role["name"]
-            for guild in world["guilds"]
-            for role in guild["roles"]
-            if not role["managed"] and role["position"]
-        }
-    )
-    return (
-        '<div class="grid">'
-        + _form("Bot", "guilds", [_choice("guild", guilds), _choice("action", ["add_bot", "kick_bot"])])
-        + _form(
-            "Member",
-            "members",
-            [
-                _choice("guild", guilds),
-                _choice("user", users),
-                _choice("action", ["add_role", "remove_role", "join", "leave"]),
-                _choice("role", roles),
-            ],
-        )
-        + _transfer(world)
-        + _memo(world)
-        + _form("Fault", "faults", [_choice("target", TARGETS), _choice("kind", KINDS), _field("seconds", "60")])
-        + _form("End all faults", "faults", [])
-        + _form("Put everything back to the start", "reset", [])
-        + "</div>"
+def hidden(**values: str | None) -> Markup:
+    """Fields that nobody sees; None leaves one out."""
+    return join(
+        el("input", type="hidden", name=name, value=value) for name, value in values.items() if value is not None
     )
 
 
-def _transfer(world: dict[str, Any]) -> str:
-    chains: dict[str, Any] = world["chains"]
-    if not chains:
-        return ""
-    contracts = {
-        f"{chain} {collection['contract']}": f"{chain}: {collection['name']}"
-        for chain, known in chains.items()
-        for collection in known["collections"]
-    }
-    wallets = {user["wallets"]["evm"]: f"{user['username']} (EVM)" for user in world["users"]}
-    wallets |= {user["wallets"]["solana"]: f"{user['username']} (Solana)" for user in world["users"]}
-    fields = [
-        _options("collection", contracts),
-        _field("token_id", ""),
-        _options("from", wallets),
-        _options("to", wallets),
-    ]
-    return _form("Transfer an NFT", "chains/{chain}/transfer", fields)
-
-
-def _memo(world: dict[str, Any]) -> str:
-    if "solana" not in world["chains"]:
-        return ""
-    wallets = {user["wallets"]["solana"]: user["username"] for user in world["users"]}
-    return _form("Sign a memo on Solana", "chains/solana/send", [_options("from", wallets), _field("memo", "")])
-
-
-def _form(title: str, path: str, fields: Iterable[str]) -> str:
-    return (
-        f'<section class="card"><h2>{escape(title)}</h2><form method="post" action="/console/do/{path}">'
-        f"{''.join(fields)}<button>{escape(title)}</button></form></section>"
+def do(place: Place, path: str, *children: Child, class_: str | None = None) -> Markup:
+    """A form that makes the control call of this path and comes back here."""
+    return el(
+        "form",
+        hidden(back=place.url()),
+        children,
+        method="post",
+        action=f"/console/do/{path}",
+        data_live=True,
+        class_=class_,
     )
 
 
-def _choice(name: str, values: Iterable[str]) -> str:
-    return _options(name, {value: value for value in values})
+def card(place: Place, title: str, path: str, *fields: Child, note: str | None = None, button: str) -> Markup:
+    """A form of `do` with a heading."""
+    heading = join(el("h3", title), el("p", note, class_="dim") if note else None)
+    return el("section", heading, do(place, path, fields, el("button", button), class_="fields"), class_="card")
 
 
-def _options(name: str, labels: dict[str, str]) -> str:
-    options = "".join(f'<option value="{escape(value)}">{escape(label)}</option>' for value, label in labels.items())
-    return f'<select name="{name}" aria-label="{name}">{options}</select>'
+def act(place: Place, kind: str, *children: Child, class_: str | None = None, **values: str | None) -> Markup:
+    """A form with which the person uses something of the bot's."""
+    where = {"as": place.user.username, "guild": place.guild.id if place.guild else None}
+    return el(
+        "form",
+        hidden(back=place.url(), kind=kind, channel=place.channel.id if place.channel else None, **where, **values),
+        children,
+        method="post",
+        action="/console/act",
+        data_live=True,
+        class_=class_,
+    )
 
 
-def _field(name: str, value: str) -> str:
-    return f'<input name="{name}" aria-label="{name}" placeholder="{name}" value="{escape(value)}">'
+def press_form(place: Place, kind: str, message: Message, custom_id: str, *children: Child) -> Markup:
+    """A button or a select of a message."""
+    return act(place, kind, *children, message_id=message.id, custom_id=custom_id)
+
+
+def choice(label: str, name: str, values: Mapping[str, str] | Iterable[str], chosen: str | None = None) -> Markup:
+    """A menu of values with what people read for each."""
+    named = values if isinstance(values, Mapping) else {value: value for value in values}
+    options = [el("option", text, value=value, selected=value == chosen) for value, text in named.items()]
+    return el("label", el("span", label), el("select", options, name=name))
+
+
+def field(label: str, name: str, value: str = "", *, known: str | None = None, **more: str | bool | None) -> Markup:
+    """A line to write in; `known` is the id of a list of what is usual."""
+    return el("label", el("span", label), el("input", name=name, value=value, list=known, autocomplete="off", **more))
+
+
+def datalist(id_: str, values: Mapping[str, str]) -> Markup:
+    """What is usual, for fields that take anything."""
+    return el("datalist", (el("option", text, value=value) for value, text in values.items()), id=id_)

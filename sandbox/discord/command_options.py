@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.control.body import Body
 from sandbox.discord import control, permissions, shapes
-from sandbox.discord.entities import Command, Guild
+from sandbox.discord.entities import Command, Guild, Member
 from sandbox.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -13,6 +13,27 @@ if TYPE_CHECKING:
 SUB_COMMAND, SUB_COMMAND_GROUP = 1, 2
 INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 4, 5, 6, 7, 8, 9, 10
 Resolved = dict[str, dict[str, Any]]
+
+
+def offered(discord: "Discord", guild: Guild, member: Member) -> list[Command]:
+    """The commands that Discord's client shows to this member, by name."""
+    names = sorted({c.definition["name"] for c in discord.world.commands.values() if c.definition["type"] == 1})
+    found: list[Command] = []
+    for name in names:
+        try:
+            found.append(find_command(discord, guild, name))
+        except Refusal:
+            continue  # another guild's
+    return [command for command in found if may_use(guild, member, command)]
+
+
+def may_use(guild: Guild, member: Member, command: Command) -> bool:
+    """Whether the member has the permissions that the command asks for."""
+    needed = command.definition.get("default_member_permissions")
+    granted = permissions.guild_permissions(guild, member)
+    if needed is None or granted & permissions.ADMINISTRATOR:
+        return True
+    return int(needed) != 0 and not int(needed) & ~granted
 
 
 def find_command(discord: "Discord", guild: Guild, name: str) -> Command:
@@ -73,7 +94,10 @@ def _value(discord: "Discord", guild: Guild, option: dict[str, Any], given: dict
     value, kind = given[option["name"]], option["type"]
     choices = [choice["value"] for choice in option.get("choices", [])]
     if choices and value not in choices:
-        raise Refusal(400, f"{option['name']} is one of: {', '.join(map(str, choices))}.")
+        # A browser's form writes a number as its digits.
+        value = next((choice for choice in choices if str(choice) == value), None)
+        if value is None:
+            raise Refusal(400, f"{option['name']} is one of: {', '.join(map(str, choices))}.")
     if kind in (USER, MENTIONABLE):
         user = control.find_user(discord, str(value))
         resolved.setdefault("users", {})[user.id] = shapes.user(user)
@@ -95,7 +119,7 @@ def _value(discord: "Discord", guild: Guild, option: dict[str, Any], given: dict
         resolved.setdefault("channels", {})[channel.id] = shapes.channel(channel)
         return channel.id
     if kind == BOOLEAN:
-        return bool(value)
+        return value == "true" if isinstance(value, str) else bool(value)
     if kind in (INTEGER, NUMBER):
         return int(value) if kind == INTEGER else float(value)
     return str(value)

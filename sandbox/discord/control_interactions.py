@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.control.body import fields, number
+from sandbox.control.body import Body, fields, number
 from sandbox.discord import interaction_data
 from sandbox.discord.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 from sandbox.refusal import Refusal
@@ -23,13 +23,8 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     """Doing something, and looking again at what came of it."""
 
     async def act(request: web.Request) -> web.Response:
-        body = await fields(request)
-        interaction, event = interaction_data.build(discord, body)
-        discord.interactions.begin(interaction)
-        if not discord.gateway.sessions:
-            return _nothing(discord, interaction, "No bot is connected to the gateway.")
-        discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)
-        return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else PATIENCE)
+        status, seen = await used(discord, await fields(request))
+        return web.json_response(seen, status=status)
 
     async def look(request: web.Request) -> web.Response:
         interaction = discord.interactions.by_id(request.match_info["id"])
@@ -40,7 +35,20 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     return [web.post("/control/interactions", act), web.get("/control/interactions/{id}", look)]
 
 
-async def _awaited(discord: "Discord", interaction: Interaction, patience: float) -> web.Response:
+async def used(discord: "Discord", body: Body) -> tuple[int, dict[str, Any]]:
+    """Send what the person did to the bot and wait for its answer: 200 or 504, and what the person sees by then.
+
+    Raises Refusal for what Discord's client would not offer.
+    """
+    interaction, event = interaction_data.build(discord, body)
+    discord.interactions.begin(interaction)
+    if not discord.gateway.sessions:
+        return _nothing(discord, interaction, "No bot is connected to the gateway.")
+    discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)
+    return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else PATIENCE)
+
+
+async def _awaited(discord: "Discord", interaction: Interaction, patience: float) -> tuple[int, dict[str, Any]]:
     await _until_changed(interaction, interaction.began + ANSWER_SECONDS)
     if interaction.callback is None:
         return _nothing(discord, interaction, "The bot did not answer within 3 seconds.")
@@ -49,7 +57,7 @@ async def _awaited(discord: "Discord", interaction: Interaction, patience: float
         pass
     if not interaction.answered and interaction.callback != DEFERRED_UPDATE:
         return _nothing(discord, interaction, f"The bot deferred its answer and gave none in {patience:g} seconds.")
-    return web.json_response(discord.interactions.seen(interaction))
+    return 200, discord.interactions.seen(interaction)
 
 
 async def _until_changed(interaction: Interaction, deadline: float) -> bool:
@@ -62,5 +70,5 @@ async def _until_changed(interaction: Interaction, deadline: float) -> bool:
     return True
 
 
-def _nothing(discord: "Discord", interaction: Interaction, message: str) -> web.Response:
-    return web.json_response({"message": message, **discord.interactions.seen(interaction)}, status=504)
+def _nothing(discord: "Discord", interaction: Interaction, message: str) -> tuple[int, dict[str, Any]]:
+    return 504, {"message": message, **discord.interactions.seen(interaction)}

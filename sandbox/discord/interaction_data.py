@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.control.body import Body, optional_text, text
 from sandbox.discord import content, control, permissions, shapes
-from sandbox.discord.command_options import chosen_options, find_command
+from sandbox.discord.command_options import chosen_options, find_command, may_use
 from sandbox.discord.entities import Channel, Guild, Member, Message
 from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, MODAL_SUBMIT, Interaction, inputs_of
 from sandbox.refusal import Refusal
@@ -80,9 +80,7 @@ def _message_with(
 def _command(discord: "Discord", guild: Guild, member: Member, body: Body, completing: bool) -> dict[str, Any]:
     name, *path = text(body, "name").removeprefix("/").split()
     command = find_command(discord, guild, name)
-    needed = command.definition.get("default_member_permissions")
-    granted = permissions.guild_permissions(guild, member)
-    if needed is not None and not granted & permissions.ADMINISTRATOR and (int(needed) == 0 or int(needed) & ~granted):
+    if not may_use(guild, member, command):
         raise Refusal(403, f"Discord does not offer /{name} to that member: its permissions are lacking.")
     options, resolved = chosen_options(discord, guild, command.definition, path, body, completing)
     data: dict[str, Any] = {"id": command.id, "name": name, "type": command.definition["type"], "options": options}

@@ -1,29 +1,228 @@
-"""The console: what people see and the forms they use."""
+"""The console: what each person sees of Discord, what they do to the bot, and the tools for the rest of the world."""
 
-from tests.sandbox.conftest import BASE, Outside
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from aiohttp import ClientSession
+
+from tests.sandbox.conftest import BASE, CLUB, Outside, role_of
+
+EVIL = '<img src=x onerror="alert(1)">'
+SCRIPT = {"Accept": "application/json"}
 
 
-async def test_it_shows_who_is_where_and_its_forms_do_what_control_does(discord: Outside):
-    page = (await discord.http.get("/console")).text
-    for name in ("Cool Holders Club", "Base Builders", "Quiet Corner", "mallory", "/opensea/0x1403Fd2f"):
-        assert name in page
-    form = {"guild": "Base Builders", "user": "carol", "action": "add_role", "role": "Whale"}
+async def page(discord: Outside, **where: str) -> str:
+    answer = await discord.http.get("/console", params=where)
+    assert answer.status_code == 200
+    return answer.text
+
+
+async def parts(discord: Outside, **where: str) -> dict[str, str]:
+    return (await discord.http.get("/console/live", params=where)).json()["parts"]
+
+
+async def post(discord: Outside, path: str, **form: str) -> dict[str, Any]:
+    """What the script is told."""
+    return (await discord.http.post(f"/console/{path}", data=form, headers=SCRIPT)).json()
+
+
+@asynccontextmanager
+async def answering(discord: Outside, *answers: dict[str, Any]) -> AsyncIterator[list[dict[str, Any]]]:
+    """A bot at the gateway that gives each interaction the next of these callbacks; the interactions that it got."""
+    heard: list[dict[str, Any]] = []
+    async with ClientSession() as http, http.ws_connect(f"{discord.sandbox.url}/discord/gateway/?v=10") as socket:
+        token = discord.settings["DISCORD_BOT_TOKEN"]
+        await socket.receive_json()
+        await socket.send_json({"op": 2, "d": {"token": token, "intents": 3, "properties": {}}})
+        while (await socket.receive_json())["t"] != "READY":
+            pass
+
+        async def serve() -> None:
+            waiting = list(answers)
+            async for message in socket:
+                event = json.loads(message.data)
+                if event["t"] != "INTERACTION_CREATE":
+                    continue
+                heard.append(event["d"])
+                path = f"/interactions/{event['d']['id']}/{event['d']['token']}/callback"
+                await discord.bot("POST", path, waiting.pop(0))
+
+        task = asyncio.create_task(serve())
+        yield heard
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def commands(discord: Outside, *definitions: dict[str, Any]) -> None:
+    for definition in definitions:
+        done = await discord.bot("POST", f"/applications/{discord.settings['DISCORD_CLIENT_ID']}/commands", definition)
+        assert done.status_code in (200, 201), done.text
+
+
+async def test_each_person_sees_their_servers_and_the_members_with_their_roles(discord: Outside):
+    carol = await page(discord, **{"as": "carol"}, guild=BASE)
+    for shown in ("Base Builders", "Cool Holders Club", "Quiet Corner", 'data-member="mallory"', "# </span>general"):
+        assert shown in carol
+    assert "Quiet Corner" not in re.sub(r"<main.*", "", await page(discord, **{"as": "dave"}))
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    renewed = (await parts(discord, **{"as": "dave"}, guild=BASE))["members"]
+    mine = renewed[renewed.index('data-member="carol"') :]
+    assert "--role:#9b59b6" in mine[: mine.index("</li>")]
+
+
+async def test_what_has_not_changed_is_not_sent_again(discord: Outside):
+    first = (await discord.http.get("/console/live", params={"as": "carol"})).json()
+    again = await discord.http.get("/console/live", params={"as": "carol", "seen": first["version"]})
+    assert again.status_code == 204
+
+
+async def test_commands_are_offered_as_discord_offers_them_and_their_options_arrive(discord: Outside):
+    await commands(
+        discord,
+        {"name": "setup", "description": "Make the channel", "default_member_permissions": str(1 << 5)},
+        {
+            "name": "ask", "description": "Ask about something",
+            "options": [
+                {"type": 3, "name": "word", "description": "A word", "autocomplete": True, "required": True},
+                {"type": 8, "name": "role", "description": "A role"},
+                {"type": 4, "name": "size", "description": "One of", "choices": [{"name": "big", "value": 2}]},
+                {"type": 5, "name": "loud", "description": "Or not"},
+            ],
+        },
+    )  # fmt: skip
+    assert 'data-command="setup"' in await page(discord, **{"as": "ada"}, guild=BASE)
+    offered = await page(discord, **{"as": "carol"}, guild=BASE)
+    assert 'data-command="ask"' in offered
+    assert 'data-command="setup"' not in offered
+    where = {"as": "carol", "guild": BASE, "name": "ask", "back": f"/console?as=carol&guild={BASE}"}
+    chosen = {"option.word": "wa", "option.role": role_of(BASE, 1), "option.size": "2", "option.loud": "false"}
+    choices = {"type": 8, "data": {"choices": [{"name": "wallet", "value": "w1"}]}}
+    secret = {"type": 4, "data": {"content": "It is **concealed**", "flags": 64}}
+    async with answering(discord, choices, secret) as heard:
+        completed = await post(discord, "complete", **where, **{"option.word": "wa", "focused": "word"})
+        assert completed["choices"] == [{"name": "wallet", "value": "w1"}]
+        assert await post(discord, "act", kind="command", **where, **chosen) == {"ok": True, "said": "", "modal": ""}
+    given = {one["name"]: one["value"] for one in heard[1]["data"]["options"]}
+    assert given == {"word": "wa", "role": role_of(BASE, 1), "size": 2, "loud": False}
+    assert heard[1]["member"]["user"]["username"] == "carol"
+    mine = (await parts(discord, **{"as": "carol"}, guild=BASE))["messages"]
+    assert "It is <strong>concealed</strong>" in mine
+    assert "Only you can see this" in mine
+    assert "concealed" not in (await parts(discord, **{"as": "dave"}, guild=BASE))["messages"]
+    message = re.search(r'name="message" value="(\d+)"', mine)
+    assert message
+    await post(discord, "dismiss", message=message[1], back=where["back"])
+    assert "concealed" not in (await parts(discord, **{"as": "carol"}, guild=BASE))["messages"]
+
+
+async def test_a_panel_a_modal_and_its_answer_work_without_script(discord: Outside):
+    rows = [{"type": 1, "components": [{"type": 2, "style": 1, "label": "Verify", "custom_id": "go"}]}]
+    channel = str(int(BASE) + 100)
+    posted = await discord.bot("POST", f"/channels/{channel}/messages", {"content": "Panel", "components": rows})
+    asked = {
+        "custom_id": "claim", "title": "Your wallet",
+        "components": [
+            {"type": 18, "label": "Address", "description": "Yours",
+             "component": {"type": 4, "custom_id": "address", "style": 1}},
+            {"type": 18, "label": "How", "component": {
+                "type": 3, "custom_id": "how", "options": [{"label": "Bio", "value": "bio"}]}},
+        ],
+    }  # fmt: skip
+    form = {"as": "carol", "guild": BASE, "back": f"/console?as=carol&guild={BASE}"}
+    async with answering(discord, {"type": 9, "data": asked}, {"type": 4, "data": {"content": "Got it"}}) as heard:
+        button = {"kind": "button", "custom_id": "go", "message_id": posted.json()["id"]}
+        opened = await discord.http.post("/console/act", data={**form, **button})
+        assert opened.status_code == 303
+        shown = (await discord.http.get(opened.headers["location"])).text
+        assert '<dialog open aria-labelledby="modal-title">' in shown
+        assert "Your wallet" in shown
+        filled = {"kind": "modal", "custom_id": "claim", "field.address": "0xabc", "field.how": "bio"}
+        done = await discord.http.post("/console/act", data={**form, **filled})
+        assert "modal" not in parse_qs(urlsplit(done.headers["location"]).query)
+    values = [row["component"].get("value") or row["component"]["values"] for row in heard[1]["data"]["components"]]
+    assert values == ["0xabc", ["bio"]]
+    assert "Got it" in await page(discord, **{"as": "dave"}, guild=BASE)
+
+
+async def test_what_the_bot_does_not_answer_and_what_discord_does_not_offer_is_said(discord: Outside):
+    await commands(discord, {"name": "quiet", "description": "Say nothing"})
+    form = {"as": "carol", "guild": BASE, "kind": "command", "name": "quiet"}
+    told = await post(discord, "act", **form)
+    assert (told["ok"], told["said"]) == (False, "No bot is connected to the gateway.")
+    told = await post(discord, "act", **{**form, "guild": CLUB})
+    assert told["said"] == "The bot is not in Cool Holders Club."
+
+
+async def test_the_words_of_others_are_never_markup(discord: Outside):
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": EVIL[:80], "custom_id": EVIL}]}
+    await discord.control("members", guild=BASE, user="carol", action="rename", name=EVIL)
+    role = await discord.control("guilds", guild=BASE, action="add_role", name=EVIL)
+    await discord.control("members", guild=BASE, user="dave", action="add_role", role=role["id"])
+    body = {
+        "content": f"{EVIL} **{EVIL}** `{EVIL}` ```{EVIL}``` [x](javascript:alert(1)) <@&{role['id']}>",
+        "embeds": [{"title": EVIL, "description": EVIL, "fields": [{"name": EVIL, "value": EVIL}],
+                    "footer": {"text": EVIL}, "author": {"name": EVIL}}],
+        "components": [row],
+    }  # fmt: skip
+    posted = await discord.bot("POST", f"/channels/{int(BASE) + 100}/messages", body)
+    assert posted.status_code == 200, posted.text
+    await commands(discord, {"name": "evil", "description": EVIL})
+    for panel in ("", "servers", "chains", "profiles", "faults"):
+        shown = await page(discord, **{"as": "ada", "said": EVIL, "typed": EVIL}, guild=BASE, panel=panel, at=EVIL)
+        assert "<img src=x" not in shown
+        assert 'href="javascript' not in shown
+        assert EVIL in unescape(shown)
+    answer = await discord.http.get("/console", params={"as": EVIL, "guild": EVIL, "channel": EVIL, "modal": EVIL})
+    assert "<img src=x" not in answer.text
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+
+
+async def test_a_tool_does_what_control_does_and_says_what_came_of_it(discord: Outside):
+    back = f"/console?as=ada&guild={BASE}&panel=servers"
+    form = {"guild": BASE, "user": "carol", "action": "add_role", "role": "Whale", "back": back}
     done = await discord.http.post("/console/do/members", data=form)
-    assert (done.status_code, done.headers["location"]) == (303, "/console?said=Done.")
+    assert (done.status_code, "said=Done." in done.headers["location"]) == (303, True)
+    assert "panel=servers" in done.headers["location"]
     assert len((await discord.member(BASE, "carol"))["roles"]) == 1
-    await discord.http.post("/console/do/faults", data={"target": "opensea", "kind": "500", "seconds": "60"})
-    live = (await discord.http.get("/console/live")).text
-    assert "opensea: 500" in live
+    live = (await parts(discord, **{"as": "ada"}, panel="servers", at=BASE))["panel-now"]
     assert "gave the role Whale" in live
-    await discord.http.post("/console/do/faults", data={})
-    assert "No fault is running" in (await discord.http.get("/console/live")).text
+    screened = await post(discord, "do/members", guild=BASE, user="carol", action="set_pending", pending="true")
+    assert screened["said"] == "Done."
+    assert (await discord.member(BASE, "carol"))["pending"] is True
+    moved = await post(discord, "do/guilds", guild=BASE, action="move_role", role="Whale", position="1")
+    assert moved["ok"]
+    kicked = await post(discord, "do/guilds", guild=BASE, action="kick_bot")
+    assert kicked["ok"]
+    assert (await discord.guild(BASE))["bot_added"] is False
+    refused = await post(discord, "do/guilds", guild="Nowhere", action="add_bot")
+    assert (refused["ok"], refused["said"]) == (False, "There is no guild 'Nowhere'.")
 
 
-async def test_a_form_that_is_refused_says_why(discord: Outside):
-    answer = await discord.http.post("/console/do/guilds", data={"guild": "Nowhere", "action": "add_bot"})
-    assert "There+is+no+guild" in answer.headers["location"]
+async def test_faults_begin_end_and_are_told_everywhere(discord: Outside):
+    await post(discord, "do/faults", target="opensea", kind="500", seconds="60")
+    assert "opensea: 500" in (await parts(discord, **{"as": "ada"}))["faults-now"]
+    await post(discord, "do/faults")
+    assert "No fault is running" in (await parts(discord, **{"as": "ada"}))["faults-now"]
 
 
-async def test_another_site_may_not_steer_it(discord: Outside):
-    answer = await discord.http.post("/console/do/reset", data={}, headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 403
+async def test_looking_at_it_reaches_no_provider(discord: Outside):
+    before = discord.sandbox.traffic.since(0)["next"]
+    shown = await page(discord, **{"as": "ada"}, guild=CLUB)
+    pictures = re.findall(r'src="(/console/pictures/[^"]+)"', shown)
+    assert pictures
+    for picture in pictures:
+        assert (await discord.http.get(picture)).headers["content-type"] == "image/png"
+    assert discord.sandbox.traffic.since(0)["next"] == before
+
+
+@pytest.mark.parametrize(("headers", "status"), [({"Sec-Fetch-Site": "cross-site"}, 403), ({"Host": "evil.test"}, 421)])
+async def test_another_site_may_not_steer_it(discord: Outside, headers: dict[str, str], status: int):
+    answer = await discord.http.post("/console/do/reset", data={}, headers=headers)
+    assert answer.status_code == status

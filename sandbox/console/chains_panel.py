@@ -1,0 +1,148 @@
+"""The tool for chains: who holds what, and moving it: mint, transfer, burn, payments, blocks."""
+
+from typing import Any
+
+from sandbox.console.forms import card, choice, datalist, field
+from sandbox.console.markup import Markup, el, join
+from sandbox.console.place import Place
+from sandbox.house import Sandbox
+
+SOLANA = "solana"
+STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
+Json = dict[str, Any]
+
+
+def names(sandbox: Sandbox) -> list[str]:
+    """The chains that run here."""
+    evm = list(sandbox.chains.by_name) if sandbox.chains else []
+    return [*evm, *([SOLANA] if sandbox.solana else [])]
+
+
+async def panel(sandbox: Sandbox, place: Place) -> Markup:
+    """Which chain, who holds what on it, and what can be done."""
+    running = names(sandbox)
+    if not running:
+        return el("p", "No chain runs in this sandbox.", class_="card")
+    chain = _chosen(running, place)
+    links = [
+        el("li", el("a", one, href=place.url(at=one), aria_current="true" if one == chain else None)) for one in running
+    ]
+    wallets = _wallets(sandbox, chain)
+    state = await _state(sandbox, chain)
+    return join(
+        el("ul", links, class_="tabs"),
+        datalist("wallets", wallets),
+        el("div", _shown(state, chain, wallets), id="panel-now", data_part=True, class_="wide"),
+        _solana(place, state, wallets) if chain == SOLANA else _evm(place, chain, state, wallets),
+    )
+
+
+async def now(sandbox: Sandbox, place: Place) -> Markup:
+    """Who holds what at this moment."""
+    running = names(sandbox)
+    if not running:
+        return Markup()
+    chain = _chosen(running, place)
+    return _shown(await _state(sandbox, chain), chain, _wallets(sandbox, chain))
+
+
+def _chosen(running: list[str], place: Place) -> str:
+    return place.at if place.at in running else "base" if "base" in running else running[0]
+
+
+async def _state(sandbox: Sandbox, chain: str) -> Json:
+    if chain == SOLANA and sandbox.solana:
+        return await sandbox.solana.world()
+    assert sandbox.chains is not None
+    return await sandbox.chains.by_name[chain].world()
+
+
+def _wallets(sandbox: Sandbox, chain: str) -> dict[str, str]:
+    """Address → whose it is."""
+    family = "solana" if chain == SOLANA else "evm"
+    people = [sandbox.discord.person_view(user) for user in sandbox.discord.world.users.values() if not user.bot]
+    return {str(person["wallets"][family]): str(person["username"]) for person in people}
+
+
+def _shown(state: Json, chain: str, wallets: dict[str, str]) -> Markup:
+    owners = {address if chain == SOLANA else address.lower(): name for address, name in wallets.items()}
+    held: dict[str, dict[str, list[str]]] = {address: {} for address in owners}
+    for collection in state["collections"]:
+        for token in collection["tokens"]:
+            for owner, amount in token["owners"].items():
+                address = owner if chain == SOLANA else owner.lower()
+                count = f" ×{amount}" if str(amount) != "1" else ""
+                held.setdefault(address, {}).setdefault(collection["name"], []).append(f"{_short(token['id'])}{count}")
+    rows = [
+        el(
+            "tr",
+            el("th", owners.get(address, "somebody else"), scope="row"),
+            el("td", el("code", address)),
+            el("td", [_tokens(name, ids) for name, ids in found.items()] or el("span", "nothing", class_="dim")),
+        )
+        for address, found in held.items()
+        if found or address in owners
+    ]
+    collections = [
+        el("li", el("strong", one["name"]), f" {one['standard']} ", el("code", one["contract"]))
+        for one in state["collections"]
+    ]
+    head = el("tr", (el("th", text, scope="col") for text in ("Who", "Wallet", "Holds")))
+    table = el("table", el("thead", head), el("tbody", rows))
+    return join(
+        el("section", el("h3", "Collections"), el("ul", collections, class_="rows"), class_="card"),
+        el("section", el("h3", "Wallets"), el("div", table, class_="scroll", tabindex="0"), class_="card"),
+    )
+
+
+def _tokens(name: str, ids: list[str]) -> Markup:
+    return el("div", el("span", f"{name} "), (el("span", id_, class_="chip") for id_ in ids))
+
+
+def _short(id_: str) -> str:
+    return id_ if len(id_) <= 12 else f"{id_[:5]}…{id_[-4:]}"
+
+
+def _collection(state: Json) -> Markup:
+    return choice("Collection", "contract", {str(one["contract"]): str(one["name"]) for one in state["collections"]})
+
+
+def _evm(place: Place, chain: str, state: Json, wallets: dict[str, str]) -> Markup:
+    collection, base = _collection(state), f"chains/{chain}"
+    token = field("Token id", "token_id", required=True, inputmode="numeric")
+    amount = field("Amount (ERC-1155)", "amount", placeholder="1", inputmode="numeric")
+    to, sender = field("To", "to", known="wallets", required=True), field("From", "from", known="wallets")
+    pay = field("From", "from", known="wallets", required=True)
+    anybody = "Any address will do; those of the people are offered."
+    return join(
+        card(place, "Mint", f"{base}/mint", collection, token, amount, to, note=anybody, button="Mint"),
+        card(place, "Transfer", f"{base}/transfer", collection, token, amount, sender, to,
+             note="Without From, from whoever holds it.", button="Transfer"),
+        card(place, "Burn", f"{base}/burn", collection, token, amount, sender, button="Burn"),
+        card(place, "Pay", f"{base}/send", pay, to, field("Wei", "value_wei", required=True, inputmode="numeric"),
+             field("Data (0x…)", "data"), note="A payment to oneself proves a wallet.", button="Pay"),
+        card(place, "Delegate a wallet", f"{base}/delegate", field("Vault", "vault", known="wallets", required=True),
+             to, button="Delegate"),
+        card(place, "New collection", f"{base}/deploy", choice("Standard", "standard", STANDARDS),
+             field("Name", "name", required=True), field("Slug", "slug", required=True), button="Deploy"),
+        card(place, "Blocks", f"{base}/mine", field("Mine", "blocks", "10", inputmode="numeric"), button="Mine"),
+        card(place, "Reorganise", f"{base}/reorg", field("Depth", "depth", "3", inputmode="numeric"),
+             button="Reorganise"),
+    )  # fmt: skip
+
+
+def _solana(place: Place, state: Json, wallets: dict[str, str]) -> Markup:
+    collection = _collection(state)
+    token = field("Token (mint address or number)", "token_id", required=True)
+    to, sender = field("To", "to", known="wallets", required=True), field("From", "from", known="wallets")
+    mine = field("Token (mint address or number)", "token_id", placeholder="the next one")
+    signer = choice("Signed by", "from", wallets)
+    return join(
+        card(place, "Mint", "chains/solana/mint", collection, mine, to, button="Mint"),
+        card(place, "Transfer", "chains/solana/transfer", collection, token, sender, to, button="Transfer"),
+        card(place, "Burn", "chains/solana/burn", collection, token, sender, button="Burn"),
+        card(place, "Sign a memo", "chains/solana/send", signer, field("Memo", "memo", required=True),
+             note="A memo with the code proves a wallet.", button="Send"),
+        card(place, "Slots", "chains/solana/mine", field("Let pass", "blocks", "10", inputmode="numeric"),
+             button="Let pass"),
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Where a person writes a command: those that Discord offers them, each with its options."""
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.console.forms import act, hidden
+from sandbox.console.markup import Markup, el, join
+from sandbox.console.place import Place
+from sandbox.discord import command_options, permissions
+from sandbox.discord.entities import Guild
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+Json = dict[str, Any]
+
+
+def composer(discord: "Discord", place: Place) -> Markup:
+    """The line to type in, and above it the commands that begin with what was typed."""
+    guild, channel = place.guild, place.channel
+    if guild is None or channel is None:
+        return el("p", "You are in no server.", class_="dim")
+    if discord.bot_id not in guild.members:
+        link = el("a", "Let it in", href=place.url(panel="servers"))
+        return el("p", "The bot is not in this server, so there are no commands. ", link, class_="dim composer")
+    member = guild.members[place.user.id]
+    granted = permissions.channel_permissions(guild, channel, member)
+    if not granted & permissions.USE_APPLICATION_COMMANDS:
+        return el("p", f"You may not use commands in #{channel.name}.", class_="dim composer")
+    offered = command_options.offered(discord, guild, member)
+    typed = (place.typed or "").removeprefix("/").strip().lower()
+    shown = place.typed is not None
+    forms = [
+        _command(place, guild, one.definition, not shown or not one.definition["name"].startswith(typed))
+        for one in offered
+    ]
+    line = el(
+        "form",
+        hidden(**{"as": place.user.username, "guild": guild.id, "channel": channel.id}),
+        el("label", "Use a command", for_="typed", class_="unseen"),
+        el(
+            "input",
+            id="typed",
+            name="typed",
+            value=place.typed,
+            placeholder="Type / to use a command",
+            autocomplete="off",
+            aria_controls="commands",
+            aria_describedby="typed-help",
+        ),
+        el("span", f"{len(offered)} commands. Enter takes the first one.", id="typed-help", class_="unseen"),
+        method="get",
+        action="/console",
+        id="typing",
+    )
+    nothing = el("li", "No command begins with that.", id="no-command", class_="dim", hidden=True)
+    return el("div", line, el("ul", forms, nothing, id="commands", aria_label="Commands"), class_="composer")
+
+
+def _command(place: Place, guild: Guild, definition: Json, unseen: bool) -> Markup:
+    options: list[Json] = definition.get("options") or []
+    if options and options[0]["type"] in (command_options.SUB_COMMAND, command_options.SUB_COMMAND_GROUP):
+        inner = [_form(place, guild, f"{definition['name']} {one['name']}", one) for one in options]
+    else:
+        inner = [_form(place, guild, definition["name"], definition)]
+    return el("li", inner, data_command=definition["name"], hidden=unseen)
+
+
+def _form(place: Place, guild: Guild, name: str, definition: Json) -> Markup:
+    options: list[Json] = definition.get("options") or []
+    return act(
+        place,
+        "command",
+        el("p", el("strong", f"/{name}"), el("span", str(definition.get("description", "")), class_="dim")),
+        (_option(guild, name, option) for option in options),
+        el("button", "Send", aria_label=f"Send /{name}", class_="secondary"),
+        class_="command",
+        name=name,
+    )
+
+
+def _option(guild: Guild, command: str, option: Json) -> Markup:
+    name, kind, needed = str(option["name"]), option["type"], bool(option.get("required"))
+    key, title = f"option.{name}", str(option.get("description", ""))
+    label = el("span", name, None if needed else el("span", " (optional)", class_="dim"))
+    offered: dict[str, str] | None = {str(one["value"]): str(one["name"]) for one in option.get("choices", [])} or None
+    match kind:
+        case command_options.BOOLEAN:
+            offered = {"true": "True", "false": "False"}
+        case command_options.ROLE:
+            offered = {role.id: role.name for role in guild.roles.values()}
+        case command_options.CHANNEL:
+            offered = {channel.id: f"#{channel.name}" for channel in guild.channels.values()}
+        case _:
+            pass
+    if offered is not None:
+        choices = [el("option", text, value=value) for value, text in offered.items()]
+        empty = None if needed else el("option", "", value="")
+        return el("label", label, el("select", empty, choices, name=key, title=title))
+    list_id = f"completed-{command}-{name}".replace(" ", "-") if option.get("autocomplete") else None
+    typed = el(
+        "input",
+        name=key,
+        title=title,
+        required=needed,
+        type="number" if kind in (command_options.INTEGER, command_options.NUMBER) else "text",
+        step="any" if kind == command_options.NUMBER else None,
+        list=list_id,
+        data_complete=name if list_id else None,
+        autocomplete="off",
+    )
+    return join(el("label", label, typed), el("datalist", id=list_id) if list_id else None)

@@ -1,0 +1,39 @@
+"""From a form that a browser sends to the body of an interaction, and to the place where the form was."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from multidict import MultiDictProxy
+
+_PLAIN = ("guild", "channel", "kind", "name", "custom_id", "message_id")
+Form = MultiDictProxy[Any]
+
+
+def deed(form: Form) -> dict[str, Any]:
+    """The body of POST /control/interactions: `option.<name>` and `field.<custom id>` become objects."""
+    body: dict[str, Any] = {name: str(form[name]) for name in _PLAIN if form.get(name)}
+    body["user"] = str(form.get("as", ""))
+    options = _named(form, "option.")
+    if options:
+        body["options"] = {name: values[0] for name, values in options.items()}
+    filled = _named(form, "field.")
+    if filled:
+        body["fields"] = {name: values[0] if len(values) == 1 else values for name, values in filled.items()}
+    if "values" in form:
+        body["values"] = [str(value) for value in form.getall("values")]
+    return body
+
+
+def _named(form: Form, prefix: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, value in form.items():
+        text = str(value).replace("\r\n", "\n")
+        if key.startswith(prefix) and text != "":
+            found.setdefault(key.removeprefix(prefix), []).append(text)
+    return found
+
+
+def where(form: Form) -> Mapping[str, str]:
+    """The query of the place where the form was; only places of the console are gone back to."""
+    return dict(parse_qsl(urlsplit(str(form.get("back", ""))).query))

@@ -1,0 +1,200 @@
+"""Messages as the person sees them: who wrote, what it says, its embeds and what can be pressed."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sandbox.console.forms import hidden, press_form
+from sandbox.console.markdown import Markdown
+from sandbox.console.markup import Markup, el, join
+from sandbox.console.people import colour_of, picture
+from sandbox.console.place import Place
+from sandbox.discord import content, permissions
+from sandbox.discord.entities import EPHEMERAL, Channel, Guild, Message
+from sandbox.discord.interactions import LOADING
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+SHOWN = 50
+BUTTON_STYLES = {1: "primary", 2: "secondary", 3: "success", 4: "danger"}
+TEXT_DISPLAY, SECTION = 10, 9
+Json = dict[str, Any]
+
+
+def messages(discord: "Discord", place: Place, dismissed: set[str]) -> Markup:
+    """The newest messages of the channel with the answers that only this person sees, oldest first."""
+    guild, channel = place.guild, place.channel
+    if guild is None or channel is None:
+        return el("li", "There is no channel here that you can see.", class_="nothing", data_key="none")
+    granted = permissions.channel_permissions(guild, channel, guild.members[place.user.id])
+    history = granted & permissions.READ_MESSAGE_HISTORY
+    found = list(discord.world.messages[channel.id].values()) if history else []
+    found += [
+        message
+        for message in discord.interactions.hidden_messages(place.user.id)
+        if message.channel_id == channel.id and message.id not in dismissed
+    ]
+    found.sort(key=lambda message: int(message.id))
+    if not found:
+        return el("li", _beginning(channel), class_="nothing", data_key="none")
+    return join(_message(discord, place, guild, message) for message in found[-SHOWN:])
+
+
+def _beginning(channel: Channel) -> Markup:
+    return join(
+        el("span", "#", class_="hash", aria_hidden="true"),
+        el("strong", f"Welcome to #{channel.name}!"),
+        el("span", "Nothing has been said here yet."),
+    )
+
+
+def _message(discord: "Discord", place: Place, guild: Guild, message: Message) -> Markup:
+    author = discord.world.users[message.author_id]
+    words = Markdown(discord.world, guild)
+    when = datetime.fromisoformat(message.timestamp)
+    head = el(
+        "p",
+        el("strong", author.global_name or author.username, class_="name", style=colour_of(guild, author.id)),
+        el("span", "APP", class_="app") if author.bot else None,
+        el("time", _clock(when), datetime=message.timestamp, title=when.strftime("%d %B %Y %H:%M UTC")),
+        class_="head",
+    )
+    if message.flags & LOADING:
+        said = el("p", el("span", class_="dots", aria_hidden="true"), f"{author.username} is thinking…", class_="dim")
+    else:
+        edited = el("span", " (edited)", class_="edited") if message.edited_timestamp and message.content else None
+        said = join(
+            el("div", words.render(message.content), edited, class_="text") if message.content else None,
+            (_embed(embed, words) for embed in message.embeds),
+            _components(place, message, words),
+        )
+    only_you = bool(message.flags & EPHEMERAL)
+    return el(
+        "li",
+        picture(author),
+        el("div", head, said, _dismissal(place, message) if only_you else None, class_="said"),
+        class_="message only-you" if only_you else "message",
+        data_key=message.id,
+    )
+
+
+def _clock(when: datetime) -> str:
+    today = datetime.now(UTC).date() == when.date()
+    return when.strftime("%H:%M") if today else when.strftime("%d/%m/%Y %H:%M")
+
+
+def _dismissal(place: Place, message: Message) -> Markup:
+    return el(
+        "form",
+        hidden(back=place.url(), message=message.id),
+        el("span", "Only you can see this • "),
+        el("button", "Dismiss message", class_="link", id=f"dismiss-{message.id}"),
+        method="post",
+        action="/console/dismiss",
+        data_live=True,
+        class_="dim dismissal",
+    )
+
+
+def _embed(embed: Json, words: Markdown) -> Markup:
+    color = embed.get("color")
+    bar = f"--bar:#{int(color) & 0xFFFFFF:06x}" if isinstance(color, int) else None
+    author, footer = embed.get("author") or {}, embed.get("footer") or {}
+    fields = [
+        el(
+            "div",
+            el("strong", words.line(str(field["name"]))),
+            el("div", words.render(str(field["value"]))),
+            class_="field inline" if field.get("inline") else "field",
+        )
+        for field in embed.get("fields", [])
+    ]
+    return el(
+        "section",
+        el("p", str(author["name"]), class_="by") if author.get("name") else None,
+        el("h3", words.line(str(embed["title"]))) if embed.get("title") else None,
+        el("div", words.render(str(embed["description"]))) if embed.get("description") else None,
+        el("div", fields, class_="fields") if fields else None,
+        el("p", str(footer["text"]), class_="foot") if footer.get("text") else None,
+        class_="embed",
+        style=bar,
+    )
+
+
+def _components(place: Place, message: Message, words: Markdown) -> Markup:
+    return join(_component(place, message, component, words) for component in message.components)
+
+
+def _component(place: Place, message: Message, component: Json, words: Markdown) -> Markup:
+    inner: list[Json] = component.get("components", [])
+    match component.get("type"):
+        case content.ACTION_ROW:
+            return el("div", (_component(place, message, one, words) for one in inner), class_="row")
+        case content.BUTTON:
+            return _button(place, message, component)
+        case 3 | 5 | 6 | 7 | 8:
+            return _select(place, message, component)
+        case content.CONTAINER:
+            return el("div", (_component(place, message, one, words) for one in inner), class_="embed")
+        case int(kind) if kind == TEXT_DISPLAY:
+            return el("div", words.render(str(component.get("content", ""))), class_="text")
+        case int(kind) if kind == SECTION:
+            side = component.get("accessory")
+            shown = [*inner, *([side] if isinstance(side, dict) else [])]
+            return el("div", (_component(place, message, one, words) for one in shown), class_="section")
+        case content.SEPARATOR:
+            return el("hr")
+        case kind:
+            return el("p", f"(a component of type {kind}, which this window does not draw)", class_="dim")
+
+
+def _button(place: Place, message: Message, component: Json) -> Markup:
+    emoji = (component.get("emoji") or {}).get("name")
+    label = " ".join(str(part) for part in (emoji, component.get("label")) if part) or "…"
+    url = str(component.get("url", ""))
+    if component.get("style") == content.LINK:
+        if not url.startswith(("https://", "http://")):
+            return el("span", label, class_="button secondary")
+        return el("a", label, href=url, rel="noopener noreferrer", target="_blank", class_="button secondary")
+    custom_id = str(component.get("custom_id", ""))
+    return press_form(
+        place,
+        "button",
+        message,
+        custom_id,
+        el(
+            "button",
+            label,
+            class_=BUTTON_STYLES.get(component.get("style", 2), "secondary"),
+            disabled=bool(component.get("disabled")),
+            id=f"press-{message.id}-{component.get('id')}",
+        ),
+    )
+
+
+def _select(place: Place, message: Message, component: Json) -> Markup:
+    name = str(component.get("placeholder") or "Make a selection")
+    chosen = [(str(one["value"]), str(one["label"])) for one in component.get("options", [])]
+    if component["type"] == 6 and place.guild:
+        chosen = [(role.id, role.name) for role in place.guild.roles.values()]
+    many = component.get("max_values", 1) > 1
+    key = f"choose-{message.id}-{component.get('id')}"
+    options = [el("option", label, value=value) for value, label in chosen]
+    return press_form(
+        place,
+        "select",
+        message,
+        str(component["custom_id"]),
+        el("label", name, for_=key, class_="unseen"),
+        el(
+            "select",
+            None if many else el("option", name, value=""),
+            options,
+            name="values",
+            id=key,
+            required=True,
+            multiple=many,
+            disabled=bool(component.get("disabled")),
+        ),
+        el("button", "Choose", class_="secondary", aria_label=f"Choose: {name}", id=f"{key}-go"),
+    )

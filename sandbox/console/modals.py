@@ -1,0 +1,68 @@
+"""The form that the bot opened for a person, as a dialog."""
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.console.forms import act
+from sandbox.console.markup import Markup, el, join
+from sandbox.console.place import Place
+from sandbox.discord import content
+from sandbox.discord.interactions import inputs_of
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+PARAGRAPH = 2
+Json = dict[str, Any]
+
+
+def modal(discord: "Discord", place: Place) -> Markup:
+    """The modal that the place names, if the person has it open; else nothing."""
+    opened = discord.interactions.modals.get((place.user.id, place.modal or ""))
+    if opened is None:
+        return Markup()
+    asked: Json = opened[0]
+    bot = discord.world.users[discord.bot_id].username
+    rows = [_row(row, entry, label) for row in asked["components"] for label, entry in inputs_of(row)]
+    close = el("a", "Cancel", href=place.url(), class_="button secondary", data_close=True)
+    return el(
+        "dialog",
+        el("h2", asked["shown"]["title"], id="modal-title"),
+        act(
+            place,
+            "modal",
+            rows,
+            el("p", f"This form is sent to {bot}. Do not share passwords.", class_="dim"),
+            el("div", close, el("button", "Submit"), class_="row end"),
+            custom_id=place.modal,
+        ),
+        open=True,
+        aria_labelledby="modal-title",
+    )
+
+
+def _row(row: Json, entry: Json, label: str) -> Markup:
+    name, needed = f"field.{entry['custom_id']}", bool(entry.get("required", True))
+    key, hint = f"modal-{entry['custom_id']}", row.get("description")
+    described = f"{key}-hint" if hint else None
+    star = el("span", " *", class_="needed", aria_hidden="true") if needed else None
+    head = join(
+        el("label", label, star, for_=key),
+        el("p", str(hint), class_="dim", id=described) if hint else None,
+    )
+    common: dict[str, str | bool | None] = {"id": key, "required": needed, "aria_describedby": described}
+    match entry["type"]:
+        case content.TEXT_INPUT:
+            value = entry.get("value")
+            lengths = {"minlength": entry.get("min_length"), "maxlength": entry.get("max_length")}
+            hinted = {"placeholder": entry.get("placeholder"), **lengths}
+            if entry.get("style") == PARAGRAPH:
+                shown = el("textarea", value, name=name, rows="4", **common, **hinted)
+            else:
+                shown = el("input", name=name, value=value, autocomplete="off", **common, **hinted)
+        case _:
+            choices = [
+                el("option", one["label"], value=one["value"], selected=bool(one.get("default")))
+                for one in entry.get("options", [])
+            ]
+            shown = el("select", choices, name=name, multiple=(entry.get("max_values") or 1) > 1, **common)
+    return el("div", head, shown, class_="asked")

@@ -1,0 +1,77 @@
+"""Pictures, names and colours of people, and the list of a server's members."""
+
+from typing import TYPE_CHECKING
+
+from sandbox.console.markup import Markup, el, join
+from sandbox.discord import permissions
+from sandbox.discord.entities import Guild, Member, Role, User
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+
+def picture(user: User, size: int = 40) -> Markup:
+    """The avatar; who has none gets the default one of their id, as on Discord."""
+    seed = user.avatar or f"default avatar {(int(user.id) >> 22) % 6}"
+    return el("img", src=f"/console/pictures/{seed}.png", alt="", width=size, height=size, class_="picture")
+
+
+def icon(guild: Guild) -> Markup:
+    """The server's icon, or its initials."""
+    if guild.icon:
+        return el("img", src=f"/console/pictures/{guild.icon}.png", alt="", width=48, height=48)
+    return el("span", "".join(word[0] for word in guild.name.split())[:3], aria_hidden="true")
+
+
+def coloured(guild: Guild, member: Member) -> Role | None:
+    """The role whose colour the member's name has: the highest one that has a colour."""
+    held = [guild.roles[id_] for id_ in member.roles if id_ in guild.roles and guild.roles[id_].color]
+    return max(held, key=permissions.rank, default=None)
+
+
+def colour_of(guild: Guild, user_id: str) -> str | None:
+    """The style that gives a name its colour; None for the plain one."""
+    member = guild.members.get(user_id)
+    role = coloured(guild, member) if member else None
+    return colour(role) if role else None
+
+
+def colour(role: Role) -> str | None:
+    """The role's colour as a style."""
+    return f"--role:#{role.color & 0xFFFFFF:06x}" if role.color else None
+
+
+def chip(role: Role, *more: Markup) -> Markup:
+    """A role as a small label with its colour."""
+    dot = el("span", class_="dot", style=colour(role), aria_hidden="true")
+    return el("span", dot, role.name, more, class_="chip")
+
+
+def members(discord: "Discord", guild: Guild) -> Markup:
+    """Everybody, the mighty first, with the roles that they have just now."""
+    named = sorted(guild.members.values(), key=lambda one: discord.world.users[one.user_id].username)
+    ranked = sorted(named, key=lambda one: permissions.rank(permissions.top_role(guild, one)), reverse=True)
+    return join(_member(discord, guild, member) for member in ranked)
+
+
+def _member(discord: "Discord", guild: Guild, member: Member) -> Markup:
+    user = discord.world.users[member.user_id]
+    roles = sorted((guild.roles[id_] for id_ in member.roles if id_ in guild.roles), key=permissions.rank, reverse=True)
+    name = member.nick or user.global_name or user.username
+    return el(
+        "li",
+        picture(user, 32),
+        el(
+            "div",
+            el(
+                "p",
+                el("span", name, class_="name", style=colour_of(guild, user.id)),
+                el("span", "APP", class_="app") if user.bot else None,
+                el("span", "owner", class_="tag") if user.id == guild.owner_id else None,
+                el("span", "screening", class_="tag") if member.pending else None,
+            ),
+            el("p", (chip(role) for role in roles), class_="chips") if roles else None,
+        ),
+        data_key=user.id,
+        data_member=user.username,
+    )

@@ -1,0 +1,44 @@
+"""The tool for profiles: what everybody's bio says at each marketplace."""
+
+from sandbox.console.forms import do, field
+from sandbox.console.markup import Markup, el, join
+from sandbox.console.people import picture
+from sandbox.console.place import Place
+from sandbox.discord.entities import User
+from sandbox.house import Sandbox
+from sandbox.marketplaces import PLACES
+from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account
+
+
+def panel(sandbox: Sandbox, place: Place) -> Markup:
+    """A card for each person, the one who looks first."""
+    if sandbox.marketplaces is None:
+        return el("p", "No marketplace runs in this sandbox.", class_="card")
+    people = [user for user in sandbox.discord.world.users.values() if not user.bot]
+    people.sort(key=lambda user: user is not place.user)
+    return join(_person(sandbox, place, user) for user in people)
+
+
+def _person(sandbox: Sandbox, place: Place, user: User) -> Markup:
+    wallets = sandbox.discord.person_view(user)["wallets"]
+    forms = [_profile(sandbox, place, user, at, str(wallets["evm" if at == "opensea" else "solana"])) for at in PLACES]
+    return el(
+        "section", el("h3", picture(user, 24), user.username), el("div", forms, class_="pair"), class_="card wide"
+    )
+
+
+def _profile(sandbox: Sandbox, place: Place, user: User, at: str, address: str) -> Markup:
+    assert sandbox.marketplaces is not None
+    account = sandbox.marketplaces.accounts[at].find(address) or Account(address, "", "")
+    key, title = f"bio-{at}-{user.id}", PLACES[at]
+    return do(
+        place,
+        f"{at}/accounts/{address}",
+        el("p", el("a", f"{title} profile", href=f"/{at}/{address}"), el("br"), el("code", address)),
+        el("label", el("span", f"{title} bio of {user.username}"), for_=key),
+        # A line break directly behind the tag is no part of the text.
+        el("textarea", "\n" + account.bio, id=key, name="bio", maxlength=BIO_CHARACTERS, rows="2"),
+        field(f"{title} username", "username", account.username),
+        el("button", "Save", aria_label=f"Save {title} profile of {user.username}"),
+        class_="fields",
+    )
