@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
@@ -46,6 +46,7 @@ class Settings(BaseSettings):
     redis_url: str | None = None
     secret_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("SECRET_KEY", "SESSION_SECRET"))
     secret_key_previous: SecretStr | None = None
+    log_format: Literal["text", "json"] = "text"
     monitor_token: SecretStr | None = None
 
     discord_client_id: str = ""

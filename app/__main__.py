@@ -6,6 +6,7 @@ import os
 import sys
 
 from app.leftovers import AlreadyRunning
+from app.output import say
 from app.plan import Web, make_plan
 from app.postgres_account import NoDatabaseAccount
 from app.postgres_programs import PostgresFailed
@@ -24,9 +25,9 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         plan = make_plan(load(), arguments.web)
-        asyncio.run(_run(Supervisor(plan, say=_say), arguments.end_with))
+        asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))
     except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount) as fault:
-        _say(str(fault))
+        print(f"holdfast| {fault}", flush=True)
         return 1
     return 0
 
@@ -45,10 +46,6 @@ async def _end_with(parent: int, supervisor: Supervisor) -> None:
     while os.getppid() == parent:
         await asyncio.sleep(0.5)
     supervisor.stop()
-
-
-def _say(text: str) -> None:
-    print(f"holdfast| {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from app.http.built import BuiltFiles
 from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
-from app.http.redaction import redact_every_log
 from app.lifespan import lifespan
 from app.pages import PAGES, PUBLIC_PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
@@ -17,12 +16,13 @@ from components.layout.navigation import SUPPORT_PATH
 from components.pages.landing import landing
 from components.pages.problems import not_found
 from components.ui.toast import toaster
+from services import logs
 from settings import settings
 from state.faults import show_fault
 from state.gate import Gate
 from state.session import arrive
 
-redact_every_log()
+logs.set_up()
 
 
 def _documents(inner: ASGIApp) -> ASGIApp:

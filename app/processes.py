@@ -4,11 +4,12 @@ import asyncio
 import ctypes
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from app import output
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -107,7 +108,7 @@ class Keeper:
     async def _run_once(self) -> int:
         # A pipe of our own: asyncio's would keep wait() from returning while a grandchild holds the other end open.
         reading, writing = os.pipe()
-        output = asyncio.create_task(self._repeat(reading))
+        repeating = asyncio.create_task(self._repeat(reading))
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.program.command,
@@ -128,8 +129,8 @@ class Keeper:
             process.kill()
         code = await process.wait()
         # What a grandchild says long after its parent's end is not waited for.
-        await asyncio.wait({output}, timeout=1.0)
-        output.cancel()
+        await asyncio.wait({repeating}, timeout=1.0)
+        repeating.cancel()
         return code
 
     async def _repeat(self, descriptor: int) -> None:
@@ -150,9 +151,7 @@ class Keeper:
                 self._print(rest)
 
     def _print(self, line: bytes) -> None:
-        text = line.decode(errors="replace").rstrip("\r")
-        sys.stdout.write(f"{self.program.name:<8}| {text}\n")
-        sys.stdout.flush()
+        output.repeat(self.program.name, line.decode(errors="replace").rstrip("\r"))
 
 
 async def accepts(port: int) -> bool:

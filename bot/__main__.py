@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import logging
 import signal
 
 from bot.client import build
 from bot.life import live
 from gateways import close_gateways
 from models import use
+from services import logs
 from settings import settings
 
 
@@ -27,8 +27,7 @@ async def _run() -> None:
 
 def main() -> None:
     """Run until told to stop."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("nextcord").setLevel(logging.WARNING)
+    logs.set_up()
     asyncio.run(_run())
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.replies import Reply, lines
 from models import transaction
-from services import meetings
+from services import meetings, request_ids
 from services.discord_text import COLORS
 from services.errors import HoldfastError, TooMany
 from services.meetings import Meeting, NoticeView
@@ -50,6 +50,7 @@ def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None
 
 async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
     """Do the work and show its reply to the person alone, after what they were still to be told."""
+    request_ids.begin(f"discord-{interaction.id}")
     visit = visit_of(interaction)
     if visit is None:
         await interaction.response.send_message("Use this inside a server.", ephemeral=True)

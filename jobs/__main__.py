@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import logging
 import signal
 import sys
 
@@ -16,7 +15,7 @@ from jobs.looker import Looker
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import health, sweep
+from services import health, logs, sweep
 from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
@@ -83,8 +82,7 @@ def main() -> int:
     sweeping = commands.add_parser("sweep", help="a round over everybody")
     sweeping.add_argument("--now", action="store_true", required=True, help="begin it now")
     given = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    logs.set_up()
     if given.command == "sweep":
         return asyncio.run(_ask_for_sweep())
     asyncio.run(_run({part for part in PARTS if part not in given.without}))

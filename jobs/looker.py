@@ -5,12 +5,13 @@ import logging
 import os
 import secrets
 import socket
+from collections import Counter
 
 from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import now, transaction
-from services import cases, decisions, due, ledger
+from services import cases, decisions, due, ledger, request_ids
 from services.calls import wait
 from services.tasks import stop
 
@@ -77,7 +78,10 @@ class Looker:
         finally:
             await stop(renewing)
         async with transaction() as db:
-            await ledger.settle(db, self.name, done)
+            moves = await ledger.settle(db, self.name, done)
+        for request, members in Counter(claim.request_id for claim in claims if claim.request_id).items():
+            with request_ids.under(request):
+                log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
         return len(claims)
 
     async def _renew(self) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import transaction
-from services import events, intents
+from services import events, intents, request_ids
 from services.calls import wait
 from services.intents import Intent, TokenRejected
 from services.lease import Lease, LeaseLost, lease
@@ -76,8 +76,13 @@ class Writer:
         # Nobody can have sent what was intended under this very lease and not been tried by us.
         sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
         self.tried.add(key)
-        outcome = await intents.carry_out(gateways(), intent, sure=sure)
-        async with transaction() as db:
-            await intents.record(db, intent, outcome)
+        with request_ids.under(intent.request_id):
+            outcome = await intents.carry_out(gateways(), intent, sure=sure)
+            async with transaction() as db:
+                await intents.record(db, intent, outcome)
+            log.info(
+                "%s role %s in server %s: %s",
+                "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,
+            )  # fmt: skip
         if outcome.result is not intents.Result.WAIT:
             self.tried.discard(key)

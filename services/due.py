@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from models.database import AsyncSession
+from services import request_ids
 
 CHANNEL = "holdfast_due"
 """What NOTIFY calls when somebody became due."""
@@ -27,6 +28,8 @@ class Claim:
     version: int
     attempts: int
     priority: int
+    request_id: str | None = None
+    """The request that they became due by, where one did."""
 
     @property
     def key(self) -> str:
@@ -99,16 +102,19 @@ async def _mark(
     # Always in the same order, so that two marks that overlap wait for each other instead of deadlocking.
     statement = f"""
         WITH marked AS (
-        INSERT INTO due (kind, key, priority, due_at, version, attempts)
-        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, 0 FROM ({who}) w ORDER BY 2
+        INSERT INTO due (kind, key, priority, due_at, version, attempts, request_id)
+        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, 0, CAST(:request AS text)
+        FROM ({who}) w ORDER BY 2
         ON CONFLICT (kind, key) DO UPDATE SET
             version = due.version + :step,
             priority = GREATEST(due.priority, EXCLUDED.priority),
-            due_at = LEAST(due.due_at, EXCLUDED.due_at)
+            due_at = LEAST(due.due_at, EXCLUDED.due_at),
+            request_id = COALESCE(EXCLUDED.request_id, due.request_id)
         RETURNING 1)
         SELECT count(*) FROM marked
     """
-    result = await db.execute(text(statement), {**values, "priority": priority, "step": int(raises_version)})
+    more = {"priority": priority, "step": int(raises_version), "request": request_ids.current()}
+    result = await db.execute(text(statement), {**values, **more})
     marked = int(result.scalar_one())
     if marked:
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})
@@ -127,15 +133,15 @@ async def claim(db: AsyncSession, worker: str, limit: int) -> list[Claim]:
             )
             UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker
             FROM next WHERE d.kind = next.kind AND d.key = next.key
-            RETURNING d.key, d.version, d.attempts, d.priority
+            RETURNING d.key, d.version, d.attempts, d.priority, d.request_id
             """
         ),
         {"limit": limit, "lease": LEASE, "worker": worker},
     )
     claims: list[Claim] = []
-    for key, version, attempts, priority in result.all():
+    for key, version, attempts, priority, request in result.all():
         server, _, discord_id = str(key).partition(":")
-        claims.append(Claim(int(server), discord_id, int(version), int(attempts), int(priority)))
+        claims.append(Claim(int(server), discord_id, int(version), int(attempts), int(priority), request))
     return claims
 
 

@@ -11,6 +11,7 @@ from sqlmodel import col, select
 
 from models import Event, now
 from models.database import AsyncSession
+from services import request_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class EventView:
     rule_id: int | None
     batch: str | None
     data: dict[str, Any]
+    request_id: str | None = None
 
     @classmethod
     def of(cls, row: Event) -> "EventView":
@@ -33,6 +35,7 @@ class EventView:
         return cls(
             row.id or 0, row.at, row.kind, row.actor, row.subject, row.role_id, row.rule_id,
             str(row.batch) if row.batch else None, row.data,
+            row.request_id,
         )  # fmt: skip
 
 
@@ -50,7 +53,7 @@ def line(
     """One line as `record_all` takes it."""
     return {
         "at": now(), "kind": kind, "server_id": server_id, "actor": actor, "subject": subject, "role_id": role_id,
-        "rule_id": rule_id, "batch": batch, "data": dict(data or {}),
+        "rule_id": rule_id, "batch": batch, "data": dict(data or {}), "request_id": request_ids.current(),
     }  # fmt: skip
 
 

@@ -50,6 +50,7 @@ class Intent:
     attempts: int
     evidence: dict[str, Any]
     gift: bool = False
+    request_id: str | None = None
 
     @property
     def reason(self) -> str:
@@ -97,7 +98,7 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
                 SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
                        COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
                                  AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
-                       g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence,
+                       g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence, g.request_id,
                        g.gift_since IS NOT NULL AS gift,
                        row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
                 FROM "grant" g JOIN server s ON s.id = g.server_id
@@ -117,7 +118,7 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
         Intent(
             id=row.id, server_id=row.server_id, guild_id=row.guild_id, discord_id=row.discord_id, role_id=row.role_id,
             role_name=row.role_name, giving=row.giving, intended_at=row.intended_at, attempts=row.attempts,
-            evidence=row.evidence, gift=row.gift,
+            evidence=row.evidence, gift=row.gift, request_id=row.request_id,
         )
         for row in result.all()
     ]  # fmt: skip

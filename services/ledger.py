@@ -81,7 +81,7 @@ async def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
         {
             **_row(pair), "rule_ids": list(pair[1].rule_ids), "state": "giving", "had_before": False,
             "evidence": evidence(pair[0].evidence(pair[1])), "intended_at": now, "next_at": now,
-            "attempts": 0, "created_at": now, "updated_at": now,
+            "attempts": 0, "created_at": now, "updated_at": now, "request_id": pair[0].case.claim.request_id,
         }
         for pair in pairs
     ]  # fmt: skip
@@ -120,9 +120,12 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
     # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
     await _update(
         db,
-        [{**_keys(pair), "rule_ids": list(pair[1].rule_ids), "now": now} for pair in pairs],
+        [
+            {**_keys(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id, "now": now}
+            for pair in pairs
+        ],
         {"state": "giving", "attempts": 1, "no_since": None, "gift_since": None, "held_back_at": None},
-        ("rule_ids",),
+        ("rule_ids", "request_id"),
         ("intended_at", "next_at", "updated_at"),
         ("taking", "lost"),
     )
@@ -146,11 +149,12 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
                     **_keys(pair), "now": now, "no_since": pair[1].no_since,
                     "evidence": evidence(pair[0].evidence(pair[1])),
                     "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
+                    "request_id": pair[0].case.claim.request_id,
                 }
                 for pair in chosen
             ],
             {"state": "taking", "attempts": attempts, "held_back_at": None},
-            ("no_since", "evidence", "batch"),
+            ("no_since", "evidence", "batch", "request_id"),
             ("intended_at", "next_at", "updated_at"),
             states,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from reflex_base.registry import RegistrationContext
 from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 
 from models import transaction
-from services import sessions
+from services import request_ids, sessions
 from services.actors import Actor
 from services.errors import NotSignedIn
 
@@ -165,12 +165,14 @@ def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
 
     @functools.wraps(handler)
     async def streamed(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any]:
+        request_ids.begin()
         actor = await _required_actor(self)
         async for outcome in handler(self, actor, *args, **kwargs):
             yield outcome
 
     @functools.wraps(handler)
     async def awaited(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> Any:
+        request_ids.begin()
         return await handler(self, await _required_actor(self), *args, **kwargs)
 
     guarded: Any = streamed if inspect.isasyncgenfunction(handler) else awaited

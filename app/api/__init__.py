@@ -20,9 +20,9 @@ from app.api import (
     wallets,
 )
 from app.api.limits import BodyLimit
+from app.http.access_log import AccessLog
 from app.http.headers import SecurityHeaders
 from app.http.origins import OriginGate
-from app.http.redaction import AccessLog
 from settings import settings
 
 __all__ = ["api"]

@@ -40,6 +40,7 @@ class EventAnswer(Answer):
     batch: str | None
     undoable: bool
     data: dict[str, Any]
+    request_id: str | None
 
 
 class UndoAnswer(Answer):
@@ -85,6 +86,7 @@ def _answer(line: LogLine) -> EventAnswer:
         id=event.id, at=event.at, kind=event.kind, text=line.text, actor=event.actor, actor_name=line.actor_name,
         subject=event.subject, subject_name=line.subject_name, role_id=event.role_id, role_name=line.role_name,
         rule_id=event.rule_id, rule_name=line.rule_name, batch=event.batch, undoable=line.undoable, data=event.data,
+        request_id=event.request_id,
     )  # fmt: skip
 
 

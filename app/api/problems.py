@@ -10,9 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from app.api.caller import caller_of
-from app.http.redaction import request_id
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
+from services import request_ids
 from services.errors import HoldfastError, NotSignedIn, Retryable, unavailable
 
 router = APIRouter(include_in_schema=False)
@@ -87,7 +87,7 @@ async def _database_away(_: Request, error: Exception) -> Response:
 
 async def _unexpected(_: Request, error: Exception) -> Response:
     """The cause is in the log, under the same number; the server logs it because it is raised on."""
-    return JSONResponse({"message": f"Something went wrong on our side (request {request_id.get()})."}, 500)
+    return JSONResponse({"message": f"Something went wrong on our side (request {request_ids.current()})."}, 500)
 
 
 @router.api_route("/api", methods=_METHODS)

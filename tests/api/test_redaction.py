@@ -5,7 +5,8 @@ import logging
 import httpx
 import pytest
 
-from app.http.redaction import AccessLog, redact, redact_every_log
+from app.http.access_log import AccessLog
+from services.logs import redact, redact_every_log
 
 SECRET = "s3cret-Value_0123456789abcdefghijklmnopqrstuvw"
 
@@ -66,9 +67,13 @@ async def test_the_access_log_names_the_request_and_no_secret(caplog: pytest.Log
     caplog.set_level(logging.INFO, "holdfast.access")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=AccessLog(app)), base_url="http://x") as client:
         answer = await client.get(f"/dashboard?session={SECRET}&tab=2")
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "holdfast.access"]
+        named = await client.get("/", headers={"X-Request-Id": "from-the-proxy"})
+        odd = await client.get("/", headers={"X-Request-Id": "<script>"})
+    line, *_ = [record.getMessage() for record in caplog.records if record.name == "holdfast.access"]
     assert line.startswith("GET /dashboard?session=[redacted]&tab=2 204 ")
-    assert answer.headers["x-request-id"] in line
+    assert len(answer.headers["x-request-id"]) == 12
+    assert named.headers["x-request-id"] == "from-the-proxy"
+    assert odd.headers["x-request-id"] not in {"<script>", "from-the-proxy", answer.headers["x-request-id"]}
 
 
 def test_what_is_black_already_stays_as_it_is() -> None:

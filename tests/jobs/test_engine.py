@@ -1,6 +1,7 @@
 """How a role moves: from a proof to the role, from a sale to its end, and through every fault in between."""
 
 import asyncio
+import logging
 from uuid import UUID
 
 import pytest
@@ -9,9 +10,10 @@ from sqlmodel import col, select
 from gateways import gateways
 from jobs.looker import Looker
 from models import Due, Event, Grant, Rule, now, transaction
-from services import breaker, event_log, intents, sweep, undo
+from services import breaker, event_log, intents, request_ids, sweep, undo
 from services.actors import Actor
 from services.event_log import LogFilter
+from services.logs import redact_every_log
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -439,3 +441,34 @@ async def _expression(rule_id: int) -> dict[str, object]:
     found = await rule(rule_id)
     assert found is not None
     return found.expression
+
+
+async def test_a_requests_name_follows_its_change_to_discord_and_into_the_log(
+    town: Town, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = logging.getLogRecordFactory()
+    redact_every_log()
+    caplog.set_level(logging.INFO, "holdfast")
+    try:
+        token = await town.buys("carol")
+        with request_ids.under("r-given-0001"):
+            await town.rule("Holder")
+        with request_ids.under("r-proof-0002"):
+            await town.prove("carol")
+        async with engine():
+            await given(town)
+            await town.sells(token)
+            with request_ids.under("r-check-0003"):
+                await town.look()
+            await taken(town)
+            await until(lambda: _empty(town))
+    finally:
+        logging.setLogRecordFactory(before)
+    async with transaction() as db:
+        rows = await db.exec(select(Event).where(Event.server_id == town.server_id).order_by(col(Event.id)))
+        followed = [(row.kind, row.request_id) for row in rows.all() if row.kind in {"role.given", "role.taken"}]
+    assert followed == [("role.given", "r-proof-0002"), ("role.taken", "r-check-0003")]
+    told = {(record.name, record.__dict__["request_id"]) for record in caplog.records}
+    for part in ("looker", "writer"):
+        for name in ("r-proof-0002", "r-check-0003"):
+            assert (f"holdfast.jobs.{part}", name) in told

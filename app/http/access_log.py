@@ -1,0 +1,44 @@
+"""A line in the log for each request, under the name that the answer carries as X-Request-Id."""
+
+import logging
+import time
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services import request_ids
+from services.logs import redact
+
+_access = logging.getLogger("holdfast.access")
+
+
+class AccessLog:
+    """Names each request, or keeps the name that a proxy gave it, and logs method, path, status, milliseconds."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and log how it ended."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        name = request_ids.begin(request_ids.usable(Headers(scope=scope).get("x-request-id")))
+        status, began = 500, time.perf_counter()
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = name
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            milliseconds = (time.perf_counter() - began) * 1000
+            query = scope.get("query_string", b"").decode("latin-1")
+            asked = redact(scope["path"] + (f"?{query}" if query else ""))
+            # 503 says that somebody else is away: whoever noticed has logged it, and /health repeats it by the second.
+            level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
+            _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)
