@@ -1,6 +1,6 @@
 # Every target does all of its own set-up; the steps are in app/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check screenshots lighthouse lock clean
+TARGETS := run dev test check screenshots lighthouse soak lock clean
 
 .PHONY: help $(TARGETS)
 help:
@@ -10,6 +10,7 @@ help:
 	@echo "make check  style and types only"
 	@echo "make screenshots   a picture of every screen, in data/screenshots"
 	@echo "make lighthouse    Lighthouse's scores of the public pages"
+	@echo "make soak   everything goes wrong for hours, and the verdict (ARGS=\"--seeds 1-20 --seconds 120\")"
 	@echo "make lock   compile requirements*.txt from requirements*.in"
 	@echo "make clean  remove what was made, but not data/"
 

@@ -27,7 +27,7 @@ def main(target: str, arguments: list[str]) -> int:
     """Do one target of the Makefile; returns the exit code unless another program took this one's place."""
     targets = {
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
-        "lock": lock, "clean": clean,
+        "soak": soak, "lock": lock, "clean": clean,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -88,6 +88,16 @@ def lighthouse(arguments: list[str]) -> int:
     """`make lighthouse`: Lighthouse's scores of the public pages."""
     what_tests_need(Teller(5, LOG))
     return become("-m", "tests.lighthouse", *arguments)
+
+
+def soak(arguments: list[str]) -> int:
+    """`make soak`: many seeds of a world in which everything goes wrong."""
+    teller = Teller(3, LOG)
+    with SetUp():
+        environment(teller)
+        packages(teller, "requirements-dev.txt")
+        tools(teller)
+    return become("-m", "tests.soak.run", *arguments)
 
 
 def what_tests_need(teller: Teller) -> None:

@@ -5,12 +5,16 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
+from typing import Any
 
 from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways, gateways
 from jobs import clock, proofs
 from jobs.follower import Follower
+from jobs.lasting import lasting
 from jobs.looker import Looker
 from jobs.watch import Watch
 from jobs.writer import Writer
@@ -22,26 +26,30 @@ from services.ledger import INTENT_CHANNEL
 from services.transfers import followed_chains
 
 PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs")
+Life = Callable[[], Coroutine[Any, Any, None]]
 
 
-async def _run(parts: set[str]) -> None:
+def lives(parts: Collection[str]) -> list[Life]:
+    """What these parts do, each until it is cancelled; one that raises takes the process with it."""
     due_called, intent_called = asyncio.Event(), asyncio.Event()
-    loops = [Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run()]
-    ticking = None
+    found: list[Life] = [Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run]
     if "looker" in parts:
-        loops.append(Looker(due_called).run())
+        found.append(Looker(due_called).run)
     if "writer" in parts:
-        loops.append(Writer(intent_called).run())
+        found.append(Writer(intent_called).run)
     if "watch" in parts:
-        loops.append(Watch().run())
+        found.append(Watch().run)
     if "followers" in parts:
-        loops += [Follower(chain).run() for chain in followed_chains(gateways())]
+        found += [Follower(chain).run for chain in followed_chains(gateways())]
     if "proofs" in parts:
-        loops.append(proofs.run())
+        found.append(proofs.run)
     if "clock" in parts:
-        await clock.prepare()
-        ticking = clock.start()
-    tasks = [asyncio.create_task(loop) for loop in loops]
+        found.append(clock.run)
+    return [partial(lasting, life) for life in found]
+
+
+async def _run(parts: Collection[str]) -> None:
+    tasks = [asyncio.create_task(life()) for life in lives(parts)]
     running = asyncio.gather(*tasks)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -50,8 +58,6 @@ async def _run(parts: set[str]) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await running
     finally:
-        if ticking is not None:
-            ticking.shutdown(wait=False)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

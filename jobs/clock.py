@@ -1,5 +1,6 @@
 """The clock: APScheduler ticks in every jobs process, and one row a schedule decides which of them acts."""
 
+import asyncio
 import logging
 from datetime import timedelta
 
@@ -43,10 +44,23 @@ async def tick() -> None:
         log.warning("the database did not answer, the clock tries again: %s", fault.orig)
 
 
-def start() -> AsyncIOScheduler:
-    """A running clock; a tick that takes longer than its pause is followed by one tick, not by many."""
+async def run() -> None:
+    """Tick for ever; a tick that takes longer than its pause is followed by one tick, not by many."""
+    await prepare()
+    now = asyncio.Event()
+
+    async def strike() -> None:  # a plain function would be called in a thread
+        now.set()
+
+    # APScheduler tells the time, the tick itself is this task's: so its end is waited for, and never left hanging.
     clock = AsyncIOScheduler()
     # Unannotated library: its schedule is what it is given.
-    clock.add_job(tick, "interval", seconds=TICK_SECONDS, max_instances=1, coalesce=True)  # pyright: ignore[reportUnknownMemberType]
+    clock.add_job(strike, "interval", seconds=TICK_SECONDS)  # pyright: ignore[reportUnknownMemberType]
     clock.start()
-    return clock
+    try:
+        while True:
+            await now.wait()
+            now.clear()
+            await tick()
+    finally:
+        clock.shutdown(wait=False)

@@ -142,9 +142,9 @@ def database_url(postgres_url: str, template_url: str) -> Iterator[str]:
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-@pytest.fixture(scope="session")
-def sandbox_url() -> Iterator[str]:
-    """The address of the test run's one sandbox, up with all its parts; tests use fresh people and guilds in it."""
+@contextmanager
+def running_sandbox() -> Iterator[str]:
+    """A sandbox of the caller's own, up with all its parts; its address."""
     port = free_port()
     with temporary_dir() as directory:
         log = directory / "sandbox.log"
@@ -165,6 +165,13 @@ def sandbox_url() -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="session")
+def sandbox_url() -> Iterator[str]:
+    """The address of the test run's one sandbox, up with all its parts; tests use fresh people and guilds in it."""
+    with running_sandbox() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

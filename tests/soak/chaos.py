@@ -1,0 +1,233 @@
+"""The schedule: what happens next, and when, drawn from a seed."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.soak.machine import PROGRAMS, Machine
+from tests.soak.truth import Deal
+from tests.soak.world import ELSEWHERE, STANDARDS, World, database_answers, family
+
+EVM = ("base", "ethereum", "polygon")
+NODES = tuple(f"{front}:{chain}" for chain in EVM for front in ("rpc", "rpc2"))
+NODE_FAULTS = ("down", "slow", "429", "500", "empty", "zero", "stale", "malformed")
+FAULTS = {
+    **dict.fromkeys((*NODES, "solana"), NODE_FAULTS),
+    "discord": ("down", "429", "500", "empty", "malformed"),
+    "gateway": ("down", "429", "500", "malformed"),
+    "opensea": ("down", "429", "500", "empty", "malformed"),
+}
+SLOW_WRITES = "slow"
+"""A Discord that carries out what it was asked long after nobody waits for it any more; only where there is time."""
+LATE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How wild it is: seconds of it, the longest pause between two deeds and the longest fault."""
+
+    seconds: float
+    members: int = 50
+    pause: float = 0.5
+    fault: float = 8.0
+    frozen: float = 4.0
+    late_writes: bool = False
+
+
+def first_deals(world: World) -> list[Deal]:
+    """Twelve rules over eleven roles of five guilds: for each chain, composed ones, and three that will be edited."""
+
+    def needs(chain: str, least: int = 1) -> dict[str, Any]:
+        return {"type": "basic", "chain": chain, "contract": world.contracts[chain], "minTokens": least}
+
+    deals: list[tuple[int, str, dict[str, Any]]] = [
+        (0, "Holder", needs("base")),
+        (0, "Whale", needs("base", 2)),
+        (1, "Holder", needs("ethereum")),
+        (1, "Collector", {"all": [needs("base"), needs("solana")]}),
+        (2, "Holder", needs("polygon")),
+        (2, "Collector", {"any": [needs("polygon"), needs("ethereum")]}),
+        (3, "Holder", needs("solana")),
+        (3, "Collector", {"all": [needs("base"), {"not": needs("polygon")}]}),
+        (3, "Collector", needs("polygon", 2)),
+        (0, EDITED, needs("solana")),
+        (4, EDITED, {"any": [needs("base"), needs("solana")]}),
+        (4, "Holder", needs("ethereum")),
+    ]
+    return [Deal(world.guilds[number].roles[role], tree) for number, role, tree in deals]
+
+
+GUILDS = 5
+EDITED = "Collector"
+EDITED_IN = (0, 4)
+"""The guilds whose Collector's rule admins change all the time."""
+PAUSED = "Holder"
+
+
+class Chaos:
+    """One run of the schedule over a world and a machine."""
+
+    def __init__(self, world: World, machine: Machine, random: Random, pace: Pace, say: Callable[[str], None]) -> None:
+        self.world, self.machine, self.random, self.pace, self.say = world, machine, random, pace, say
+        self.late, self.wrong = False, list[str]()
+        self.down: dict[str, float] = {}
+        deeds: list[tuple[Callable[[], Awaitable[None]], float]] = [
+            (self.trade, 10), (self.edit, 1.5), (self.pause_or_resume, 1), (self.come_or_go, 1.5), (self.wallet, 1),
+            (self.fault, 4), (self.gateway, 1), (self.reorg, 1), (self.kill, 1.5), (self.freeze, 0.5),
+            (self.database, 0.4), (self.approve, 0.5),
+        ]  # fmt: skip
+        self.deeds, self.weights = zip(*deeds, strict=True)
+
+    async def run(self) -> list[str]:
+        """Until its time is over; then everything is healed. Tells which processes ended by themselves."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self.pace.seconds
+        while loop.time() < ends:
+            (deed,) = self.random.choices(self.deeds, self.weights)
+            await deed()
+            self.wrong += self.machine.ended()
+            for name, back in list(self.down.items()):
+                if loop.time() >= back:
+                    self.machine.start(name)
+                    del self.down[name]
+            await asyncio.sleep(self.random.random() * self.pace.pause)
+        await self.heal()
+        return self.wrong
+
+    async def heal(self) -> None:
+        """Nothing is out of order any more, and no rule rests."""
+        self.say("everything is healed")
+        await self.world.control.delete("/control/faults")
+        self.machine.start_all()
+        if self.late:
+            # What was asked of the slow Discord is done by it meanwhile.
+            await asyncio.sleep(LATE_SECONDS)
+        for deal in self.world.deals:
+            if deal.paused:
+                assert await self.world.change(deal, {"state": "active"}), "nothing stands against resuming"
+
+    # On chains.
+
+    async def trade(self) -> None:
+        """Somebody buys, sells or burns; half of the people never do."""
+        world = self.world
+        traders = sorted(world.people)[::2]
+        chain = self.random.choice(sorted(STANDARDS))
+        who = self.random.choice(traders)
+        address = world.address(who, chain)
+        own = sorted(at for at, owner in world.holdings.owners.items() if owner == address and at[0] == chain)
+        away = ELSEWHERE[family(chain)]
+        forsale = sorted(at for at, owner in world.holdings.owners.items() if owner == away and at[0] == chain)
+        if own and self.random.random() < 0.5:
+            at = self.random.choice(own)
+            if self.random.random() < 0.2:
+                await world.burn(at)
+            else:
+                await world.move(at, away)
+        elif forsale and self.random.random() < 0.6:
+            await world.move(self.random.choice(forsale), address)
+        else:
+            await world.mint(chain, address)
+
+    async def reorg(self) -> None:
+        """Some blocks of a chain are replaced."""
+        chain, depth = self.random.choice(EVM), self.random.randint(1, 12)
+        self.say(f"{chain} loses {depth} blocks")
+        await self.world.reorganise(chain, depth)
+
+    # In the guild.
+
+    async def come_or_go(self) -> None:
+        """Somebody leaves, or comes back."""
+        world = self.world
+        away = sorted(set(world.people) - world.present)
+        if away and self.random.random() < 0.6:
+            await world.join(self.random.choice(away))
+        else:
+            await world.leave(self.random.choice(sorted(world.present)))
+
+    async def wallet(self) -> None:
+        """Somebody proves their wallets, or removes them."""
+        world = self.world
+        without = sorted(set(world.people) - set(world.proved))
+        if without and self.random.random() < 0.7:
+            await world.prove(self.random.choice(without))
+        else:
+            await world.disown(self.random.choice(sorted(world.proved)))
+
+    async def edit(self) -> None:
+        """A rule gets another condition, is deleted, or is made."""
+        world = self.world
+        edited = {world.guilds[number].roles[EDITED] for number in EDITED_IN}
+        there = [deal for deal in world.deals if deal.role in edited]
+        chain = self.random.choice(sorted(STANDARDS))
+        tree = {
+            "type": "basic", "chain": chain, "contract": world.contracts[chain],
+            "minTokens": self.random.choice([1, 1, 1, 2]),
+        }  # fmt: skip
+        if len(there) < len(edited):
+            (role, *_) = sorted(edited - {deal.role for deal in there})
+            self.say(f"a rule is made: {await world.make(Deal(role, tree))}")
+        elif self.random.random() < 0.4:
+            self.say(f"a rule is deleted: {await world.delete(self.random.choice(there))}")
+        else:
+            self.say(f"a rule is changed: {await world.change(self.random.choice(there), {'expression': tree})}")
+
+    async def pause_or_resume(self) -> None:
+        """An admin lets a rule rest, or wakes it."""
+        world = self.world
+        resting = [deal for deal in world.deals if deal.paused]
+        if resting and self.random.random() < 0.6:
+            self.say(f"a rule is resumed: {await world.change(self.random.choice(resting), {'state': 'active'})}")
+        else:
+            roles = {guild.roles[PAUSED] for guild in world.guilds}
+            deal = self.random.choice([deal for deal in world.deals if deal.role in roles])
+            self.say(f"a rule is paused: {await world.change(deal, {'state': 'paused'})}")
+
+    async def approve(self) -> None:
+        """An admin lets the removals go on that the breaker holds back."""
+        await self.world.approve()
+
+    # Out of order.
+
+    async def fault(self) -> None:
+        """A provider is out of order for a while."""
+        target = self.random.choice(sorted(FAULTS))
+        kinds = FAULTS[target] + ((SLOW_WRITES,) if target == "discord" and self.pace.late_writes else ())
+        kind, seconds = self.random.choice(kinds), self.random.uniform(1, self.pace.fault)
+        self.late = self.late or (target, kind) == ("discord", SLOW_WRITES)
+        self.say(f"{target} is {kind} for {seconds:.1f} s")
+        await self.world.call("faults", target=target, kind=kind, seconds=seconds)
+
+    async def gateway(self) -> None:
+        """The gateway's connection breaks, or something that nobody can read comes over it."""
+        action = self.random.choice(["drop", "malformed", "pause"])
+        self.say(f"gateway: {action}")
+        await self.world.call("gateway", action=action, seconds=self.random.uniform(1, 5))
+
+    async def kill(self) -> None:
+        """A process is killed, or told to end, and comes back after a while."""
+        name = self.random.choice(sorted(PROGRAMS))
+        how = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+        self.say(f"{name} gets {how.name}")
+        await asyncio.to_thread(self.machine.end, name, how)
+        self.down[name] = asyncio.get_running_loop().time() + self.random.uniform(0, 4)
+
+    async def freeze(self) -> None:
+        """A process stands still for a while, and goes on as if nothing had been."""
+        name, seconds = self.random.choice(sorted(PROGRAMS)), self.random.uniform(0.5, self.pace.frozen)
+        self.say(f"{name} stands still for {seconds:.1f} s")
+        self.machine.end(name, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.machine.end(name, signal.SIGCONT)
+
+    async def database(self) -> None:
+        """The database is restarted."""
+        self.say("the database is restarted")
+        await asyncio.to_thread(self.machine.restart_database, self.random)
+        await database_answers()

@@ -1,0 +1,58 @@
+"""The verdict over what the product asked Discord to write, by the sandbox's own log of requests."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.soak.truth import Pair, Timeline
+
+LOOKED_WITHIN = 100.0
+"""Seconds before a removal in which its reason may lie: a look at slow nodes, and a minute in which it may be sent."""
+GIVEN_WITHIN = 300.0
+"""Seconds before a gift in which its reason may lie: a role that is too much harms nobody and is taken again."""
+_ROLE_WRITE = re.compile(r"/guilds/(?P<guild>\d+)/members/(?P<who>\d+)/roles/(?P<role>\d+)$")
+
+
+@dataclass(frozen=True)
+class Write:
+    """A role that was given (or taken) at a moment, in seconds since the epoch."""
+
+    moment: float
+    pair: Pair
+    gives: bool
+
+    def __str__(self) -> str:
+        verb = "given to" if self.gives else "taken from"
+        return f"role {self.pair[1]} {verb} {self.pair[0]} at {datetime.fromtimestamp(self.moment, UTC):%H:%M:%S.%f}"
+
+
+def writes(requests: Iterable[dict[str, Any]], guilds: Collection[str]) -> list[Write]:
+    """The role writes in these guilds that Discord carried out, oldest first."""
+    found: list[Write] = []
+    for request in requests:
+        match = _ROLE_WRITE.search(request["path"].partition("?")[0])
+        carried_out = request["status"] == 204 and request["method"] in {"PUT", "DELETE"}
+        if request["target"] == "discord" and carried_out and match and match["guild"] in guilds:
+            moment = datetime.fromisoformat(request["time"]).timestamp()
+            found.append(Write(moment, (match["who"], match["role"]), request["method"] == "PUT"))
+    return sorted(found, key=lambda write: write.moment)
+
+
+def faults(done: Sequence[Write], timeline: Timeline, away: Sequence[tuple[str, float]]) -> list[str]:
+    """What was wrong with the writes, in sentences; `away` are the moments at which somebody left the guild."""
+    said: list[str] = []
+    has: set[Pair] = set()
+    leaving = sorted(away, key=lambda item: item[1])
+    for write in done:
+        while leaving and leaving[0][1] <= write.moment:
+            gone, _ = leaving.pop(0)
+            has = {pair for pair in has if pair[0] != gone}
+        if write.gives is (write.pair in has):
+            said.append(f"written twice: {write}")
+        (has.add if write.gives else has.discard)(write.pair)
+        within = GIVEN_WITHIN if write.gives else LOOKED_WITHIN
+        if write.gives not in timeline.states(write.pair, write.moment - within, write.moment):
+            said.append(f"{'never earned' if write.gives else 'TAKEN THOUGH HELD'}: {write}")
+    return said

@@ -1,0 +1,103 @@
+"""The product scaled out: a PostgreSQL and separate processes beside it, any of which can be killed at any time."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+from app.leftovers import MARK
+from app.postgres import Postgres
+from tests.conftest import ROOT
+
+PROGRAMS = {"bot": ("bot",), "jobs-1": ("jobs",), "jobs-2": ("jobs",)}
+STOP_SECONDS = 30
+
+
+class Machine:
+    """A database and the processes that share it; all files are in `directory`."""
+
+    def __init__(self, directory: Path, settings: dict[str, str]) -> None:
+        self.directory = directory
+        # Durable: what was committed has to survive the database's own sudden end.
+        self.postgres = Postgres(directory / "db", say=lambda _: None)
+        self.url = self.postgres.start()
+        self.environment = {**os.environ, **settings, "DATABASE_URL": self.url, MARK: str(directory)}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended_by_us: set[int] = set()
+        subprocess.run(
+            [sys.executable, "-m", "alembic", "upgrade", "head"],
+            cwd=ROOT, env=self.environment, check=True, capture_output=True,
+        )  # fmt: skip
+
+    def start(self, name: str) -> None:
+        """Start one of the processes, unless it runs."""
+        process = self.running.get(name)
+        if process is None or process.poll() is not None:
+            with self.log(name).open("ab") as output:
+                self.running[name] = subprocess.Popen(
+                    [sys.executable, "-m", *PROGRAMS[name]],
+                    cwd=ROOT, env=self.environment, stdout=output, stderr=output, start_new_session=True,
+                )  # fmt: skip
+
+    def start_all(self) -> None:
+        """Start whatever does not run."""
+        for name in PROGRAMS:
+            self.start(name)
+
+    def log(self, name: str) -> Path:
+        """Where a process writes what it says."""
+        return self.directory / f"{name}.log"
+
+    def end(self, name: str, how: signal.Signals) -> None:
+        """Signal a process; after one that ends it, it is waited for."""
+        process = self.running[name]
+        if process.poll() is None:
+            process.send_signal(how)
+            if how in {signal.SIGKILL, signal.SIGTERM}:
+                self._ended_by_us.add(process.pid)
+                try:
+                    process.wait(STOP_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                    raise AssertionError(f"{name} did not end within {STOP_SECONDS} s of being told to") from None
+
+    def restart_database(self, random: Random) -> None:
+        """The database goes away, in order or as in a crash, and comes back."""
+        if random.random() < 0.5:
+            pid = int((self.postgres.cluster / "postmaster.pid").read_text().splitlines()[0])
+            os.kill(pid, random.choice([signal.SIGQUIT, signal.SIGKILL]))
+        self.postgres.stop()
+        self.postgres.start()
+
+    def ended(self) -> list[str]:
+        """Which processes ended although nobody ended them."""
+        return [
+            f"{name} ended by itself:\n{self.log(name).read_text(errors='replace')[-1500:]}"
+            for name, process in self.running.items()
+            if process.poll() is not None and process.pid not in self._ended_by_us
+        ]
+
+    def unexpected(self) -> list[str]:
+        """What no jobs process may ever say: a traceback. (The bot's library writes one for every lost connection.)"""
+        said: list[str] = []
+        for name in PROGRAMS:
+            log = self.log(name).read_text(errors="replace") if PROGRAMS[name] == ("jobs",) else ""
+            said += [f"{name} said:\n{block[-1500:]}" for block in log.split("Traceback (most recent call last)")[1:]]
+        return said
+
+    def stop(self) -> None:
+        """End everything."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.running.values():
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.postgres.stop()

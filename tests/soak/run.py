@@ -1,0 +1,181 @@
+"""`make soak`: many seeds of a world in which everything goes wrong, and the verdict over each.
+
+`ARGS="--seeds 1-20 --seconds 120"`; a seed that fails is named with what was wrong, and its logs are kept.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from sqlmodel import col, select
+
+import models
+from gateways import close_gateways
+from models import Due, Grant, Schedule, now, transaction
+from services import sweep
+from settings import settings
+from tests.conftest import ROOT, running_sandbox, temporary_dir
+from tests.soak import judge
+from tests.soak.chaos import GUILDS, Chaos, Pace, first_deals
+from tests.soak.machine import Machine
+from tests.soak.truth import Pair
+from tests.soak.world import World
+
+HEALED_WITHIN = 150.0
+"""Seconds after everything works again in which everybody must have what is theirs: backed-off tries included."""
+SWEEP_SECONDS, FOLLOW_SECONDS = 20, 1
+TOLD_EVERY = 15.0
+KEPT = ROOT / "data" / "soak"
+
+
+async def soak(seed: int, sandbox: str, directory: Path, pace: Pace, say: Callable[[str], None]) -> list[str]:
+    """One seed; what was wrong, in sentences: nothing at all, if the product keeps its promise."""
+    random = Random(seed)
+    environment = {
+        "DATA_DIR": str(directory), "SANDBOX_PORT": str(urlsplit(sandbox).port), "PORT": "3000", "PUBLIC_URL": "",
+        "SWEEP_SECONDS": str(SWEEP_SECONDS), "FOLLOW_SECONDS": str(FOLLOW_SECONDS),
+    }  # fmt: skip
+    machine = Machine(directory, environment)
+    before = dict(os.environ)
+    os.environ.update(environment, DATABASE_URL=machine.url)
+    settings.cache_clear()
+    await models.use(machine.url)
+    try:
+        async with httpx.AsyncClient(base_url=sandbox, timeout=60) as control:
+            return await _soak(World(control, random), machine, random, pace, say)
+    finally:
+        await close_gateways()
+        await models.use(None)
+        machine.stop()
+        os.environ.clear()
+        os.environ.update(before)
+        settings.cache_clear()
+
+
+async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say: Callable[[str], None]) -> list[str]:
+    await world.control.delete("/control/faults")
+    since = await _next_request(world)
+    machine.start("bot")
+    await world.build(GUILDS, pace.members // GUILDS)
+    machine.start_all()
+    await world.meet()
+    for deal in first_deals(world):
+        assert await world.make(deal), "nothing stands against a rule"
+    say("the world is there")
+    wrong = await Chaos(world, machine, random, pace, say).run()
+    wrong += await _quiet(world, say)
+    assert (await world.read_chains()).owners == world.holdings.owners, "the mirror is the chain"
+    done = judge.writes(await _requests(world, since), {guild.id for guild in world.guilds})
+    say(f"{len(done)} roles were written")
+    return [*judge.faults(done, world.timeline, world.away), *wrong, *machine.ended(), *machine.unexpected()]
+
+
+async def _quiet(world: World, say: Callable[[str], None]) -> list[str]:
+    """Wait until everybody has what is theirs, and another round changes nothing; what is wrong all the same."""
+    began = told = time.monotonic()
+    while await world.roles_in_discord() != world.right() or await _ledger(world) != world.right():
+        if time.monotonic() - began > HEALED_WITHIN:
+            return await _differences(world)
+        if time.monotonic() - told > TOLD_EVERY:
+            told = time.monotonic()
+            for sentence in await _differences(world):
+                say(f"waiting: {sentence}")
+        await world.approve()
+        await asyncio.sleep(0.3)
+    say(f"everybody has what is theirs, {time.monotonic() - began:.1f} s after the healing")
+    since, asked = await _next_request(world), now()
+    async with transaction() as db:
+        await sweep.ask_for_sweep(db)
+    while not await _swept_since(asked):
+        if time.monotonic() - began > HEALED_WITHIN:
+            return ["the round after the healing does not end", *await _differences(world)]
+        await asyncio.sleep(0.3)
+    more = judge.writes(await _requests(world, since), {guild.id for guild in world.guilds})
+    return [f"the round changed what was right: {write}" for write in more]
+
+
+async def _ledger(world: World) -> set[Pair]:
+    async with transaction() as db:
+        ours = [guild.server_id for guild in world.guilds]
+        rows = (await db.exec(select(Grant).where(col(Grant.server_id).in_(ours)))).all()
+    return {(row.discord_id, row.role_id) for row in rows if row.state == "held"}
+
+
+async def _swept_since(moment: datetime) -> bool:
+    async with transaction() as db:
+        row = await db.get(Schedule, sweep.SCHEDULE)
+    return row is not None and row.finished_at is not None and (row.started_at or row.finished_at) > moment
+
+
+async def _next_request(world: World) -> int:
+    return (await world.control.get("/control/requests", params={"since": 2**31})).json()["next"]
+
+
+async def _requests(world: World, since: int) -> list[dict[str, Any]]:
+    return (await world.control.get("/control/requests", params={"since": since})).json()["requests"]
+
+
+async def _differences(world: World) -> list[str]:
+    """Who lacks a role, or has one too many, with what the product knows of it."""
+    there, right = await world.roles_in_discord(), world.right()
+    ledger = await _ledger(world)
+    said: list[str] = []
+    async with transaction() as db:
+        for who, role in sorted((there ^ right) | (ledger ^ right)):
+            pair = (who, role)
+            grant = (await db.exec(select(Grant).where(Grant.discord_id == who, Grant.role_id == role))).first()
+            row = await db.get(Due, ("member", f"{world.guild_of(who).server_id}:{who}"))
+            said.append(
+                f"{who} {role}: right {pair in right}, in Discord {pair in there}, ledger "
+                f"{grant and grant.model_dump(exclude={'evidence'})}, due {row and row.model_dump()}"
+            )
+    return said
+
+
+def main() -> int:
+    """Read the command line and soak; 1 when a seed found something wrong."""
+    parser = argparse.ArgumentParser(prog="make soak", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", default="1-5", help="a number, or the first and the last: 1-20")
+    parser.add_argument("--seconds", type=float, default=90, help="how long each seed goes on")
+    given = parser.parse_args()
+    first, _, last = given.seeds.partition("-")
+    pace = Pace(seconds=given.seconds, fault=15, frozen=10, late_writes=True)
+    bad: list[int] = []
+    with running_sandbox() as sandbox:
+        for seed in range(int(first), int(last or first) + 1):
+            bad += [seed] if _one(seed, sandbox, pace) else []
+    print(f"seeds that failed: {bad}" if bad else "every seed kept the promise")
+    return 1 if bad else 0
+
+
+def _one(seed: int, sandbox: str, pace: Pace) -> bool:
+    began = time.monotonic()
+
+    def say(what: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} seed {seed} {time.monotonic() - began:6.1f} s  {what}", flush=True)
+
+    with temporary_dir() as directory:
+        wrong = asyncio.run(soak(seed, sandbox, directory, pace, say))
+        for sentence in wrong:
+            say(f"WRONG: {sentence}")
+        if wrong:
+            kept = KEPT / str(seed)
+            kept.mkdir(parents=True, exist_ok=True)
+            for log in directory.glob("*.log"):
+                shutil.copy(log, kept)
+            say(f"the logs are in {kept.relative_to(ROOT)}")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

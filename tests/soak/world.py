@@ -1,0 +1,312 @@
+"""A guild in the sandbox with its people, collections and rules, and a mirror of what is true in it."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import httpx
+from sqlalchemy.exc import DBAPIError
+
+from gateways import gateways
+from models import User, Wallet, transaction
+from services import due, guilds, rules, sweep, wallets
+from services.actors import Actor
+from services.errors import HoldfastError
+from services.rule_form import RuleDraft
+from services.users import ensure
+from tests.soak.truth import Deal, Holdings, Pair, Timeline, satisfied
+
+STANDARDS = {"base": "ERC721", "ethereum": "ERC721Enumerable", "polygon": "ERC1155", "solana": "Solana"}
+ROLES = ("Holder", "Collector", "Whale")
+ELSEWHERE = {"evm": "0x" + "5e" * 20, "solana": "1" * 31 + "9"}
+SETTLED_BLOCKS = 60
+"""Blocks over the collections' birth, so that no reorganisation undoes it."""
+
+
+def family(chain: str) -> str:
+    """Which of a person's wallets holds tokens of the chain."""
+    return "solana" if chain == "solana" else "evm"
+
+
+@dataclass
+class Guild:
+    """One guild: its members, whether there or away for now, and its roles that rules give, by their names."""
+
+    name: str
+    id: str
+    members: tuple[str, ...]
+    roles: dict[str, str]
+    server_id: int = 0
+
+
+class World:
+    """Some guilds and what happens there. Every deed is done in the sandbox or by the product's verbs, and mirrored.
+
+    Several guilds, because Discord lets a bot write ten roles in ten seconds in each.
+    """
+
+    def __init__(self, control: httpx.AsyncClient, random: Random) -> None:
+        self.control, self.random = control, random
+        self.owner: dict[str, Any] = {}
+        self.people: dict[str, dict[str, Any]] = {}
+        self.guilds: list[Guild] = []
+        self.present: set[str] = set()
+        self.proved: dict[str, dict[str, str]] = {}
+        self.contracts: dict[str, str] = {}
+        self.holdings = Holdings()
+        self.deals: list[Deal] = []
+        self.timeline, self.away = Timeline(), list[tuple[str, float]]()
+        self._tokens = 0
+
+    async def call(self, path: str, **body: Any) -> dict[str, Any]:
+        answer = await self.control.post(f"/control/{path}", json=body)
+        assert answer.status_code == 200, f"{path} {body}: {answer.status_code} {answer.text}"
+        return answer.json()
+
+    # How it begins.
+
+    async def build(self, guilds: int, members: int) -> None:
+        """The guilds with their people and the bot, a collection on each chain, and tokens among the people."""
+        mark = uuid.uuid4().hex[:6]
+        self.owner = await self.call("people", username=f"owner{mark}")
+        for number in range(guilds):
+            people = [await self.call("people", username=f"soak{mark}{number}x{one}") for one in range(members)]
+            self.people.update({person["id"]: person for person in people})
+            await self._found(f"Soak {mark} {number}", tuple(person["id"] for person in people))
+        self.present = set(self.people)
+        for chain, standard in STANDARDS.items():
+            slug = f"soak-{uuid.uuid4().hex}"
+            made = await self.call(f"chains/{chain}/deploy", standard=standard, name=f"Soak {mark}", slug=slug)
+            self.contracts[chain] = made["contract"]
+            if chain != "solana":
+                await self.call(f"chains/{chain}/mine", blocks=str(SETTLED_BLOCKS))
+        for who in sorted(self.people):
+            for chain in self.random.sample(sorted(STANDARDS), self.random.randint(0, 2)):
+                await self.mint(chain, self.address(who, chain))
+
+    async def _found(self, name: str, members: tuple[str, ...]) -> None:
+        owner = self.owner["id"]
+        made = await self.call("guilds", action="create", guild=name, owner=owner, members=list(members))
+        await self.call("guilds", action="add_bot", guild=name)
+        shown = next(guild for guild in await self._shown() if guild["id"] == made["id"])
+        roles = {role["name"]: role["id"] for role in shown["roles"] if role["name"] in ROLES}
+        self.guilds.append(Guild(name, made["id"], members, roles))
+
+    async def meet(self) -> None:
+        """Wait until the bot has told the product of the guilds, and have most people prove their wallets."""
+        for guild in self.guilds:
+            while not guild.server_id:
+                async with transaction() as db:
+                    server = await guilds.known(db, guild.id)
+                guild.server_id = (server.id or 0) if server is not None else 0
+                await asyncio.sleep(0.1)
+        for who in sorted(self.people):
+            if self.random.random() < 0.9:
+                await self.prove(who)
+
+    async def _shown(self) -> list[dict[str, Any]]:
+        return (await self.control.get("/control/world")).json()["guilds"]
+
+    async def roles_in_discord(self) -> set[Pair]:
+        """Who has which of the guilds' roles, as Discord shows it."""
+        ours = {role for guild in self.guilds for role in guild.roles.values()}
+        return {
+            (member["user_id"], role)
+            for guild in await self._shown()
+            for member in guild["members"]
+            for role in member["roles"]
+            if role in ours
+        }
+
+    def guild_of(self, who: str) -> Guild:
+        """Where the person is a member, or was."""
+        return next(guild for guild in self.guilds if who in guild.members)
+
+    def guild_with(self, role: str) -> Guild:
+        """The guild that the role belongs to."""
+        return next(guild for guild in self.guilds if role in guild.roles.values())
+
+    # What is true.
+
+    def wanted(self) -> dict[Pair, bool | None]:
+        """For everybody who is there and every role: right, wrong, or to be let be (a rule for it is paused)."""
+        found: dict[Pair, bool | None] = {}
+        for guild in self.guilds:
+            for role in guild.roles.values():
+                deals = [deal for deal in self.deals if deal.role == role]
+                for who in guild.members:
+                    right = any(satisfied(deal.tree, self.holdings, self.proved.get(who, {})) for deal in deals)
+                    let_be = who not in self.present or any(deal.paused for deal in deals)
+                    found[who, role] = None if let_be else right
+        return found
+
+    def right(self) -> set[Pair]:
+        """The pairs that should be there once all is quiet."""
+        return {pair for pair, state in self.wanted().items() if state}
+
+    def _true_since(self, moment: float) -> None:
+        self.timeline.note(moment, self.wanted())
+
+    async def read_chains(self) -> Holdings:
+        """Every token's owner as the sandbox tells it."""
+        world = (await self.control.get("/control/world")).json()
+        owners: dict[tuple[str, str, str], str] = {}
+        for chain, contract in self.contracts.items():
+            listed = world["chains"][chain]["collections"]
+            found = next(one for one in listed if one["contract"] == contract)
+            for token in found["tokens"]:
+                for owner in token["owners"]:
+                    owners[chain, contract, token["id"]] = owner if chain == "solana" else owner.lower()
+        return Holdings(owners)
+
+    def address(self, who: str, chain: str) -> str:
+        address: str = self.people[who]["wallets"][family(chain)]
+        return address if chain == "solana" else address.lower()
+
+    # What happens on chains.
+
+    async def mint(self, chain: str, to: str) -> None:
+        """A new token for an address."""
+        self._tokens += 1
+        moment, body = time.time(), {"contract": self.contracts[chain], "to": to}
+        made = await self.call(f"chains/{chain}/mint", token_id=str(self._tokens), **body)
+        token = made.get("token_id", str(self._tokens))
+        self.holdings.owners[chain, self.contracts[chain], token] = to
+        self._true_since(moment)
+
+    async def move(self, at: tuple[str, str, str], to: str) -> None:
+        """A token changes hands."""
+        moment, (chain, contract, token) = time.time(), at
+        sender = {"from": self.holdings.owners[at]}
+        await self.call(f"chains/{chain}/transfer", contract=contract, token_id=token, to=to, **sender)
+        self.holdings.owners[at] = to
+        self._true_since(moment)
+
+    async def burn(self, at: tuple[str, str, str]) -> None:
+        """A token is destroyed."""
+        moment, (chain, contract, token) = time.time(), at
+        sender = {"from": self.holdings.owners.pop(at)}
+        await self.call(f"chains/{chain}/burn", contract=contract, token_id=token, **sender)
+        self._true_since(moment)
+
+    async def reorganise(self, chain: str, depth: int) -> None:
+        """The last blocks of a chain did not happen."""
+        moment = time.time()
+        await self.call(f"chains/{chain}/reorg", depth=str(depth))
+        self.holdings = await self.read_chains()
+        self._true_since(moment)
+
+    # What people do.
+
+    async def prove(self, who: str) -> None:
+        """The person has proved both of their wallets."""
+        moment = time.time()
+        person = self.people[who]
+        async with transaction() as db:
+            user_id = await ensure(db, person["id"], person["username"])
+            for kind in ("evm", "solana"):
+                address = self.address(who, "solana" if kind == "solana" else "base")
+                db.add(Wallet(user_id=user_id, family=kind, address=address, method="opensea_bio"))
+                self.proved.setdefault(who, {})[kind] = address
+            await db.flush()
+            await due.mark_everywhere(db, person["id"], due.WAITING)
+        self._true_since(moment)
+
+    async def disown(self, who: str) -> None:
+        """The person removes their wallets."""
+        moment = time.time()
+        async with transaction() as db:
+            user_id = await ensure(db, who, self.people[who]["username"])
+            actor = Actor(user_id, who, self.people[who]["username"])
+            for view in await wallets.list_wallets(db, actor):
+                await wallets.remove(db, actor, view.id)
+        self.proved.pop(who, None)
+        self._true_since(moment)
+
+    async def leave(self, who: str) -> None:
+        """The person leaves the guild; their roles go with them."""
+        self.away.append((who, time.time()))
+        await self.call("members", guild=self.guild_of(who).name, user=who, action="leave")
+        self.present.discard(who)
+        self.away.append((who, time.time()))
+        self._true_since(self.away[-2][1])
+
+    async def join(self, who: str) -> None:
+        """The person comes (back)."""
+        moment = time.time()
+        await self.call("members", guild=self.guild_of(who).name, user=who, action="join")
+        self.present.add(who)
+        self._true_since(moment)
+
+    # What the admin does. A provider that is out of order refuses a change; then nothing has changed.
+
+    async def actor(self) -> Actor:
+        async with transaction() as db:
+            user = await db.get_one(User, await ensure(db, self.owner["id"], self.owner["username"]))
+            return Actor(user.id or 0, user.discord_id, user.username)
+
+    async def make(self, deal: Deal) -> bool:
+        """A new rule; whether it was made."""
+        guild = self.guild_with(deal.role)
+        draft = RuleDraft(
+            rule_name="A deal", contract_address="", blockchain="", verification_type="basic", role_id=deal.role,
+            server_id=guild.server_id, expression=deal.tree,
+        )  # fmt: skip
+        actor, moment = await self.actor(), time.time()
+        try:
+            async with transaction() as db:
+                view = await rules.create(db, gateways(), actor, draft)
+        except HoldfastError:
+            return False
+        deal.id = view.id
+        self.deals.append(deal)
+        self._true_since(moment)
+        return True
+
+    async def change(self, deal: Deal, changes: Mapping[str, Any]) -> bool:
+        """Another condition, or another state, for a rule; whether it was changed."""
+        actor, moment = await self.actor(), time.time()
+        try:
+            async with transaction() as db:
+                await rules.change(db, gateways(), actor, deal.id, changes)
+        except HoldfastError:
+            return False
+        deal.tree = changes.get("expression", deal.tree)
+        deal.paused = changes.get("state", "paused" if deal.paused else "active") == "paused"
+        self._true_since(moment)
+        return True
+
+    async def delete(self, deal: Deal) -> bool:
+        """A rule goes; whether it went."""
+        actor, moment = await self.actor(), time.time()
+        try:
+            async with transaction() as db:
+                await rules.delete(db, gateways(), actor, deal.id)
+        except HoldfastError:
+            return False
+        self.deals.remove(deal)
+        self._true_since(moment)
+        return True
+
+    async def approve(self) -> None:
+        """The admin lets the removals go on that the breaker holds back."""
+        actor = await self.actor()
+        for guild in self.guilds:
+            async with transaction() as db:
+                await sweep.release_removals(db, actor, guild.server_id)
+
+
+async def database_answers() -> None:
+    """Wait until the database takes statements again."""
+    while True:
+        try:
+            async with transaction() as db:
+                await guilds.known(db, "0")
+        except DBAPIError:
+            await asyncio.sleep(0.1)
+        else:
+            return
