@@ -3,6 +3,7 @@
 import os
 import re
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from string import Template
 from typing import Literal, Self
@@ -76,6 +77,15 @@ class Settings(BaseSettings):
     rpc_solana: str = ""
     solana_names_url: str = ""
 
+    limit_sign_ins: int = Field(default=60, ge=1)
+    limit_writes: int = Field(default=240, ge=1)
+    limit_proofs: int = Field(default=120, ge=1)
+    limit_lookups: int = Field(default=120, ge=1)
+    limit_previews: int = Field(default=60, ge=1)
+    limit_rechecks: int = Field(default=60, ge=1)
+    limit_events: int = Field(default=600, ge=1)
+    limit_sockets: int = Field(default=600, ge=1)
+
     sweep_seconds: int = Field(default=86_400, ge=1)
     follow_seconds: float = Field(default=5.0, ge=0.1)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)
@@ -90,6 +100,11 @@ class Settings(BaseSettings):
     def rpc(self) -> dict[str, tuple[str, ...]]:
         """Per chain the URLs of its nodes, first choice first; a chain without any is off."""
         return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in (*EVM_CHAINS, "solana")}
+
+    @property
+    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks whose word on who calls is taken."""
+        return tuple(ip_network(text) for text in self.trusted_proxies.replace(",", " ").split())
 
     @property
     def own_links(self) -> tuple[str, ...]:
@@ -128,6 +143,10 @@ class Settings(BaseSettings):
                 f"PUBLIC_URL is {self.public_url}, but the sandbox never serves beyond this machine. "
                 "Set the Discord credentials for a live start, or leave PUBLIC_URL unset."
             )
+        try:
+            _ = self.proxies
+        except ValueError as fault:
+            raise ValueError(f"TRUSTED_PROXIES takes addresses and networks, separated by spaces: {fault}.") from None
         if self.solana_names_url and "{name}" not in self.solana_names_url:
             raise ValueError("SOLANA_NAMES_URL must have {name} where the name goes, as in https://…/resolve/{name}.")
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):

@@ -8,6 +8,8 @@ from app.http.built import BuiltFiles
 from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
+from app.http.proxies import Proxies
+from app.http.sockets import SocketGate
 from app.lifespan import lifespan
 from app.pages import PAGES, PUBLIC_PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
@@ -68,8 +70,9 @@ app = rx.App(
         _theme_color("#0d1716", "dark"),
     ],
     backend_exception_handler=show_fault,
-    # The last is outermost: the host, then the API with its own gates, then files and documents, then Reflex.
-    api_transformer=[_documents, BuiltFiles, _crawlers, api, HostGate],
+    # The last is outermost: who calls and by which name, sockets, then the API with its own gates, then files and
+    # documents, then Reflex.
+    api_transformer=[_documents, BuiltFiles, _crawlers, api, SocketGate, HostGate, Proxies],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive))

@@ -8,6 +8,7 @@ from app.alone import start_if_alone
 from app.noting import noting
 from gateways import close_gateways
 from models import use
+from services import limits
 
 
 @asynccontextmanager
@@ -21,5 +22,6 @@ async def lifespan() -> AsyncGenerator[None]:
             async with noting():
                 yield
         finally:
+            await limits.forget()
             await close_gateways()
             await use(None)

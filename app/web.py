@@ -18,6 +18,8 @@ def command() -> tuple[list[str], dict[str, str]]:
     argv = [
         sys.executable, "-m", "granian", "--interface", "asgi", "--factory", APP,
         "--host", host, "--port", str(settings().port), "--workers", workers,
+        # No screen and no proxy needs HTTP/2 behind it; who does not end their headers gives the place up soon.
+        "--http", "1", "--http1-header-read-timeout", "10000",
         "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", "10",
     ]  # fmt: skip
     environment = {

@@ -14,7 +14,7 @@ from bot.presses import Presses
 from bot.replies import Reply
 from gateways import gateways
 from models import transaction
-from services import names, wallets
+from services import limits, names, wallets
 from services.meetings import Meeting
 
 CLAIM, SENT = "holdfast:claim", "holdfast:sent"
@@ -62,6 +62,7 @@ class Verify(commands.Cog):
         if method not in wallets.METHODS:
             method = wallets.BIO
         meeting = await visit.meet(keep=True)
+        await limits.spend(limits.PROOFS, meeting.actor.user_id)
         async with transaction() as db:
             asked = await wallets.challenge(db, gateways(), meeting.actor, claimed)
         if names.is_name(claimed):
@@ -92,6 +93,7 @@ class Verify(commands.Cog):
     async def _check(self, visit: Visit, address: str, method: str, hash: str = "") -> Reply:
         meeting = await visit.meet(keep=True)
         before = await waiting.held(meeting)
+        await limits.spend(limits.PROOFS, meeting.actor.user_id)
         async with transaction() as db:
             verdict = await wallets.verify(db, gateways(), meeting.actor, address, method, hash)
         if verdict.success:

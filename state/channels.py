@@ -6,7 +6,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import channels, log_channel
+from services import channels, limits, log_channel
 from services.actors import Actor
 from services.errors import HoldfastError, NotFound, NotSignedIn
 from state.gate import public, signed_in
@@ -70,6 +70,7 @@ class ChannelsState(rx.State):
         yield
         try:
             page = await self.get_state(ServerPageState)
+            await limits.spend(limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
             done = " ".join(outcome.done) or "Everything was right already."

@@ -8,7 +8,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import collections, rule_form, token_ids
+from services import collections, limits, rule_form, token_ids
 from services.actors import Actor
 from services.addresses import shorten
 from services.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
@@ -122,14 +122,14 @@ class ConditionFields(rx.State, mixin=True):
         self.chain = value
         self._forget()
         if self.type != ANY_NFT and collections.is_whole(self.contract):
-            async for outcome in self._look_up():
+            async for outcome in self._look_up(actor):
                 yield outcome
 
     @signed_in
     async def enter_contract(self, actor: Actor, number: int, value: str):
         """What is typed or pasted into a condition; looked up once it is an address or a URL."""
         if number == self.open:
-            async for outcome in self._take(value):
+            async for outcome in self._take(actor, value):
                 yield outcome
 
     @signed_in
@@ -138,7 +138,7 @@ class ConditionFields(rx.State, mixin=True):
         if not self.contract:
             await refuse(self, "No input", "Enter a contract address or collection URL first")
             return
-        async for outcome in self._look_up(no_older_than=timedelta(0)):
+        async for outcome in self._look_up(actor, no_older_than=timedelta(0)):
             yield outcome
 
     @signed_in
@@ -149,10 +149,10 @@ class ConditionFields(rx.State, mixin=True):
         self.chain = chain
         self.contract = self._given = contract
         self._forget()
-        async for outcome in self._look_up():
+        async for outcome in self._look_up(actor):
             yield outcome
 
-    async def _take(self, value: str):
+    async def _take(self, actor: Actor, value: str):
         given = value.strip()[:LONGEST]
         if given in {self.contract, self._given}:
             if given != self.contract:
@@ -161,7 +161,7 @@ class ConditionFields(rx.State, mixin=True):
         self.contract = self._given = given
         self._forget()
         if collections.is_whole(given):
-            async for outcome in self._look_up():
+            async for outcome in self._look_up(actor):
                 yield outcome
 
     def _forget(self, *, keep_typed: bool = False) -> None:
@@ -173,8 +173,9 @@ class ConditionFields(rx.State, mixin=True):
         self._forget_traits()
         self._changed()
 
-    async def _look_up(self, no_older_than: timedelta = collections.FRESH_FOR):
+    async def _look_up(self, actor: Actor, no_older_than: timedelta = collections.FRESH_FOR):
         """Find the collection and take over its address, chain and name, or say why there is none."""
+        await limits.spend(limits.LOOKUPS, actor.user_id)
         self.looking = True
         yield
         try:

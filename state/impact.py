@@ -7,7 +7,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import impact
+from services import impact, limits
 from services.actors import Actor
 from services.errors import HoldfastError
 from services.impact import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
@@ -80,6 +80,7 @@ class ImpactState(rx.State):
                 return
         fault = ""
         try:
+            await limits.spend(limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 planned = await impact.plan(db, gateways(), actor, proposal)
             async for found in impact.look(gateways(), planned):

@@ -7,7 +7,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import member_list, member_why, rechecks, sweep
+from services import limits, member_list, member_why, rechecks, sweep
 from services.actors import Actor
 from services.ages import ago
 from services.errors import MemberNotFound, NotFound
@@ -178,6 +178,7 @@ class MembersState(rx.State):
     async def check_everybody(self, actor: Actor) -> None:
         """Have all members of the server looked at again."""
         page = await self.get_state(ServerPageState)
+        await limits.spend(limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             self.asked = await sweep.recheck_server(db, gateways(), actor, page.server_id)
         if self.asked:
@@ -189,6 +190,7 @@ class MembersState(rx.State):
     async def check(self, actor: Actor, member: str) -> None:
         """Have one member looked at again."""
         page = await self.get_state(ServerPageState)
+        await limits.spend(limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             await rechecks.of_member(db, gateways(), actor, page.server_id, member)
         self.checking, self.left, self.asked, self._settled = member[:32], 1, 1, False

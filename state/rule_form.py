@@ -205,7 +205,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         yield
         # Whoever is quicker than the pause after typing has their collection looked up now.
         typed = form.get(CONTRACT_INPUT)
-        async for outcome in self._take(typed if isinstance(typed, str) else self.contract):
+        async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
             yield outcome
         fault, number = self._first_fault()
         if fault:

@@ -10,7 +10,7 @@ from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
-from services import servers
+from services import limits, servers
 from services.actors import Actor
 from state.analytics import AnalyticsState
 from state.gate import actor_of, background, signed_in
@@ -95,6 +95,7 @@ class DashboardState(rx.State):
         self.refreshing = True
         yield
         try:
+            await limits.spend(limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 await servers.sync(db, gateways(), actor)
             await self._read(actor)

@@ -7,9 +7,9 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import names, wallets
+from services import limits, names, wallets
 from services.actors import Actor
-from services.errors import HoldfastError
+from services.errors import HoldfastError, TooMany
 from services.transactions import ChainAsk
 from settings import settings
 from state.gate import actor_of, background, signed_in
@@ -115,6 +115,7 @@ class WalletProofState(rx.State):
 
     async def _show(self, actor: Actor) -> None:
         try:
+            await limits.spend(limits.PROOFS, actor.user_id)
             async with transaction() as db:
                 challenge = await wallets.challenge(db, gateways(), actor, self.address)
         except HoldfastError as fault:
@@ -135,10 +136,13 @@ class WalletProofState(rx.State):
                 return
             self.resolving, given = True, self.address
         try:
+            await limits.spend(limits.LOOKUPS, actor.user_id)
             name, address = await names.resolve(gateways(), given)
             note = ""
         except names.NameRefused as fault:
             name, address, note = "", "", str(fault)
+        except TooMany as fault:
+            name, address, note = "", "", fault.message
         async with self:
             if number == self._look:
                 self.resolving, self.name, self.named_address, self.note = False, name, address, note
@@ -207,6 +211,7 @@ class WalletProofState(rx.State):
         self._look += 1
         yield
         try:
+            await limits.spend(limits.PROOFS, actor.user_id)
             async with transaction() as db:
                 verdict = await wallets.verify(db, gateways(), actor, self.address, self.method, self.pasted)
         except HoldfastError:

@@ -91,6 +91,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def wait_until_open(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
+    """Wait until somebody listens on a port of this machine."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    pytest.fail(f"nobody listens on port {port} (exit code {process.poll()})")
+
+
 def wait_for(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:
     """Wait until an address answers 200; fail with the end of the log when the process ends or time is up."""
     deadline = time.monotonic() + seconds

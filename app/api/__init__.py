@@ -19,7 +19,7 @@ from app.api import (
     servers,
     wallets,
 )
-from app.api.limits import BodyLimit
+from app.api.limits import AddressLimits, BodyLimit
 from app.http.access_log import AccessLog
 from app.http.headers import SecurityHeaders
 from app.http.origins import OriginGate
@@ -52,7 +52,7 @@ def _made() -> FastAPI:
     made.include_router(calls)
     made.include_router(problems.router)
     # The last added stands outermost.
-    for gate in (BodyLimit, OriginGate, SecurityHeaders, AccessLog):
+    for gate in (BodyLimit, AddressLimits, OriginGate, SecurityHeaders, AccessLog):
         made.add_middleware(gate)
     return made
 

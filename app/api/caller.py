@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
+from app.api.rates import limits_of
 from models import transaction
-from services import sessions
+from services import limits, sessions
 from services.actors import Actor
 from services.errors import NotSignedIn
 
@@ -21,7 +22,15 @@ def shown_session_id(headers: Headers) -> str | None:
 
 
 async def caller_of(request: Request) -> Actor:
-    """The signed-in person behind a request. Raises NotSignedIn."""
+    """The signed-in person behind a request, counted among their calls. Raises NotSignedIn and TooMany."""
+    actor = await known_caller(request)
+    for limit in limits_of(request.method, request.url.path):
+        await limits.spend(limit, actor.user_id)
+    return actor
+
+
+async def known_caller(request: Request) -> Actor:
+    """The signed-in person behind a request, not counted. Raises NotSignedIn."""
     session_id = shown_session_id(request.headers)
     if session_id is None:
         raise NotSignedIn

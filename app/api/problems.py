@@ -9,7 +9,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from app.api.caller import caller_of
+from app.api.caller import known_caller
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
 from services import request_ids
@@ -64,7 +64,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
 async def _nobody(request: Request) -> Response | None:
     """The 401 for a body that is no JSON: FastAPI reads the body before it asks who calls."""
     try:
-        await caller_of(request)
+        await known_caller(request)
     except NotSignedIn as nobody:
         return told(nobody)
     return None

@@ -10,6 +10,7 @@ import pytest
 
 import models
 from gateways import close_gateways
+from services import limits
 from settings import settings
 from tests.api.browsers import PUBLIC_URL, Browser
 
@@ -23,6 +24,7 @@ async def product(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     settings.cache_clear()
     await models.use(database_url)
     yield
+    await limits.forget()
     await close_gateways()
     await models.use(None)
     settings.cache_clear()

@@ -1,0 +1,22 @@
+"""What each call counts as, for the limits of `services/limits.py`."""
+
+import re
+from collections.abc import Sequence
+
+from services.limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+# Whatever the method: these ask providers, or work for seconds.
+COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
+    (re.compile(r"/api/(?:verify-wallet|wallet-challenge)"), PROOFS),
+    (re.compile(r"/api/collection/.*"), LOOKUPS),
+    (re.compile(r"/api/discord/roles"), LOOKUPS),
+    (re.compile(r"/api/verification-rules/preview"), PREVIEWS),
+    (re.compile(r"/api/servers/[^/]+/(?:members/[^/]+/)?recheck|/api/admin/sync-servers"), RECHECKS),
+)
+
+
+def limits_of(method: str, path: str) -> list[Limit]:
+    """What one call counts as, for the person who makes it."""
+    found = [limit for pattern, limit in COSTLY if pattern.fullmatch(path)]
+    return found if method in _SAFE else [WRITES, *found]

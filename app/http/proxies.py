@@ -1,0 +1,76 @@
+"""Who calls, when a proxy stands in front: its word counts only where an operator trusts it."""
+
+import logging
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from settings import settings
+
+_log = logging.getLogger(__name__)
+_FORWARDED = "x-forwarded-for"
+_NOBODY = "unknown"
+
+
+class Proxies:
+    """Puts the caller's own address in the place of a trusted proxy's (TRUSTED_PROXIES), for all that comes after."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._told = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with the caller in it."""
+        if scope["type"] in {"http", "websocket"}:
+            forwarded = Headers(scope=scope).getlist(_FORWARDED)
+            peer = _address(scope)
+            if forwarded and peer is not None:
+                self._tell_once(peer)
+                scope = {**scope, "client": (str(_behind(peer, forwarded, settings().proxies)), 0)}
+        await self._app(scope, receive, send)
+
+    def _tell_once(self, peer: IPv4Address | IPv6Address) -> None:
+        """A proxy that nobody named makes one address of all people: say so."""
+        if not self._told and peer.is_private and not settings().proxies and not settings().sandbox:
+            self._told = True
+            _log.warning("%s forwards requests: set TRUSTED_PROXIES, or all people count as one address.", peer)
+
+
+def caller_address(scope: Scope) -> str:
+    """By what a caller is counted: the address, of IPv6 its /64 (one household or machine has a whole one)."""
+    address = _address(scope)
+    if address is None:
+        return _NOBODY
+    return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+
+
+def _behind(
+    peer: IPv4Address | IPv6Address, forwarded: Sequence[str], trusted: Sequence[IPv4Network | IPv6Network]
+) -> IPv4Address | IPv6Address:
+    """The first address, seen from us, that is no trusted proxy's; each proxy adds who called it at the end."""
+    caller = peer
+    for text in reversed(",".join(forwarded).split(",")):
+        if not any(caller in network for network in trusted):
+            break
+        named = _read(text.strip())
+        if named is None:
+            break
+        caller = named
+    return caller
+
+
+def _address(scope: Scope) -> IPv4Address | IPv6Address | None:
+    client = scope.get("client")
+    return _read(str(client[0])) if client else None
+
+
+def _read(text: str) -> IPv4Address | IPv6Address | None:
+    """An address; IPv4 that is written as IPv6 is IPv4, and an interface's name does not belong to it."""
+    try:
+        address = ip_address(text.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

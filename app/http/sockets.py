@@ -1,0 +1,199 @@
+"""The gate of every socket: how many an address has, how soon it must speak, and what it may say how fast."""
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.http.proxies import caller_address
+from services import limits
+from services.errors import TooMany
+from settings import settings
+
+_log = logging.getLogger(__name__)
+
+FIRST_WORD_SECONDS = 10.0
+"""By when a socket has to say which namespace it wants; those that never do are closed."""
+LARGEST_MESSAGE = 128 * 1024
+"""Characters; an event's payload has 64 KiB at most, which `state/gate.py` checks."""
+BURST_SECONDS = 10.0
+"""How many seconds' share of events may come at once."""
+LONGEST_ADDRESS = 4_096
+LONGEST_NAME = 300
+_POLICY, _TOO_LARGE, _TRY_LATER = 1008, 1009, 1013
+# Engine.IO 4: 2 and 3 are ping and pong, 40 connects, 41 leaves, 42 is an event, of those that Reflex's screens send.
+_PONG = frozenset({"2", "3"})
+_CONNECT = re.compile(r"40/_event(?:\?[^,]{0,300})?,(.*)", re.S)
+_LEAVE = re.compile(r"41(?:/_event)?,?")
+_EVENT = re.compile(r'42/_event,(\["(?:event|ping|client_error)".*)', re.S)
+_TAB = re.compile(r"[\w-]{1,64}")
+
+
+class _Refused(Exception):
+    """This socket says something that no screen of ours does; with the code that it is closed with."""
+
+    def __init__(self, reason: str, code: int = _POLICY) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class SocketGate:
+    """Counts sockets by address (LIMIT_SOCKETS) and lets only well-formed messages pass, no faster than LIMIT_EVENTS.
+
+    Who says something malformed is closed with a reason; who is too fast is read more slowly, so nothing is lost and
+    nobody else waits. What an event means is checked by `state.gate`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._open: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; a socket with an eye on what it sends."""
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+        address = caller_address(scope)
+        try:
+            await self._admit(scope, address)
+        except _Refused as refused:
+            # Before it opens there is no reason to be told: the server answers 403.
+            _log.info("A socket was not opened: %s", refused)
+            await receive()
+            await send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
+            return
+        self._open[address] += 1
+        try:
+            await self._app(scope, _Listener(receive, send).receive, send)
+        finally:
+            self._open[address] -= 1
+            if self._open[address] <= 0:
+                del self._open[address]
+
+    async def _admit(self, scope: Scope, address: str) -> None:
+        tabs = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
+        if len(tabs) != 1 or _TAB.fullmatch(tabs[0]) is None:
+            raise _Refused("it names no tab")
+        if self._open[address] >= settings().limit_sockets:
+            raise _Refused("this address has too many sockets", _TRY_LATER)
+        try:
+            await limits.spend_for_address(limits.SOCKETS, address, share=1)
+        except TooMany:
+            raise _Refused("this address opens sockets too fast", _TRY_LATER) from None
+
+
+class _Listener:
+    """What one socket says: nothing malformed, nothing too large, nothing too fast, and something soon."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._speaks_by = time.monotonic() + FIRST_WORD_SECONDS
+        self._connected = self._closed = False
+        self._made_up = 0.0
+
+    async def receive(self) -> Message:
+        """The next message, or the end of the socket."""
+        if self._closed:
+            return {"type": "websocket.disconnect", "code": _POLICY}
+        try:
+            return await self._next()
+        except _Refused as refused:
+            _log.info("A socket was closed: %s", refused)
+            self._closed = True
+            await self._send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
+            return {"type": "websocket.disconnect", "code": refused.code, "reason": str(refused)}
+
+    async def _next(self) -> Message:
+        patience = None if self._connected else max(0.0, self._speaks_by - time.monotonic())
+        try:
+            async with asyncio.timeout(patience):
+                message = await self._receive()
+        except TimeoutError:
+            raise _Refused("it said nothing") from None
+        if message["type"] == "websocket.receive":
+            self._check(message.get("text"))
+            await self._pace()
+        return message
+
+    def _check(self, text: str | None) -> None:
+        if text is None:
+            raise _Refused("binary messages are not spoken here")
+        if len(text) > LARGEST_MESSAGE:
+            raise _Refused("a message was too large", _TOO_LARGE)
+        if text in _PONG:
+            return
+        if _LEAVE.fullmatch(text):
+            self._connected, self._speaks_by = False, time.monotonic() + FIRST_WORD_SECONDS
+            return
+        if found := _CONNECT.fullmatch(text):
+            self._connected = True
+            _check_greeting(_json(found[1]))
+            return
+        found = _EVENT.fullmatch(text)
+        if found is None or not self._connected:
+            raise _Refused("a message has a wrong shape")
+        said = _json(found[1])
+        if not isinstance(said, list) or len(cast("list[Any]", said)) > 2:
+            raise _Refused("an event has a wrong shape")
+        if said[0] == "event":
+            _check_event(cast("list[Any]", said)[1] if len(cast("list[Any]", said)) == 2 else None)
+
+    async def _pace(self) -> None:
+        """Wait where this socket is ahead of its share; meanwhile the network makes its sender wait."""
+        now = time.monotonic()
+        self._made_up = max(self._made_up, now) + limits.MINUTE / settings().limit_events
+        if (ahead := self._made_up - now - BURST_SECONDS) > 0:
+            await asyncio.sleep(ahead)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number) if text else None
+    except (ValueError, RecursionError):
+        raise _Refused("a message is no JSON") from None
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _check_greeting(said: object) -> None:
+    """What comes with the connection: nothing, or the screens' version and the first event."""
+    if said is None:
+        return
+    greeting = _object(said, "the greeting")
+    schema = greeting.get("state_schema")
+    if not (schema is None or isinstance(schema, str)):
+        raise _Refused("the greeting has a wrong shape")
+    if greeting.get("event") is not None:
+        _check_event(greeting["event"])
+
+
+def _check_event(said: object) -> None:
+    """An event names a handler, its arguments, and the address of the page it comes from."""
+    event = _object(said, "an event")
+    name = event.get("name")
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable():
+        raise _Refused("an event has no name")
+    _object(event.get("payload", {}), "a payload")
+    place = _object(event.get("router_data", {}), "a page's address")
+    for key in ("pathname", "asPath"):
+        text = place.get(key, "")
+        if not isinstance(text, str) or len(text) > LONGEST_ADDRESS:
+            raise _Refused("a page's address has a wrong shape")
+    query = _object(place.get("query", {}), "a page's address")
+    if any(not isinstance(value, str) or len(value) > LONGEST_ADDRESS for value in query.values()):
+        raise _Refused("a page's address has a wrong shape")
+
+
+def _object(value: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _Refused(f"{what} has a wrong shape")
+    return cast("dict[str, Any]", value)

