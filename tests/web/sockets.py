@@ -1,0 +1,82 @@
+"""A browser's socket without a browser: speaks Engine.IO and Socket.IO as Reflex's screens do."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from tests.web.conftest import Web
+
+HELLO = "40/_event,"
+BOOT = "reflex___state____state.hydrate_and_load"
+
+
+class Socket:
+    """One socket; what it gets is kept."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self.got: list[str] = []
+
+    async def send(self, text: str | bytes) -> None:
+        """Send a message as it stands."""
+        await self._connection.send(text)
+
+    async def event(self, name: str, payload: object = None, place: str = "/") -> None:
+        """Send an event."""
+        said = {"name": name, "payload": {} if payload is None else payload, "router_data": at(place)}
+        await self.send(f"42/_event,{json.dumps(['event', said])}")
+
+    async def until(self, mark: str) -> str:
+        """The next message that has this in it; pings are answered meanwhile. Raises ConnectionClosed."""
+        while True:
+            text = str(await self._connection.recv())
+            if text == "2":
+                await self.send("3")
+                continue
+            self.got.append(text)
+            if mark in text:
+                return text
+
+    async def alive(self) -> None:
+        """Wait until everything that was sent so far was at least read. Raises ConnectionClosed."""
+        await self.send('42/_event,["ping"]')
+        await self.until('["ping","pong"]')
+
+    async def closed(self) -> tuple[int, str]:
+        """Wait for the other side to close; its code and reason."""
+        try:
+            while True:
+                text = str(await self._connection.recv())
+                if text != "2":
+                    self.got.append(text)
+        except ConnectionClosed:
+            return self._connection.close_code or 0, self._connection.close_reason or ""
+
+
+def at(place: str) -> dict[str, Any]:
+    """A page's address as an event carries it."""
+    return {"pathname": place.partition("?")[0], "asPath": place}
+
+
+@asynccontextmanager
+async def socket(
+    web: Web, session: str | None = None, *, origin: str | None = "", hello: bool = True
+) -> AsyncIterator[Socket]:
+    """A socket of a fresh tab, signed in where a session's id is given; closed at the end."""
+    headers = {"Cookie": f"hf_session={session}"} if session else {}
+    address = f"{web.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token={uuid4()}"
+    async with connect(
+        address, additional_headers=headers, origin=web.url if origin == "" else origin, max_size=None,
+        ping_interval=None, proxy=None,
+    ) as connection:  # fmt: skip
+        made = Socket(connection)
+        await made.until("0{")
+        if hello:
+            await made.send(f"{HELLO}{json.dumps({'event': {'name': BOOT, 'payload': {}, 'router_data': at('/')}})}")
+            await made.until(HELLO)
+        yield made
