@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import psycopg
 import pytest
 
@@ -39,26 +38,12 @@ class Web:
         return self.log.read_text(errors="replace")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
 def sign_in(url: str, person: str) -> str:
     """Sign somebody in as a browser does; the session's id."""
-    opener = urllib.request.build_opener(_NoRedirect())
-
-    def get(address: str, cookie: str = "") -> tuple[str, list[str]]:
-        try:
-            opener.open(urllib.request.Request(address, headers={"Cookie": cookie}), timeout=30)
-        except urllib.error.HTTPError as answer:
-            assert answer.code in {302, 303, 307}, answer.read()
-            return answer.headers["Location"], answer.headers.get_all("Set-Cookie") or []
-        raise AssertionError(f"{address} led nowhere")
-
-    discord, cookies = get(f"{url}/api/auth/discord")
-    back, _ = get(f"{discord}&as={person}")
-    home, _ = get(back, cookies[0].partition(";")[0])
+    with httpx.Client(timeout=30) as browser:
+        discord = browser.get(f"{url}/api/auth/discord").headers["location"]
+        back = httpx.get(f"{discord}&as={person}").headers["location"]
+        home = browser.get(back).headers["location"]
     return parse_qs(urlsplit(home).query)["session"][0]
 
 

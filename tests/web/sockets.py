@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin
 
 from tests.web.conftest import Web
 
@@ -65,13 +66,13 @@ def at(place: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def socket(
-    web: Web, session: str | None = None, *, origin: str | None = "", hello: bool = True
+    web: Web, session: str | None = None, *, origin: str | None = None, hello: bool = True
 ) -> AsyncIterator[Socket]:
     """A socket of a fresh tab, signed in where a session's id is given; closed at the end."""
     headers = {"Cookie": f"hf_session={session}"} if session else {}
     address = f"{web.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token={uuid4()}"
     async with connect(
-        address, additional_headers=headers, origin=web.url if origin == "" else origin, max_size=None,
+        address, additional_headers=headers, origin=Origin(origin or web.url), max_size=None,
         ping_interval=None, proxy=None,
     ) as connection:  # fmt: skip
         made = Socket(connection)
