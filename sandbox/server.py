@@ -13,6 +13,11 @@ from sandbox.traffic import HUNG_UP, NOTED, RPC_METHOD
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 SANDBOX = web.AppKey("sandbox", Sandbox)
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#4752c4"/>'
+    '<path d="M5 22h22l-3 5H8z" fill="#fff"/><path d="M9 20l3-9h8l3 9z" fill="#f5d08a"/></svg>'
+)
+"""What browsers show beside the titles of people's pages: a heap of sand in a box."""
 
 
 def build_app(sandbox: Sandbox) -> web.Application:
@@ -24,6 +29,7 @@ def build_app(sandbox: Sandbox) -> web.Application:
     app.add_routes(control.routes(sandbox))
     app.add_routes(console.routes(sandbox))
     app.router.add_get("/", _home)
+    app.router.add_get("/favicon.ico", _icon)
 
     async def life(_: web.Application) -> AsyncIterator[None]:
         await sandbox.start()
@@ -49,6 +55,11 @@ def target_of(path: str) -> str | None:
 
 async def _home(_: web.Request) -> web.Response:
     raise web.HTTPFound("/console")
+
+
+async def _icon(_: web.Request) -> web.Response:
+    """Browsers ask for it by themselves; without one each page for people would leave a fault in their console."""
+    return web.Response(text=ICON, content_type="image/svg+xml")
 
 
 @web.middleware

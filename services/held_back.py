@@ -56,6 +56,11 @@ async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id
     return [await _view(db, row) for row in waiting]
 
 
+async def waiting_roles(db: AsyncSession, server_id: int) -> frozenset[str]:
+    """The roles whose removals wait. Asks nobody for rights, so it only decides whether `of_server` is worth asking."""
+    return frozenset(row.role_id for row in await breaker.tripped(db, server_id))
+
+
 async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
     """Let what is held back go on, of one role or of all; tells of how many roles. Raises as `of_server` does."""
     await rights.by_id(db, outside, actor, server_id)

@@ -30,6 +30,8 @@ STORED_LENGTH = 512
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _CONNECT = "hydrate_and_load"
 _STORAGE = "update_vars_internal"
+_FIRST = "hashes"
+"""What a browser sends with a page that it has just loaded, and leaves out when only its connection is a new one."""
 
 P = ParamSpec("P")
 Handler = Callable[..., Any]
@@ -42,10 +44,12 @@ class Refused(Exception):
 class Gate(Middleware):
     """Refuses malformed events before any handler runs, and lets `arrive` look at each (re)connecting browser first.
 
+    `arrive` is told whether only the connection is a new one, to a page that was open before.
+
     A handler's type hints are only hints to Reflex: any client may send any JSON (and any storage value at any time).
     """
 
-    def __init__(self, arrive: Callable[[BaseState], Awaitable[None]]) -> None:
+    def __init__(self, arrive: Callable[[BaseState, bool], Awaitable[None]]) -> None:
         self._arrive = arrive
 
     async def preprocess(self, app: rx.App, state: BaseState, event: Event) -> StateUpdate | None:
@@ -57,7 +61,7 @@ class Gate(Middleware):
             _log.warning("Refused the event %s: %s", event.name[:120], refused)
             return StateUpdate()
         if event.name.endswith(f".{_CONNECT}"):
-            await self._arrive(state)
+            await self._arrive(state, not event.payload.get(_FIRST))
         return None
 
 

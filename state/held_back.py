@@ -1,4 +1,4 @@
-"""Removals that the breaker holds back, above the Rules and Members tabs, and an admin's answer to them."""
+"""Removals that the breaker holds back, above a server's tabs, and an admin's answer to them."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from state.gate import public, signed_in
 from state.server_page import ServerPageState, open_tab
 from state.toasts import say
 
-SHOWN_ON = ("rules", "members")
+SHOWN_ON = ("rules", "members", "health")
 """The tabs that the banner stands above."""
 
 
@@ -57,10 +57,24 @@ class HeldBackState(rx.State):
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read what waits, if a tab is open that the banner stands above."""
-        for tab in SHOWN_ON:
-            if (page := await open_tab(self, tab)) is not None:
-                self.asked_role = ""
-                await self._read(actor, page)
+        self.asked_role = ""
+        if (page := await self._page()) is not None:
+            await self._read(actor, page)
+
+    @signed_in
+    async def look(self, actor: Actor) -> None:
+        """Read it again once other roles wait than those that show, unless somebody is just answering."""
+        page = await self._page()
+        if page is None or self.asked_role or self.deciding:
+            return
+        async with transaction() as db:
+            waiting = await held_back.waiting_roles(db, page.server_id)
+        if waiting != {role.id for role in self.roles}:
+            await self._read(actor, page)
+
+    async def _page(self) -> ServerPageState | None:
+        pages = [await open_tab(self, tab) for tab in SHOWN_ON]
+        return next((page for page in pages if page is not None), None)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         try:

@@ -67,14 +67,21 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     @signed_in
     async def load(self, actor: Actor):
-        """Start with the defaults or the stored rule, then fetch the server's roles."""
+        """Start with the defaults or the stored rule, then fetch the server's roles.
+
+        When only the connection was lost for a moment, what was filled in stays.
+        """
+        visit = (await self.get_state(SessionState)).visit
+        if self.visit == visit and self.loaded:
+            self.pending = False
+            return
         page = await self.get_state(ServerPageState)
         page._read_address()
         self._clear()
         number = self.router.url.query_parameters.get("ruleId", "")
         self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
         self.chains = [_chain(chain) for chain in rule_form.CHAINS]
-        self.visit = (await self.get_state(SessionState)).visit
+        self.visit = visit
         yield
         try:
             async with transaction() as db:

@@ -7,13 +7,12 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import server_health, sweep
+from services import server_health
 from services.actors import Actor
 from services.errors import NotFound
 from services.health_views import HealthView, ProviderHealth
-from state.gate import public, signed_in
-from state.server_page import ServerPageState, open_tab
-from state.toasts import say
+from state.gate import signed_in
+from state.server_page import open_tab
 
 HEADLINES = {
     "good": "Everything works",
@@ -45,10 +44,6 @@ class ServerHealthState(rx.State):
     work: list[HealthLineView] = []
     providers: list[HealthLineView] = []
     others: list[HealthLineView] = []
-    held_back: int = 0
-    """How many roles' removals wait for an admin."""
-    asked: bool = False
-    releasing: bool = False
 
     @signed_in
     async def load(self, actor: Actor) -> None:
@@ -72,27 +67,6 @@ class ServerHealthState(rx.State):
         self.work = _work(view)
         self.providers = [_provider(one) for one in view.providers if one.used]
         self.others = [_provider(one) for one in view.providers if not one.used]
-        self.held_back = len(view.breakers)
-
-    @public
-    def ask(self, is_open: bool) -> None:
-        """Open or close the question before removals go on."""
-        self.asked = is_open
-
-    @signed_in
-    async def release(self, actor: Actor):
-        """Let the removals that were held back go on."""
-        self.asked, self.releasing = False, True
-        yield
-        try:
-            page = await self.get_state(ServerPageState)
-            async with transaction() as db:
-                await server_health.look(db, gateways(), actor, page.server_id)
-                roles = await sweep.release_removals(db, actor, page.server_id)
-            await say(self, "Removals approved", f"They go on for {roles} role{'' if roles == 1 else 's'} now.")
-            yield ServerHealthState.load()
-        finally:
-            self.releasing = False
 
 
 def _line(

@@ -28,9 +28,11 @@ class SessionState(rx.State):
     handed_over: int = 0
     """How many addresses with a session in them were seen; each is cleaned by the page (components/layout/audience)."""
     visit: int = 0
-    """Another number for each page load."""
+    """Another number for each page load, but the same one when only the connection was lost in between."""
     _of_user: int = 0
     _met_at: float = 0.0
+    _same_page: str = ""
+    """The address at which a browser has just come back to a page that it never left."""
 
     async def _meet(self) -> None:
         """Say who is signed in by the handshake's cookie; another person than before finds everything empty."""
@@ -50,7 +52,9 @@ class SessionState(rx.State):
         """
         if time.monotonic() - self._met_at >= USER_STALE_SECONDS:
             await self._meet()
-        self.visit += 1
+        if self._same_page != str(self.router.url):
+            self.visit += 1
+        self._same_page = ""
         cookie = handshake_session_id(self) if await actor_of(self) is not None else None
         given = self.router.url.query_parameters.get(SESSION_PARAMETER)
         if given is not None and given == cookie:
@@ -68,10 +72,11 @@ class SessionState(rx.State):
             self.audience = LEFT
 
 
-async def arrive(state: BaseState) -> None:
+async def arrive(state: BaseState, came_back: bool) -> None:
     """What the gate does for each (re)connecting browser, before it is sent anything."""
     session = cast(SessionState, await state.get_state(SessionState))
     await session._meet()
+    session._same_page = str(session.router.url) if came_back else ""
     # A toast is for the moment: a page that is loaded anew does not repeat what was said on it before.
     toasts = cast(ToastState, await state.get_state(ToastState))
     toasts.title = toasts.text = ""

@@ -13,6 +13,7 @@ from services.errors import HoldfastError, TooMany
 from services.transactions import ChainAsk
 from settings import settings
 from state.gate import actor_of, background, signed_in
+from state.session import SessionState
 from state.timing import NAME_REST_SECONDS
 from state.toasts import refuse, say
 from state.wallets import WalletsState
@@ -73,10 +74,17 @@ class WalletProofState(rx.State):
     confirmations: int = 0
     needed: int = 0
     _look: int = 0
+    _visit: int = -1
+    """The page load whose fields these are."""
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Start with an empty form."""
+        """Start with an empty form, unless only the connection was lost: who sends a transaction comes back from it."""
+        visit = (await self.get_state(SessionState)).visit
+        if self._visit == visit:
+            self.pending = False
+            return
+        self._visit = visit
         self._empty_form()
 
     def _empty_form(self) -> None:

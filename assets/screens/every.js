@@ -1,14 +1,14 @@
 // Something that happens again and again while a screen is open.
 import { useEffect, useRef } from "react";
 
-export function Every({ milliseconds, onTurn }) {
+export function Every({ milliseconds, seenOnly, onTurn }) {
   const turn = useRef(onTurn);
   useEffect(() => {
     turn.current = onTurn;
   });
   useEffect(() => {
-    const timer = setInterval(() => turn.current?.(), milliseconds);
+    const timer = setInterval(() => seenOnly && document.hidden || turn.current?.(), milliseconds);
     return () => clearInterval(timer);
-  }, [milliseconds]);
+  }, [milliseconds, seenOnly]);
   return null;
 }

@@ -66,7 +66,7 @@ export function Tooltip({ text, delay, skip, disabled, children, ...rest }) {
   const place = spot ?? { left: 0, top: 0, visibility: "hidden" };
   return createElement(
     "span",
-    { ...rest, ...events, ...reach, ref: anchor },
+    { ...rest, ...events, ...reach, ref: anchor, "data-words": text },
     children,
     shown &&
       createPortal(

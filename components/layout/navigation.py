@@ -102,6 +102,7 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
         rx.el.summary(
             rx.icon("menu", size=20, aria_hidden="true"),
             aria_label="Menu",
+            title="Menu",
             class_name="btn btn-ghost btn-sm btn-square list-none",
         ),
         rx.el.div(

@@ -4,12 +4,19 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.dialog import confirm
+from components.ui.every import every
 from state.held_back import HeldBackRoleView, HeldBackState, LoserView
 from state.server_page import ServerPageState
 
+LOOK_SECONDS = 5.0
+
 
 def held_back_banner() -> rx.Component:
-    """Nothing, or one notice a role, and the question before an answer is given."""
+    """Nothing, or one notice a role, and the question before an answer is given; it comes and goes by itself."""
+    return rx.fragment(every(LOOK_SECONDS, HeldBackState.look, seen_only=True), _notices())
+
+
+def _notices() -> rx.Component:
     return rx.cond(
         HeldBackState.shown_for == ServerPageState.server_id,
         rx.el.div(

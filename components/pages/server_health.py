@@ -2,15 +2,13 @@
 
 import reflex as rx
 
-from components.ui.button import button
 from components.ui.card import card, card_title
-from components.ui.dialog import confirm
 from components.ui.empty import skeleton
-from components.ui.ticking import Ticking
+from components.ui.every import every
 from state.server_health import HealthLineView, ServerHealthState
 from state.server_page import ServerPageState
 
-EVERY_MILLISECONDS = 5000
+EVERY_SECONDS = 5.0
 
 # Icon, colour and word of each state: the word alone says everything that the colour does.
 _MARKS = {
@@ -24,29 +22,15 @@ _MARKS = {
 def server_health_tab() -> rx.Component:
     """One line a thing; it refreshes itself while it is open."""
     return rx.el.div(
-        _keep_fresh(),
+        every(EVERY_SECONDS, ServerHealthState.load, seen_only=True),
         rx.cond(
             ServerHealthState.shown_for == ServerPageState.server_id,
             _shown(),
-            rx.el.div(*[skeleton("h-40") for _ in range(3)], class_name="grid gap-5"),
-        ),
-        confirm(
-            is_open=ServerHealthState.asked,
-            on_open_change=ServerHealthState.ask,
-            title="Approve the removals?",
-            text=(
-                "Roles that were about to be taken when the breaker stopped them are taken now, each after one more "
-                "look at what its member holds. The approval counts for 24 hours."
+            rx.el.div(
+                *[skeleton("h-40") for _ in range(3)], class_name="grid gap-5", role="status", aria_label="Loading"
             ),
-            cancel=button("Keep them stopped", kind="quiet", on_click=ServerHealthState.ask(False)),
-            action=button("Approve removals", kind="danger", on_click=ServerHealthState.release),
         ),
     )
-
-
-@rx.memo
-def _keep_fresh() -> rx.Component:
-    return Ticking.create(on_tick=ServerHealthState.load, every=EVERY_MILLISECONDS)
 
 
 def _shown() -> rx.Component:
@@ -60,19 +44,6 @@ def _shown() -> rx.Component:
             class_name="surface flex items-center gap-4 p-5",
         ),
         _group("This server", "The bot, its rights, and the roles that rules give.", ServerHealthState.here),
-        rx.cond(
-            ServerHealthState.held_back > 0,
-            rx.el.div(
-                button(
-                    "Approve removals…",
-                    kind="danger",
-                    icon="shield-check",
-                    busy=ServerHealthState.releasing,
-                    on_click=ServerHealthState.ask(True),
-                ),
-                class_name="flex justify-end",
-            ),
-        ),
         _group("Our own work", "The daily round, and who waits to be looked at.", ServerHealthState.work),
         _group("Providers", "Others' services that this server depends on.", ServerHealthState.providers),
         rx.el.details(

@@ -45,6 +45,7 @@ def chip(text: rx.Var[str], on_remove: rx.event.EventType[()]) -> rx.Component:
             type="button",
             on_click=on_remove,
             aria_label=f"Remove {text}",
+            title="Remove",
             class_name="grid size-6 place-items-center rounded-full hover:bg-base-300",
         ),
         class_name="inline-flex items-center gap-1 rounded-full bg-base-200 py-0.5 pl-3 pr-1 text-sm font-medium",

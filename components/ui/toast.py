@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.ui.tooltip import tooltip
 from state.timing import (
     TOAST_HOTKEY,
     TOAST_MILLISECONDS,
@@ -65,12 +66,15 @@ def _toast() -> rx.Component:
             rx.cond(ToastState.text != "", rx.el.p(ToastState.text, class_name="muted break-words text-sm")),
             class_name="min-w-0 flex-1",
         ),
-        rx.el.button(
-            rx.icon("x", size=18, aria_hidden="true"),
-            type="button",
-            aria_label="Close",
-            class_name="btn btn-ghost btn-sm btn-square",
-            custom_attrs={"data-close": "true"},
+        tooltip(
+            rx.el.button(
+                rx.icon("x", size=18, aria_hidden="true"),
+                type="button",
+                aria_label="Close",
+                class_name="btn btn-ghost btn-sm btn-square",
+                custom_attrs={"data-close": "true"},
+            ),
+            "Close",
         ),
         key=ToastState.number,
         life=TOAST_MILLISECONDS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
 from tests.product import Product
 
@@ -44,10 +44,18 @@ class Visitor:
     page: Page
     product: Product
     faults: list[str]
+    opened: set[str]
 
     async def open(self, path: str) -> None:
         """Go to a path of the product."""
+        self.opened.add(self.product.url + path)
         await self.page.goto(self.product.url + path)
+
+    def hear(self, message: ConsoleMessage) -> None:
+        """Note what a page's console calls an error, but for documents that are not there and say so: the 404 page."""
+        missing = "status of 404" in message.text and message.location["url"] in self.opened
+        if message.type == "error" and not missing:
+            self.faults.append(f"{message.text} {message.location['url']}")
 
     async def sign_in(self, username: str) -> None:
         """Log in from the landing page by clicks, as a person of the sandbox."""
@@ -64,16 +72,9 @@ async def visit(chromium: Browser, product: Product) -> AsyncIterator[Callable[.
 
     async def new(**options: Any) -> Visitor:
         context = await chromium.new_context(**options)
-        visitor = Visitor(context, await context.new_page(), product, [])
+        visitor = Visitor(context, await context.new_page(), product, [], set())
         context.on("weberror", lambda error: visitor.faults.append(f"{error.error}"))
-        context.on(
-            "console",
-            lambda message: (
-                visitor.faults.append(message.text)
-                if message.type == "error" and "status of 404" not in message.text
-                else None
-            ),
-        )
+        context.on("console", visitor.hear)
         made.append(visitor)
         return visitor
 

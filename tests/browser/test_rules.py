@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from playwright.async_api import expect
+from playwright.async_api import WebSocketRoute, expect
 
-from tests.browser.conftest import Product, Visitor
+from tests.browser.conftest import Product, Visitor, eventually
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -112,3 +112,36 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
     await page.get_by_role("link", name="Add Rule").first.click()
     await expect(page.get_by_label("Minimum Tokens")).to_have_value("1")
     assert await page.evaluate("window.firstSeen") == "1"
+
+
+async def test_what_was_filled_in_outlives_a_lost_connection_but_not_the_visit(visit: NewVisitor) -> None:
+    ada = await visit()
+    page, lines = ada.page, list[WebSocketRoute]()
+
+    def through(line: WebSocketRoute) -> None:
+        line.connect_to_server()
+        lines.append(line)
+
+    await ada.sign_in("ada")
+    await page.route_web_socket("**/_event/**", through)
+    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
+    address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
+    await ada.open(address.replace("/server-config", "/add-verification-rule"))
+    await page.get_by_label("Blockchain").select_option("polygon")
+    await page.get_by_label("Minimum Tokens").fill("7")
+    await page.get_by_label("Role", exact=True).select_option("Whale")
+    await page.get_by_label("Contract Address").fill("half an addre")
+    await expect(page.get_by_text("At least 7", exact=False).first).to_be_visible()
+
+    (first,) = lines
+    await first.close()
+    await eventually(lambda: len(lines) == 2, 20, "the browser connects again")
+    await page.get_by_label("Minimum Tokens").fill("8")
+    await expect(page.get_by_text("At least 8", exact=False).first).to_be_visible()
+    await expect(page.get_by_label("Contract Address")).to_have_value("half an addre")
+    await expect(page.get_by_label("Blockchain")).to_have_value("polygon")
+    await expect(page.get_by_label("Role", exact=True).locator("option:checked")).to_have_text("Whale")
+
+    await page.reload()
+    await expect(page.get_by_label("Minimum Tokens")).to_have_value("1")
+    await expect(page.get_by_label("Blockchain")).to_have_value("ethereum")

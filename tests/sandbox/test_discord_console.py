@@ -226,3 +226,8 @@ async def test_looking_at_it_reaches_no_provider(discord: Outside):
 async def test_another_site_may_not_steer_it(discord: Outside, headers: dict[str, str], status: int):
     answer = await discord.http.post("/console/do/reset", data={}, headers=headers)
     assert answer.status_code == status
+
+
+async def test_a_browser_that_asks_for_an_icon_gets_one(discord: Outside):
+    answer = await discord.http.get("/favicon.ico")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml; charset=utf-8")

@@ -7,7 +7,7 @@ import pytest
 from sqlmodel import select
 
 from models import Breaker, Grant, Rule, Server, now, transaction
-from state.held_back import HeldBackState
+from state.held_back import SHOWN_ON, HeldBackState
 from state.servers import DashboardState
 from tests.api.browsers import Browser
 from tests.builders import a_grant, a_member
@@ -43,7 +43,7 @@ async def grants(rule: dict[str, Any]) -> Sequence[Grant]:
         return (await db.exec(select(Grant).where(Grant.server_id == rule["serverId"]))).all()
 
 
-@pytest.mark.parametrize("tab_name", ["rules", "members"])
+@pytest.mark.parametrize("tab_name", SHOWN_ON)
 async def test_who_would_lose_what_and_why_stands_above_the_tabs(
     tripped: tuple[Tab, Browser, dict[str, Any]], tab_name: str
 ) -> None:
@@ -69,6 +69,25 @@ async def test_the_dashboard_says_that_removals_wait(tripped: tuple[Tab, Browser
 async def test_the_banner_reads_nothing_on_other_tabs(tripped: tuple[Tab, Browser, dict[str, Any]]) -> None:
     tab, _, rule = tripped
     assert (await opened(tab, HeldBackState, rule["serverId"], "activity")).roles == []
+
+
+async def test_what_waits_comes_and_goes_by_itself_but_not_while_somebody_answers(
+    tripped: tuple[Tab, Browser, dict[str, Any]],
+) -> None:
+    tab, browser, rule = tripped
+    state = await opened(tab, HeldBackState, rule["serverId"], "health")
+    state.ask(rule["roleId"], True)
+    path = f"/api/servers/{rule['serverId']}/breaker"
+    assert (await browser.client.post(path, json={"approve": True})).status_code == 200
+    await tab.run(state.look())
+    assert len(state.roles) == 1, "the question is about it"
+    state.keep(False)
+    await tab.run(state.look())
+    assert state.roles == []
+    async with transaction() as db:
+        db.add(Breaker(server_id=rule["serverId"], role_id="77", would_lose=6, holders=6))
+    await tab.run(state.look())
+    assert [role.id for role in state.roles] == ["77"]
 
 
 @pytest.mark.parametrize("approve", [True, False])

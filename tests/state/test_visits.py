@@ -1,0 +1,82 @@
+"""What a page keeps of what was filled in: as long as it stays open, whatever becomes of its connection."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from reflex_base.event import Event
+
+from state.gate import Gate
+from state.rule_form import RuleFormState
+from state.session import SessionState, arrive
+from state.wallet_proof import WalletProofState
+from tests.api.browsers import Browser
+from tests.state.conftest import Tab
+from tests.state.towns import with_rule
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+FIRST, AGAIN = {"hashes": ["a", "b"]}, {}
+"""What a browser sends with a page that it has just loaded, and with one that it never left."""
+
+
+async def connected(tab: Tab, payload: dict[str, list[str]]) -> None:
+    """The tab's socket is up and the page's loads begin, as Reflex has it."""
+    event = Event(name="reflex___state____state.hydrate_and_load", payload=payload)
+    assert await Gate(arrive).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
+    await tab.run((await tab.state(SessionState)).settle())
+
+
+async def form(tab: Tab) -> RuleFormState:
+    state = await tab.state(RuleFormState)
+    await tab.run(state.load())
+    return state
+
+
+async def test_the_rule_form_outlives_its_connection_but_not_its_page(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    tab.go("/add-verification-rule", serverId=rule["serverId"])
+    await connected(tab, FIRST)
+    state = await form(tab)
+    state.enter_min_tokens(7)
+    state.choose_role(rule["roleId"])
+    state.pending = True
+    await connected(tab, AGAIN)
+    await form(tab)
+    assert (state.min_tokens, state.role_id, state.pending) == ("7", rule["roleId"], False)
+    await tab.run((await tab.state(SessionState)).settle())
+    await form(tab)
+    assert (state.min_tokens, state.role_id) == ("1", ""), "somebody went away and came back"
+    state.enter_min_tokens(7)
+    await connected(tab, FIRST)
+    await form(tab)
+    assert state.min_tokens == "1", "the page was loaded anew"
+
+
+async def test_a_connection_that_comes_back_to_another_page_is_another_visit(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    tab.go("/add-verification-rule", serverId=rule["serverId"])
+    await connected(tab, FIRST)
+    state = await form(tab)
+    state.enter_min_tokens(7)
+    event = Event(name="reflex___state____state.hydrate_and_load", payload=AGAIN)
+    await Gate(arrive).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
+    tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])
+    await tab.run((await tab.state(SessionState)).settle())
+    await form(tab)
+    assert (state.rule_id, state.min_tokens) == (rule["id"], str(rule["minTokens"]))
+
+
+@pytest.mark.parametrize(("payload", "kept"), [(AGAIN, "0x12"), (FIRST, "")])
+async def test_who_comes_back_from_a_wallet_finds_the_form_as_it_was(
+    sign_in: SignIn, payload: dict[str, list[str]], kept: str
+) -> None:
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    await connected(tab, FIRST)
+    state = await tab.state(WalletProofState)
+    await tab.run(state.load())
+    state.address = "0x12"
+    await connected(tab, payload)
+    await tab.run(state.load())
+    assert state.address == kept
