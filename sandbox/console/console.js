@@ -10,7 +10,8 @@ function merge(part, markup) {
   const fresh = document.createElement("template");
   fresh.innerHTML = markup;
   const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
-  const atEnd = part.scrollHeight - part.scrollTop - part.clientHeight < 60;
+  const log = part.id === "messages" ? part.parentElement : null;
+  const atEnd = log && log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   const keyed = [...fresh.content.children].every((one) => one.dataset.key);
   if (!keyed) {
     if (part.innerHTML !== fresh.innerHTML) part.replaceChildren(fresh.content);
@@ -31,7 +32,7 @@ function merge(part, markup) {
     }
     for (const gone of old.values()) gone.remove();
   }
-  if (part.id === "messages" && atEnd) part.scrollTop = part.scrollHeight;
+  if (atEnd) log.scrollTop = log.scrollHeight;
   if (focused && document.activeElement?.id !== focused) byId(focused)?.focus();
 }
 
@@ -89,13 +90,14 @@ function content(form) {
   return new URLSearchParams(data);
 }
 
+/** Sends a form; what it is called is read as an attribute, since a field may have the name "action". */
 async function send(form) {
   const button = form.querySelector("button:not([type=button])");
   const waits = setTimeout(renew, 400);
   form.setAttribute("aria-busy", "true");
   if (button) button.disabled = true;
   const headers = { Accept: "application/json" };
-  const answer = await fetch(form.action, { method: "POST", headers, body: content(form) }).catch(() => null);
+  const answer = await fetch(form.getAttribute("action"), { method: "POST", headers, body: content(form) }).catch(() => null);
   const told = answer?.headers.get("Content-Type")?.includes("json") ? await answer.json() : null;
   clearTimeout(waits);
   form.removeAttribute("aria-busy");
@@ -181,8 +183,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && event.target.closest(".composer")) leave();
 });
 
-const messages = byId("messages");
-if (messages) messages.scrollTop = messages.scrollHeight;
+const log = byId("log");
+if (log) log.scrollTop = log.scrollHeight;
 open(byId("modal").innerHTML);
 setInterval(() => { if (!document.hidden) renew(); }, EVERY);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) renew(); });

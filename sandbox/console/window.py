@@ -145,10 +145,9 @@ def _talk(discord: "Discord", place: Place, dismissed: set[str]) -> Markup:
         "main",
         el("header", el("h2", el("span", "# ", class_="hash", aria_hidden="true"), name), topic, faults),
         el(
-            "ol",
-            messages(discord, place, dismissed),
-            id="messages",
-            data_part=True,
+            "div",
+            el("ol", messages(discord, place, dismissed), id="messages", data_part=True),
+            id="log",
             role="log",
             aria_label=f"Messages in #{name}",
             tabindex="0",

@@ -1,0 +1,147 @@
+"""Members who never open the dashboard: everything in the sandbox's console, as in Discord's own window."""
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Locator, Page, expect
+
+from tests.browser.conftest import Product, Visitor
+from tests.browser.village import Village, village
+from tests.whole.people import Person, collection, rule
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+STRANGER = "0x" + "5e" * 20
+GRAVE = {"serious", "critical"}
+
+
+def address(product: Product, home: Village, who: str, **more: str) -> str:
+    """Where somebody of the village stands in the console."""
+    query = {"as": home[who], "guild": home.guild, **more}
+    return f"{product.sandbox}/console?" + "&".join(f"{name}={value}" for name, value in query.items())
+
+
+async def says(page: Page, command: str) -> None:
+    """Type a command and take the first that is offered."""
+    await page.get_by_label("Use a command").fill(command)
+    await page.keyboard.press("Enter")
+
+
+def newest(page: Page) -> Locator:
+    """The last message in the channel."""
+    return page.get_by_role("log").get_by_role("listitem").last
+
+
+def roles(page: Page, username: str) -> Locator:
+    """The roles that the list of members shows for somebody."""
+    return page.locator(f"[data-member={username}] .chips")
+
+
+async def test_a_member_proves_a_wallet_by_the_panel_asks_why_sells_and_learns_it(
+    product: Product, visit: NewVisitor
+) -> None:
+    home = village(product, "ada", "carol")
+    contract = collection(product, f"Window-{uuid.uuid4().hex[:6]}")
+    wallet = product.wallet(home["carol"])
+    product.control("chains/base/mint", {"contract": contract, "token_id": "7", "to": wallet})
+    owner = Person(product, home["ada"])
+    owner.post(
+        "/api/verification-rules",
+        **rule(product, contract, home.guild, "Holder", owner.server(home.guild)["internalId"]),
+    )
+    owner.close()
+    ada, carol = (await visit()).page, (await visit()).page
+    await carol.goto(address(product, home, "carol"))
+    await ada.goto(address(product, home, "ada"))
+    await ada.keyboard.press("/")
+    await ada.keyboard.type("setup")
+    await ada.keyboard.press("Enter")
+    await expect(newest(ada)).to_contain_text("The verification channel is ready")
+    await expect(newest(ada)).to_contain_text("Only you can see this")
+
+    await says(carol, "/setup")
+    await expect(carol.get_by_text("No command begins with that.")).to_be_visible()
+    await carol.get_by_role("link", name="verify").click()
+    await carol.get_by_role("button", name="Verify", exact=True).click()
+    form = carol.get_by_role("dialog", name="Verify a wallet")
+    await form.get_by_label("Wallet address").fill(wallet)
+    await form.get_by_role("button", name="Submit").click()
+    answer = newest(carol)
+    await expect(answer).to_contain_text(f"for you, @{home['carol']}")
+    code = re.search(r"holdfast-[a-z0-9]{10}", await answer.inner_text())
+    assert code
+    await answer.get_by_role("button", name="Check now").click()
+    await expect(newest(carol)).to_contain_text("Not there yet")
+
+    tool = await carol.context.new_page()
+    await tool.goto(address(product, home, "carol", panel="profiles"))
+    await tool.get_by_label(f"OpenSea bio of {home['carol']}").fill(f"Collector of tides. {code[0]}")
+    await tool.get_by_role("button", name=f"Save OpenSea profile of {home['carol']}").click()
+    await expect(tool.get_by_role("status")).to_have_text("Done.")
+    await newest(carol).get_by_role("button", name="Check now").click()
+    await expect(carol.get_by_role("log")).to_contain_text("Wallet verified")
+    await expect(roles(carol, home["carol"])).to_have_text("Holder")
+    await says(carol, "/why")
+    await carol.keyboard.press("Enter")
+    await expect(newest(carol)).to_contain_text("✅ Holder: you have it")
+
+    await tool.goto(address(product, home, "carol", panel="chains", at="base"))
+    sale = tool.locator("form[action$='/transfer']")
+    await sale.get_by_label("Collection").select_option(contract)
+    await sale.get_by_label("Token id").fill("7")
+    await sale.get_by_label("To", exact=True).fill(STRANGER)
+    await sale.get_by_role("button", name="Transfer").click()
+    await expect(tool.get_by_role("status")).to_have_text("Done.")
+    await expect(roles(carol, home["carol"])).to_have_count(0, timeout=30_000)
+    await says(carol, "/why")
+    await carol.keyboard.press("Enter")
+    await expect(newest(carol)).to_contain_text("Since we last met")
+    await expect(newest(carol)).to_contain_text("❌ Holder: you do not have it")
+
+
+async def test_what_happens_elsewhere_is_shown_without_reloading(product: Product, visit: NewVisitor) -> None:
+    home = village(product, "ada", "dave")
+    page = (await visit()).page
+    await page.goto(address(product, home, "ada"))
+    colour = "el => getComputedStyle(el).color"
+    name = page.locator(f"[data-member={home['dave']}] .name")
+    plain = await name.evaluate(colour)
+    product.control("members", {"guild": home.guild, "user": home["dave"], "action": "add_role", "role": "Whale"})
+    await expect(roles(page, home["dave"])).to_have_text("Whale")
+    assert await name.evaluate(colour) != plain
+    product.control("guilds", {"guild": home.guild, "action": "kick_bot"})
+    await expect(page.get_by_label("Members", exact=True)).not_to_contain_text("HoldfastBot")
+    await page.goto(address(product, home, "ada", panel="servers"))
+    await page.get_by_role("button", name="Add the bot").click()
+    await expect(page.get_by_role("button", name="Kick the bot")).to_be_visible()
+    await page.get_by_role("button", name=f"Take Whale from {home['dave']}").click()
+    await expect(page.get_by_role("button", name=f"Take Whale from {home['dave']}")).to_have_count(0)
+    await expect(page.get_by_role("table")).to_contain_text("took the role Whale")
+
+
+async def test_it_has_no_barriers_in_either_theme_and_never_scrolls_sideways(
+    product: Product, visit: NewVisitor
+) -> None:
+    home = village(product, "ada", "carol")
+    page = (await visit()).page
+    product.control("interactions", {"guild": home.guild, "user": home["ada"], "kind": "command", "name": "setup"})
+    asked = {"guild": home.guild, "user": home["ada"], "kind": "command", "name": "rules", "channel": "verify"}
+    product.control("interactions", asked)
+    found: dict[str, list[str]] = {}
+    for panel in ("", "servers", "chains", "profiles", "faults"):
+        where = {"panel": panel} if panel else {"channel": "verify", "typed": "/"}
+        await page.set_viewport_size({"width": 1280, "height": 900})
+        await page.goto(address(product, home, "ada", **where))
+        for theme in ("light", "dark") if panel in ("", "servers") else ("light",):
+            await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            for fault in cast(list[dict[str, Any]], (await Axe().run(page)).response["violations"]):
+                if fault["impact"] in GRAVE:
+                    found[f"{theme} {panel} {fault['id']}"] = [node["html"][:120] for node in fault["nodes"]]
+        for width in (360, 1024):
+            await page.set_viewport_size({"width": width, "height": 900})
+            wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            if wide > 0:
+                found[f"{panel} at {width}"] = [f"{wide} px too wide"]
+    assert found == {}
