@@ -1,6 +1,7 @@
 # Every target does all of its own set-up; the steps are in app/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check screenshots lighthouse soak lock clean
+TARGETS := run dev test check backup restore doctor live-check audit screenshots lighthouse soak lock clean
+export FILE FORCE
 
 .PHONY: help $(TARGETS)
 help:
@@ -8,6 +9,11 @@ help:
 	@echo "make dev    the same with hot reload"
 	@echo "make test   every check and every test"
 	@echo "make check  style and types only"
+	@echo "make backup   the database in one file, in data/backups or at FILE=; nobody has to stop for it"
+	@echo "make restore FILE=…   a database of such a file; FORCE=1 puts the present one aside"
+	@echo "make doctor   what a start with your own Discord application still lacks, and how to get it"
+	@echo "make live-check   ask the real Discord, OpenSea and nodes with your keys, reading only"
+	@echo "make audit   known vulnerabilities of what we depend on (needs a network)"
 	@echo "make screenshots   a picture of every screen, in data/screenshots"
 	@echo "make lighthouse    Lighthouse's scores of the public pages"
 	@echo "make soak   everything goes wrong for hours, and the verdict (ARGS=\"--seeds 1-20 --seconds 120\")"

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
-from app.browser import find_browser
+from app.steps import (
+    LOG,
+    OLDEST,
+    PYTHON,
+    ROOT,
+    VENV,
+    SetUp,
+    become,
+    browser,
+    build,
+    checks,
+    environment,
+    inside,
+    packages,
+    tools,
+)
 from app.telling import StepFailed, Teller
 
-ROOT = Path(__file__).resolve().parents[1]
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
-TOOLS = ROOT / "data" / "tools"
-LOG = ROOT / "data" / "setup.log"
-OLDEST = (3, 11)
 MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis")
 
 
@@ -27,7 +32,8 @@ def main(target: str, arguments: list[str]) -> int:
     """Do one target of the Makefile; returns the exit code unless another program took this one's place."""
     targets = {
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
-        "soak": soak, "lock": lock, "clean": clean,
+        "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
+        "live-check": live_check, "audit": audit,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -76,6 +82,63 @@ def test(arguments: list[str]) -> int:
     teller.done("begin")
     # Every core has its own share; who asks for some tests only, or says `-n` themselves, gets just that.
     return become("-m", "pytest", *(arguments or ["-n", str(os.cpu_count() or 1)]))
+
+
+def backup(arguments: list[str]) -> int:
+    """`make backup`: the database in one file, at FILE if that is set."""
+    interpreter()
+    to = ["--to", os.environ["FILE"]] if os.environ.get("FILE") else []
+    return become("-m", "app.backup", "make", *to, *arguments)
+
+
+def restore(arguments: list[str]) -> int:
+    """`make restore`: a database of the backup FILE; with FORCE=1 the present one is put aside."""
+    if not os.environ.get("FILE"):
+        raise StepFailed("Which backup? make restore FILE=data/backups/….dump")
+    interpreter()
+    force = ["--force"] if os.environ.get("FORCE") == "1" else []
+    return become("-m", "app.backup", "restore", os.environ["FILE"], *force, *arguments)
+
+
+def doctor(arguments: list[str]) -> int:
+    """`make doctor`: what a live start lacks."""
+    interpreter()
+    return become("-m", "app.doctor", *arguments)
+
+
+def live_check(arguments: list[str]) -> int:
+    """`make live-check`: the real providers, asked with the operator's keys."""
+    interpreter()
+    return become("-m", "app.live_check", *arguments)
+
+
+def audit(arguments: list[str]) -> int:
+    """`make audit`: known vulnerabilities of the pinned packages, Python's and npm's; asks the registries."""
+    teller = Teller(3, LOG)
+    with SetUp():
+        environment(teller)
+        teller.begin("Auditor of requirements (pip-audit)")
+        auditor = VENV / "bin" / "pip-audit"
+        if not auditor.exists():
+            teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", "pip-audit"], inside())
+        teller.done("ready")
+    sys.stdout.flush()
+    # Nothing is resolved or installed: each pin is looked up as it stands.
+    python = [str(auditor), "--disable-pip", "--no-deps", "-r", "requirements.txt", *arguments]
+    code = subprocess.run(python, env=inside(), check=False).returncode
+    for home in ("reflex.lock", "sandbox/npm"):
+        print(f"npm packages of {home}", flush=True)
+        npm = [str(VENV / "bin" / "npm"), "audit", "--package-lock-only", "--omit=dev"]
+        code = subprocess.run(npm, cwd=ROOT / home, env=inside(), check=False).returncode or code
+    return code
+
+
+def interpreter() -> None:
+    """The Python packages, for what needs neither screens nor sandbox."""
+    teller = Teller(2, LOG)
+    with SetUp():
+        environment(teller)
+        packages(teller, "requirements.txt")
 
 
 def screenshots(arguments: list[str]) -> int:
@@ -149,23 +212,6 @@ def clean(_: list[str]) -> int:
     return 0
 
 
-class SetUp:
-    """One set-up at a time: a second one waits for the first, and then finds everything done."""
-
-    def __enter__(self) -> None:
-        (ROOT / "data").mkdir(exist_ok=True)
-        self._file = (ROOT / "data" / "setup.lock").open("w")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("Another set-up is under way here: waiting for it.", flush=True)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        LOG.unlink(missing_ok=True)
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
 def use_a_new_enough_python(target: str, arguments: list[str]) -> None:
     """Go on with another Python of this machine when this one is too old. Raises StepFailed when there is none."""
     if sys.version_info >= OLDEST:
@@ -178,110 +224,6 @@ def use_a_new_enough_python(target: str, arguments: list[str]) -> None:
         f"Python 3.11 or newer is needed; {sys.executable} is {sys.version.split()[0]}. Install one "
         "(Debian, Ubuntu: apt-get install python3 python3-venv), or name it: make run PYTHON=/path/to/python3"
     )
-
-
-def environment(teller: Teller) -> None:
-    """The virtual environment in .venv, made again when it is broken, too old, or was moved here."""
-    teller.begin("Virtual environment")
-    if usable(VENV):
-        teller.done("up to date")
-        return
-    try:
-        import ensurepip  # noqa: F401  (Debian packs it apart)
-        import venv  # noqa: F401
-    except ImportError:
-        raise StepFailed("Python cannot make virtual environments: apt-get install python3-venv") from None
-    teller.run([sys.executable, "-m", "venv", "--clear", str(VENV)], os.environ)
-    teller.done(f"made with Python {sys.version.split()[0]}")
-
-
-def usable(venv: Path) -> bool:
-    """Whether this virtual environment works here: its scripts carry its path, and its Python starts."""
-    script = venv / "bin" / "pip"
-    if not script.exists() or f"{venv}/bin/python" not in script.read_text()[:1000]:
-        return False
-    code = f"import sys; sys.exit(sys.version_info < {OLDEST})"
-    try:
-        return subprocess.run([str(venv / "bin" / "python"), "-c", code], check=False).returncode == 0
-    except OSError:
-        return False
-
-
-def packages(teller: Teller, requirements: str) -> None:
-    """The pinned Python packages, installed when the pins changed since."""
-    teller.begin("Python packages")
-    pins = read_pins(ROOT / requirements)
-    stamp = VENV / f".installed-{requirements}"
-    digest = hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()
-    if stamp.exists() and stamp.read_text() == digest:
-        teller.done("up to date")
-        return
-    seen: set[str] = set()
-
-    def measure(line: str) -> str:
-        match = re.match(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+)", line)
-        if match:
-            seen.add(match[1].lower())
-        if line.startswith("Installing collected"):
-            return f"unpacking {len(seen)}"
-        return f"{len(seen)} of {len(pins)} found"
-
-    options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "10"]
-    pip = [str(PYTHON), "-m", "pip", "--require-virtualenv", "install"]
-    teller.run([*pip, *options, "-r", requirements], inside(), measure)
-    stamp.write_text(digest)
-    if requirements != "requirements.txt" and read_pins(ROOT / "requirements.txt") <= pins:
-        product = hashlib.sha256("\n".join(sorted(read_pins(ROOT / "requirements.txt"))).encode()).hexdigest()
-        (VENV / ".installed-requirements.txt").write_text(product)
-    teller.done(f"{len(seen)} installed")
-
-
-def read_pins(path: Path) -> set[str]:
-    """The pinned requirements of a compiled file, without comments."""
-    return {
-        line.strip() for line in path.read_text().splitlines() if line.strip() and not line.lstrip().startswith("#")
-    }
-
-
-def tools(teller: Teller) -> None:
-    """What the sandbox needs from npm (the local EVM node)."""
-    teller.begin("Sandbox tools")
-    teller.run([str(PYTHON), "-m", "sandbox.tools", str(TOOLS)], inside())
-    teller.done("ready")
-
-
-def build(teller: Teller) -> None:
-    """The screens, compiled when anything they are made from changed."""
-    teller.begin("Screens")
-    teller.run([str(PYTHON), "-m", "app.build"], inside())
-    teller.done("ready")
-
-
-def browser(teller: Teller) -> None:
-    """A browser for the tests: found, installed or fetched."""
-    teller.begin("Browser for the tests")
-    teller.done(find_browser(TOOLS, VENV / "bin" / "npm", inside(), teller))
-
-
-def checks(teller: Teller) -> None:
-    """Style and types of everything."""
-    teller.begin("Style and types")
-    teller.run([str(PYTHON), "-m", "ruff", "check", "."], inside())
-    teller.run([str(PYTHON), "-m", "ruff", "format", "--check", "."], inside())
-    teller.run([str(VENV / "bin" / "basedpyright")], inside())
-    teller.done("clean")
-
-
-def inside() -> dict[str, str]:
-    """The environment for programs of the virtual environment: its node and npm before any of the machine's."""
-    path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1"}
-
-
-def become(*arguments: str) -> int:
-    """Let the virtual environment's Python take this process's place, so that signals reach it directly."""
-    sys.stdout.flush()
-    os.execve(str(PYTHON), [str(PYTHON), *arguments], inside())
 
 
 if __name__ == "__main__":

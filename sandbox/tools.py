@@ -6,7 +6,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 PACKAGES = Path(__file__).with_name("npm")
@@ -60,17 +60,38 @@ def ensure(tools_dir: Path, npm: Sequence[str], say: Callable[[str], None]) -> P
     own = str(Path(npm[0]).resolve().parent)
     environment = {**os.environ, "PATH": os.pathsep.join((own, os.environ.get("PATH", "")))}
 
-    def run(*arguments: str) -> None:
-        subprocess.run([*npm, *arguments], cwd=tools_dir, env=environment, check=True, stdout=sys.stderr)
-
-    run("ci", "--omit=dev")
-    if _platform() != "linux-amd64":
-        run("install", "--no-save", "--no-package-lock", f"@foundry-rs/anvil-{_platform()}@{ANVIL_VERSION}")
+    # A registry that does not answer is tried once more, not for minutes.
+    environment.setdefault("NPM_CONFIG_FETCH_RETRIES", "1")
+    subprocess.run([*npm, "ci", "--omit=dev"], cwd=tools_dir, env=environment, check=True, stdout=sys.stderr)
     found = find_anvil(tools_dir)
+    if found is None:
+        # Another platform than the lock's; or npm could not fetch it, which it conceals for an optional package.
+        _install(npm, tools_dir, environment)
+        found = find_anvil(tools_dir)
     if found is None:
         raise ToolMissing(f"npm installed no EVM node for {_platform()}. Name one with the variable ANVIL.")
     stamp.write_text(wanted)
     return found
+
+
+def _install(npm: Sequence[str], tools_dir: Path, environment: Mapping[str, str]) -> None:
+    """Ask npm for this platform's EVM node by name; raises ToolMissing with npm's own words when it has none."""
+    package = f"@foundry-rs/anvil-{_platform()}@{ANVIL_VERSION}"
+    done = subprocess.run(
+        [*npm, "install", "--no-save", "--no-package-lock", package],
+        cwd=tools_dir, env=environment, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode != 0:
+        said = [line.removeprefix("npm error ").strip() for line in done.stderr.splitlines() if "npm error" in line]
+        reason = "; ".join(line for line in said[:4] if line and "complete log" not in line) or done.stderr.strip()
+        registry = subprocess.run(
+            [*npm, "config", "get", "registry"],
+            cwd=tools_dir, env=environment, check=False, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+        raise ToolMissing(
+            f"npm could not get the EVM node ({package}) from {registry}: {reason}. "
+            "Check the network and npm's registry, or name a node that is here with the variable ANVIL."
+        )
 
 
 def _platform() -> str:
@@ -81,4 +102,7 @@ def _platform() -> str:
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else USUAL_TOOLS
     beside = Path(sys.executable).with_name("npm")
-    print(ensure(folder, [str(beside) if beside.exists() else "npm"], lambda line: print(line, file=sys.stderr)))
+    try:
+        print(ensure(folder, [str(beside) if beside.exists() else "npm"], lambda line: print(line, file=sys.stderr)))
+    except ToolMissing as missing:
+        sys.exit(str(missing))

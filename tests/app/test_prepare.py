@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app import prepare
-from app.prepare import read_pins, usable
+from app import prepare, steps
+from app.steps import read_pins, usable
 from app.telling import StepFailed, Teller
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,12 +81,12 @@ def test_a_python_too_old_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_second_set_up_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepare, "ROOT", tmp_path)
+    monkeypatch.setattr(steps, "ROOT", tmp_path)
     code = (
-        "import sys; from pathlib import Path; from app import prepare; prepare.ROOT = Path(sys.argv[1])\n"
-        "with prepare.SetUp(): print('mine now')"
+        "import sys; from pathlib import Path; from app import steps; steps.ROOT = Path(sys.argv[1])\n"
+        "with steps.SetUp(): print('mine now')"
     )
-    with prepare.SetUp():
+    with steps.SetUp():
         second = subprocess.Popen(
             [sys.executable, "-u", "-c", code, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )

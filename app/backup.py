@@ -1,0 +1,205 @@
+"""`python -m app.backup make` writes the whole database into one file; `… restore FILE` makes a database of it."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from app.leftovers import AlreadyRunning, Lock, Running, running
+from app.plan import data_dir
+from app.postgres import Postgres
+from app.postgres_account import NoDatabaseAccount, Say
+from app.postgres_programs import PostgresFailed, program_dir
+from models.database import libpq_url
+from settings import ROOT, SettingsError, load
+
+
+class BackupFailed(Exception):
+    """No backup was made, or none was restored; the text says why, and that nothing was changed."""
+
+
+def dump(url: str, file: Path, major: str | None = None) -> None:
+    """Write the database at this address, as it is at one moment, into a new file that only its owner may read.
+
+    Nobody has to stop for it. `major` is the server's version where it is not the newest we have. Raises BackupFailed;
+    what stands at `file` before stays until the new backup is whole and readable.
+    """
+    if file.parent != ROOT and not file.parent.exists():
+        file.parent.mkdir(parents=True, mode=0o700)
+    half = file.with_name(f"{file.name}.part")
+    try:
+        _run("pg_dump", url, "-Fc", "--no-owner", "--no-privileges", "-f", half, major=major)
+        check(half)
+        half.chmod(0o600)
+        half.replace(file)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def check(file: Path) -> None:
+    """Raise BackupFailed unless the file is a whole backup of a product's database."""
+    if not file.is_file():
+        raise BackupFailed(f"There is no file {file}.")
+    done = subprocess.run(
+        [program_dir() / "pg_restore", "--list", file], capture_output=True, text=True, check=False, env=_plain()
+    )
+    if done.returncode != 0 or " alembic_version " not in done.stdout:
+        raise BackupFailed(f"{file} is no backup of this product. {done.stderr.strip()}".strip())
+
+
+def fill(url: str, file: Path) -> None:
+    """Put a backup into an empty database, all of it or (BackupFailed) nothing."""
+    _run("pg_restore", url, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", file)
+
+
+def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
+    """Make the embedded database in this directory of a backup.
+
+    One that is there already is only replaced with `force`, and kept beside it. Raises BackupFailed; then what was
+    there is there again. The caller sees to it that nobody works with it.
+    """
+    check(file)
+    aside = None
+    if (database / "cluster").exists():
+        if not force:
+            raise BackupFailed(f"There is a database in {database} already. To put it aside and restore: FORCE=1.")
+        old = Postgres(database, say=say)
+        if old.is_running():  # its supervisor was killed
+            old.start()
+            old.stop()
+        aside = database.with_name(f"{database.name}.before-{_stamp()}")
+        database.rename(aside)
+    try:
+        with Postgres(database, say=say) as fresh:
+            fill(fresh.url, file)
+    except BaseException:
+        if database.exists():
+            shutil.rmtree(database)
+        if aside is not None:
+            aside.rename(database)
+        raise
+    if aside is not None:
+        say(f"the database that was there is kept in {aside}; delete it when it is no longer needed")
+
+
+def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
+    """The same for a database at an address: what is in it is only replaced with `force`, and kept in a schema."""
+    check(file)
+    aside = f"before_{_stamp().replace('-', '_')}"
+    with psycopg.connect(libpq_url(url), autocommit=True) as admin:
+        found = admin.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+        full = bool(found and found[0])
+        if full and not force:
+            raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1.")
+        if full:
+            admin.execute(f"ALTER SCHEMA public RENAME TO {aside}; CREATE SCHEMA public".encode())
+        try:
+            fill(url, file)
+        except BackupFailed:
+            if full:
+                admin.execute(f"DROP SCHEMA public CASCADE; ALTER SCHEMA {aside} RENAME TO public".encode())
+            raise
+    if full:
+        say(f"what was there is kept in the schema {aside}")
+
+
+def main() -> int:
+    """Exit code 0 when it is done, 1 with a sentence when not."""
+    parser = argparse.ArgumentParser(prog="python -m app.backup", description="The database in one file, and back.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make", help="write a backup")
+    making.add_argument("--to", type=Path, metavar="FILE", help="where, instead of data/backups")
+    restoring = commands.add_parser("restore", help="make a database of a backup")
+    restoring.add_argument("file", type=Path)
+    restoring.add_argument("--force", action="store_true", help="put what is there aside")
+    given = parser.parse_args()
+    try:
+        if given.command == "make":
+            _make(given.to)
+        else:
+            _restore(given.file, given.force)
+    except (BackupFailed, PostgresFailed, NoDatabaseAccount, SettingsError, psycopg.Error) as fault:
+        print(str(fault).strip())
+        return 1
+    return 0
+
+
+def _make(to: Path | None) -> None:
+    settings = load()
+    home = data_dir(settings)
+    kind = "sandbox" if settings.sandbox else "live"
+    file = (to or home / "backups" / f"{kind}-{_stamp()}.dump").absolute()
+    with _database(home / kind / "db") as (url, major):
+        dump(settings.database_url or url, file, None if settings.database_url else major)
+    print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: make restore FILE={file}")
+    print("Keep SECRET_KEY with it, but apart: without it people have to sign in again.")
+
+
+@contextmanager
+def _database(database: Path) -> Iterator[tuple[str, str | None]]:
+    """The address and version of the embedded database, started for the time being unless it runs."""
+    if load().database_url:
+        yield "", None
+        return
+    version = database / "cluster" / "PG_VERSION"
+    if not version.exists():
+        raise BackupFailed(f"There is no database in {database} yet.")
+    major = version.read_text().strip()
+    now = running(data_dir(load()))
+    if now is not None and now.database_url:
+        yield now.database_url, major
+        return
+    with Postgres(database, say=print) as postgres:
+        yield postgres.url, major
+
+
+def _restore(file: Path, force: bool) -> None:
+    settings = load()
+    home = data_dir(settings)
+    lock = Lock(home)
+    try:
+        lock.take(Running(os.getpid(), "a restore"))
+    except AlreadyRunning as fault:
+        raise BackupFailed(f"{fault} Stop it first.") from None
+    try:
+        if settings.database_url:
+            restore_elsewhere(file, settings.database_url, force=force, say=print)
+        else:
+            database = home / ("sandbox" if settings.sandbox else "live") / "db"
+            restore(file.absolute(), database, force=force, say=print)
+    finally:
+        lock.release()
+    print("Restored. The next start (make run) brings it up to date.")
+
+
+def _run(program: str, url: str, *arguments: str | Path, major: str | None = None) -> None:
+    """Run one of PostgreSQL's programs on a database; its password, if any, is on no command line."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(libpq_url(url)).items() if value is not None}
+    environment = _plain() | ({"PGPASSWORD": parts.pop("password")} if "password" in parts else {})
+    command = [program_dir(major) / program, "-d", make_conninfo("", **parts), *arguments]
+    done = subprocess.run(
+        command, env=environment, umask=0o077, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode != 0:
+        raise BackupFailed(f"{program} failed: {done.stderr.strip()}")
+
+
+def _plain() -> dict[str, str]:
+    """An environment in which no PG… variable sways PostgreSQL's programs."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
+
+
+def _stamp() -> str:
+    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""A backup taken while everybody works has all of one moment; from it alone a fresh folder comes up with everything."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlmodel import select
+
+import models
+from app import backup
+from app.backup import BackupFailed
+from app.postgres import Postgres
+from models import Grant, Rule, SpentTransaction, Wallet, transaction
+from models.database import libpq_url
+from tests.builders import a_grant, a_member, a_rule, a_server, address
+
+
+@pytest.fixture
+async def database(database_url: str) -> Any:
+    """A migrated database of this test's own, which the process works with."""
+    await models.use(database_url)
+    yield database_url
+    await models.use(None)
+
+
+async def work() -> None:
+    """A member proves a wallet and gets a role, in one transaction: a backup has both or neither."""
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, "7")
+        await a_grant(db, await a_member(db, server, wallet=address()), rule)
+
+
+async def rows(url: str) -> dict[str, list[dict[str, Any]]]:
+    """Every rule, wallet and grant at an address, whole."""
+    await models.use(url)
+    async with transaction() as db:
+        return {
+            table.__name__: [row.model_dump() for row in (await db.exec(select(table).order_by(table.id))).all()]  # pyright: ignore[reportArgumentType]
+            for table in (Rule, Wallet, Grant)
+        }
+
+
+async def test_from_a_backup_under_load_a_fresh_folder_comes_up_with_everything(database: str, short_dir: Path) -> None:
+    for _ in range(20):
+        await work()
+    before = await rows(database)
+    file = short_dir / "backups" / "x.dump"
+    going = True
+
+    async def load() -> None:
+        while going:
+            await work()
+
+    loads = [asyncio.create_task(load()) for _ in range(3)]
+    try:
+        await asyncio.to_thread(backup.dump, database, file)
+    finally:
+        going = False
+        await asyncio.gather(*loads)
+    after = await rows(database)
+    said: list[str] = []
+    fresh = short_dir / "fresh" / "db"
+    await models.use(None)
+    await asyncio.to_thread(backup.restore, file, fresh, force=False, say=said.append)
+    with Postgres(fresh, durable=False, say=said.append) as postgres:
+        restored = await rows(postgres.url)
+        await models.use(None)
+    for table, lines in restored.items():
+        assert before[table] == [line for line in lines if line in before[table]], "all of what was there before"
+        assert all(line in after[table] for line in lines), "nothing that never was"
+    assert len({len(lines) for lines in restored.values()}) == 1, "each transaction whole or not at all"
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def make_one(directory: Path, mark: str) -> Path:
+    """An embedded database with one spent transaction in it, and nothing else than that table and alembic's."""
+    database = directory / "db"
+    with Postgres(database, durable=False, say=lambda _: None) as postgres:
+        with psycopg.connect(libpq_url(postgres.url)) as admin:
+            admin.execute("CREATE TABLE alembic_version (version_num text)")
+            admin.execute("CREATE TABLE spent_transaction (hash text)")
+            admin.execute("INSERT INTO spent_transaction VALUES (%s)", [mark])
+        backup.dump(postgres.url, directory / f"{mark}.dump")
+    return database
+
+
+def mark_in(database: Path) -> str:
+    with (
+        Postgres(database, durable=False, say=lambda _: None) as postgres,
+        psycopg.connect(libpq_url(postgres.url)) as reader,
+    ):
+        row = reader.execute("SELECT hash FROM spent_transaction").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir: Path) -> None:
+    said: list[str] = []
+    database = make_one(short_dir, "old")
+    old = (short_dir / "old.dump").read_bytes()
+    with pytest.raises(BackupFailed, match="FORCE=1"):
+        backup.restore(short_dir / "old.dump", database, force=False, say=said.append)
+    for content in (b"", b"not a backup", old[: len(old) // 2]):
+        (short_dir / "bad.dump").write_bytes(content)
+        with pytest.raises(BackupFailed):
+            backup.restore(short_dir / "bad.dump", database, force=True, say=said.append)
+    assert mark_in(database) == "old"
+    with (
+        Postgres(database, durable=False, say=said.append) as postgres,
+        psycopg.connect(libpq_url(postgres.url)) as admin,
+    ):
+        admin.execute("UPDATE spent_transaction SET hash = 'newer'")
+    backup.restore(short_dir / "old.dump", database, force=True, say=said.append)
+    assert mark_in(database) == "old"
+    (kept,) = short_dir.glob("db.before-*")
+    assert mark_in(kept) == "newer"
+    assert str(kept) in " ".join(said)
+
+
+async def test_at_an_address_of_ones_own_what_was_there_is_kept_in_a_schema(database: str, short_dir: Path) -> None:
+    async with transaction() as db:
+        db.add(SpentTransaction(hash="old", chain="base"))
+    backup.dump(database, short_dir / "x.dump")
+    async with transaction() as db:
+        db.add(SpentTransaction(hash="newer", chain="base"))
+    said: list[str] = []
+    await models.use(None)
+    with pytest.raises(BackupFailed, match="FORCE=1"):
+        backup.restore_elsewhere(short_dir / "x.dump", database, force=False, say=said.append)
+    backup.restore_elsewhere(short_dir / "x.dump", database, force=True, say=said.append)
+    with psycopg.connect(libpq_url(database)) as reader:
+        assert reader.execute("SELECT hash FROM spent_transaction").fetchall() == [("old",)]
+        schema = said[-1].rsplit(" ", 1)[1]
+        kept = reader.execute(f"SELECT hash FROM {schema}.spent_transaction ORDER BY 1".encode()).fetchall()
+    assert kept == [("newer",), ("old",)]
+
+
+def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[tuple[list[str], dict[str, str]]] = []
+
+    def run(command: list[object], *, env: dict[str, str], **_: object) -> Any:
+        seen.append(([str(part) for part in command], env))
+        raise BackupFailed("seen")
+
+    monkeypatch.setattr(backup.subprocess, "run", run)
+    with pytest.raises(BackupFailed, match="seen"):
+        backup.dump("postgresql://me:s3cret@db.example:5433/x", tmp_path / "x.dump")
+    ((command, environment),) = seen
+    assert "s3cret" not in " ".join(command)
+    assert environment["PGPASSWORD"] == "s3cret"
+    assert "db.example" in " ".join(command)
