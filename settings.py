@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
+CHAINS = (*EVM_CHAINS, "solana")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 # What has to be set together before Holdfast talks to the real Discord.
@@ -99,7 +100,7 @@ class Settings(BaseSettings):
     @property
     def rpc(self) -> dict[str, tuple[str, ...]]:
         """Per chain the URLs of its nodes, first choice first; a chain without any is off."""
-        return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in (*EVM_CHAINS, "solana")}
+        return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
 
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -154,8 +155,8 @@ class Settings(BaseSettings):
         return self
 
 
-def _environment() -> dict[str, str]:
-    """The environment over `.env`, both as text, to see which credentials are there before anything is typed."""
+def environment() -> dict[str, str]:
+    """What is set, in the environment or else in `.env`, as text and by upper-case name; before anything is judged."""
     values: dict[str, str] = {}
     path = ROOT / ".env"
     if path.exists():
@@ -181,16 +182,16 @@ def load() -> Settings:
     Without any Discord credential everything runs against the sandbox; with all of them, live; with some of them
     nothing starts. Raises SettingsError with a sentence per fault.
     """
-    environment = _environment()
-    port = environment.get("PORT") or "3000"
+    found = environment()
+    port = found.get("PORT") or "3000"
     values: dict[str, str] = {}
-    if not environment.get("PUBLIC_URL"):
+    if not found.get("PUBLIC_URL"):
         values["public_url"] = f"http://localhost:{port}"
-    present = [name for name in LIVE_CREDENTIALS if environment.get(name)]
-    supplied = _sandbox_values(environment.get("SANDBOX_PORT") or "3210") if len(present) < 3 else {}
-    ours = [name for name in present if environment[name] == supplied.get(name.lower())]
+    present = [name for name in LIVE_CREDENTIALS if found.get(name)]
+    supplied = _sandbox_values(found.get("SANDBOX_PORT") or "3210") if len(present) < 3 else {}
+    ours = [name for name in present if found[name] == supplied.get(name.lower())]
     if len(present) == len(ours):
-        values.update({name: value for name, value in supplied.items() if not environment.get(name.upper())})
+        values.update({name: value for name, value in supplied.items() if not found.get(name.upper())})
     elif len(present) < len(LIVE_CREDENTIALS):
         missing = ", ".join(name for name in LIVE_CREDENTIALS if name not in present)
         raise SettingsError(f"A live start needs all of Discord's credentials. Missing: {missing}.")

@@ -18,6 +18,7 @@ from app.plan import data_dir
 from app.postgres import Postgres
 from app.postgres_account import NoDatabaseAccount, Say
 from app.postgres_programs import PostgresFailed, program_dir
+from models.aside import has_tables, put_aside, put_back
 from models.database import libpq_url
 from settings import ROOT, SettingsError, load
 
@@ -94,19 +95,17 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
     """The same for a database at an address: what is in it is only replaced with `force`, and kept in a schema."""
     check(file)
     aside = f"before_{_stamp().replace('-', '_')}"
-    with psycopg.connect(libpq_url(url), autocommit=True) as admin:
-        found = admin.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-        full = bool(found and found[0])
-        if full and not force:
-            raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1.")
+    full = has_tables(url)
+    if full and not force:
+        raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1.")
+    if full:
+        put_aside(url, aside)
+    try:
+        fill(url, file)
+    except BackupFailed:
         if full:
-            admin.execute(f"ALTER SCHEMA public RENAME TO {aside}; CREATE SCHEMA public".encode())
-        try:
-            fill(url, file)
-        except BackupFailed:
-            if full:
-                admin.execute(f"DROP SCHEMA public CASCADE; ALTER SCHEMA {aside} RENAME TO public".encode())
-            raise
+            put_back(url, aside)
+        raise
     if full:
         say(f"what was there is kept in the schema {aside}")
 
