@@ -11,6 +11,7 @@ import orjson
 
 from gateways import pulse
 from gateways.connections import tls
+from gateways.discord_application import Application, read_application
 from gateways.discord_channels import ChannelCalls, ChannelGateway
 from gateways.discord_limits import Limiter, Ticket, WaitTooLong
 from gateways.discord_types import (
@@ -55,6 +56,10 @@ class DiscordGateway(ChannelGateway, Protocol):
 
     async def user(self, user_id: str) -> BotUser:
         """Any user; NotThere when there is none."""
+        ...
+
+    async def application(self) -> Application:
+        """Our own application."""
         ...
 
     async def me(self) -> BotUser:
@@ -120,6 +125,10 @@ class Discord(ChannelCalls):
         if user.id != user_id:
             raise ProviderConfused(DISCORD, "another user than the one asked for")
         return user
+
+    async def application(self) -> Application:
+        """GET /applications/@me."""
+        return read_application(await self._get("/applications/@me"))
 
     async def me(self) -> BotUser:
         """GET /users/@me."""

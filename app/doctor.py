@@ -1,0 +1,178 @@
+"""`python -m app.doctor`: what a start with one's own Discord application still lacks, and how to get each thing."""
+
+import base64
+import binascii
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from settings import CHAINS, LIVE_CREDENTIALS, LOOPBACK, SettingsError, environment, load
+
+CALLBACK = "/api/auth/discord/callback"
+PORTAL = "https://discord.com/developers/applications"
+SHORTEST_KEY = 32
+FEWEST_LETTERS = 12
+
+RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing: `ok`, `advice` (it starts without), or `lacking`; what is so, and how to get what is not."""
+
+    level: str
+    name: str
+    text: str
+    how: str = ""
+
+
+def examine(values: Mapping[str, str]) -> list[Finding]:
+    """Everything that a live start wants, judged by the settings alone (names in upper case, empty ones left out)."""
+    return [
+        *_application(values), _token(values), _address(values), _redirect(values), _intent(), _key(values),
+        *_providers(values), *_chains(values), _sandbox(values),
+    ]  # fmt: skip
+
+
+def _application(values: Mapping[str, str]) -> Iterator[Finding]:
+    identity, secret = values.get("DISCORD_CLIENT_ID", ""), values.get("DISCORD_CLIENT_SECRET", "")
+    if identity.isdigit() and 17 <= len(identity) <= 20:
+        yield Finding(RIGHT, "Discord application", "DISCORD_CLIENT_ID is set.")
+    else:
+        text = "DISCORD_CLIENT_ID is no id (17 to 20 digits)." if identity else "DISCORD_CLIENT_ID is not set."
+        how = f"Make an application at {PORTAL}; its OAuth2 page shows the Client ID."
+        yield Finding(LACKING, "Discord application", text, how)
+    if secret:
+        yield Finding(RIGHT, "Client secret", "DISCORD_CLIENT_SECRET is set.")
+    else:
+        how = "On the application's OAuth2 page: Reset Secret, and copy what appears."
+        yield Finding(LACKING, "Client secret", "DISCORD_CLIENT_SECRET is not set.", how)
+
+
+def _token(values: Mapping[str, str]) -> Finding:
+    token = values.get("DISCORD_BOT_TOKEN", "")
+    how = "On the application's Bot page: Reset Token, and copy what appears. It is shown once."
+    if not token:
+        return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN is not set.", how)
+    bot = _bot_of(token)
+    if bot is None:
+        return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN has not the form of a bot's token.", how)
+    return Finding(RIGHT, "Bot token", f"DISCORD_BOT_TOKEN is set, of the bot {bot}.")
+
+
+def _bot_of(token: str) -> str | None:
+    """The bot's id in the first of a token's three parts, which is its base64; None when it has not that form."""
+    first, *rest = token.split(".")
+    try:
+        found = base64.b64decode(first + "=" * (-len(first) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return found if len(rest) == 2 and all(rest) and found.isdigit() else None
+
+
+def _address(values: Mapping[str, str]) -> Finding:
+    name, url = "Public address", values.get("PUBLIC_URL", "")
+    how = "Set PUBLIC_URL to what people type, https://…, with a proxy for TLS in front (docs/operating.md)."
+    if not url:
+        return Finding(LACKING, name, "PUBLIC_URL is not set, so only this machine could sign in.", how)
+    parts = urlsplit(url)
+    if parts.hostname in LOOPBACK:
+        return Finding(LACKING, name, f"PUBLIC_URL is {url}, which only this machine can open.", how)
+    if parts.scheme != "https":
+        return Finding(LACKING, name, f"PUBLIC_URL is {url}, so cookies would travel readable for everybody.", how)
+    return Finding(RIGHT, name, f"PUBLIC_URL is {url}.")
+
+
+def _redirect(values: Mapping[str, str]) -> Finding:
+    url = values.get("PUBLIC_URL", "").rstrip("/") or "<PUBLIC_URL>"
+    how = f"On the application's OAuth2 page › Redirects, exactly: {url}{CALLBACK}"
+    return Finding(ADVICE, "Redirect URI", "Discord must know where sign-ins return; `make live-check` looks.", how)
+
+
+def _intent() -> Finding:
+    how = "On the application's Bot page: Privileged Gateway Intents › Server Members Intent."
+    text = "The bot may connect only with this switch on; `make live-check` looks."
+    return Finding(ADVICE, "Server Members Intent", text, how)
+
+
+def _key(values: Mapping[str, str]) -> Finding:
+    key = values.get("SECRET_KEY") or values.get("SESSION_SECRET") or ""
+    how = 'Set SECRET_KEY to what this prints: python3 -c "import secrets; print(secrets.token_urlsafe(48))"'
+    if not key:
+        return Finding(LACKING, "Secret key", "SECRET_KEY is not set.", how)
+    if len(key) < SHORTEST_KEY or len(set(key)) < FEWEST_LETTERS:
+        return Finding(LACKING, "Secret key", "SECRET_KEY can be guessed: it is short or repeats itself.", how)
+    if key in {values.get(name) for name in LIVE_CREDENTIALS}:
+        return Finding(LACKING, "Secret key", "SECRET_KEY is one of Discord's own secrets.", how)
+    return Finding(RIGHT, "Secret key", "SECRET_KEY is long and random enough.")
+
+
+def _providers(values: Mapping[str, str]) -> Iterator[Finding]:
+    if values.get("OPENSEA_API_KEY"):
+        yield Finding(RIGHT, "OpenSea key", "OPENSEA_API_KEY is set.")
+    else:
+        text = "OPENSEA_API_KEY is not set: nobody can prove a wallet by its bio, and traits come from metadata alone."
+        how = "Ask for a key at https://docs.opensea.io/reference/api-keys."
+        yield Finding(LACKING, "OpenSea key", text, how)
+    if values.get("MONITOR_TOKEN"):
+        yield Finding(RIGHT, "Monitors", "MONITOR_TOKEN is set.")
+    else:
+        how = "Set MONITOR_TOKEN to a long random text, and send it as Authorization: Bearer …"
+        yield Finding(ADVICE, "Monitors", "Without MONITOR_TOKEN nobody sees /health/deep and /metrics.", how)
+
+
+def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
+    nodes = {chain: values.get(f"RPC_{chain.upper()}", "").split() for chain in CHAINS}
+    if not any(nodes.values()):
+        how = "Set RPC_… to the JSON-RPC addresses of nodes, two independent ones a chain (docs/settings.md)."
+        yield Finding(LACKING, "Nodes", "No chain has a node, so no rule can be made.", how)
+    for chain, urls in nodes.items():
+        name, variable = f"Chain {chain}", f"RPC_{chain.upper()}"
+        if not urls:
+            yield Finding(ADVICE, name, f"{variable} is not set: the chain is off.", f"Set {variable} to its nodes.")
+        elif wrong := [url for url in urls if urlsplit(url).scheme not in {"http", "https"}]:
+            how = "Separate several by spaces; each is an https:// address."
+            yield Finding(LACKING, name, f"{variable} has {len(wrong)} entries that are no addresses.", how)
+        elif len(urls) == 1:
+            text = f"{variable} has one node: a removal is confirmed by the same node at a later block."
+            yield Finding(
+                ADVICE, name, text, "A second, independent node confirms it better, and is there when one fails."
+            )
+        else:
+            yield Finding(RIGHT, name, f"{variable} has {len(urls)} nodes.")
+
+
+def _sandbox(values: Mapping[str, str]) -> Finding:
+    if values.get("SANDBOX_URL"):
+        how = "Remove SANDBOX_URL from the environment and from .env."
+        return Finding(LACKING, "Sandbox", "SANDBOX_URL is set, which makes every start one of the sandbox.", how)
+    return Finding(RIGHT, "Sandbox", "SANDBOX_URL is not set.")
+
+
+def refused() -> Finding | None:
+    """What the product itself would say at a start, where it refuses; None where it starts."""
+    try:
+        load()
+    except SettingsError as fault:
+        return Finding(LACKING, "Start", f"A start is refused: {fault}", "Mend the settings named above.")
+    return None
+
+
+def main() -> int:
+    """Print every finding; 0 when nothing is lacking, else 1."""
+    found = examine(environment())
+    if any(one.level == LACKING for one in found) and (start := refused()):
+        found.append(start)
+    for one in found:
+        print(f"{one.level:<8} {one.name}: {one.text}")
+        if one.how:
+            print(f"{'':<8} → {one.how}")
+    lacking = sum(one.level == LACKING for one in found)
+    print("\nNothing is lacking; `make live-check` asks the providers themselves." if lacking == 0 else
+          f"\n{lacking} things are lacking for a live start. Until then `make run` uses the sandbox.")  # fmt: skip
+    return 1 if lacking else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

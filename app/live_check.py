@@ -1,0 +1,153 @@
+"""`python -m app.live_check`: asks the real providers, reading only, whether they answer as the product expects.
+
+Only the operator can run it, for it needs the operator's keys. Answers are read by the product's own clients, which
+accept nothing but the shapes that they were written for.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from app.doctor import CALLBACK
+from gateways import Gateways, close_gateways, gateways
+from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
+from settings import CHAINS, EVM_CHAINS, Settings, SettingsError, settings
+
+NOBODY = "0x000000000000000000000000000000000000dead"
+NOBODY_ON_SOLANA = "1nc1nerator11111111111111111111111111111111"
+ODD_CODE = "not-a-code-of-anybody"
+BLOCKS = 5
+
+Check = Callable[[], Awaitable[str]]
+
+
+class Wrong(Exception):
+    """The provider answered, and something is not as it has to be; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one question ended; `text` is what was learnt, or what went wrong."""
+
+    name: str
+    good: bool
+    text: str
+
+
+async def ask_all(outside: Gateways, chosen: Settings) -> list[Result]:
+    """Every question, one after another, each answered or told why not."""
+    checks: list[tuple[str, Check]] = [
+        ("Discord: the bot's token", lambda: _bot(outside)),
+        ("Discord: the application", lambda: _application(outside, chosen)),
+        ("Discord: client id and secret", lambda: _secret(outside, chosen)),
+        ("Discord: the bot's servers", lambda: _guilds(outside)),
+        ("OpenSea: a profile", lambda: _profile(outside)),
+    ]
+    for chain in CHAINS:
+        for place in range(outside.chains.endpoints(chain)):
+            checks.append((f"{chain}: node {place + 1}", _node(outside, chain, place)))
+    return [await _asked(name, check) for name, check in checks]
+
+
+async def _asked(name: str, check: Check) -> Result:
+    try:
+        return Result(name, True, await check())
+    except (ProviderError, Wrong) as fault:
+        return Result(name, False, str(fault))
+
+
+async def _bot(outside: Gateways) -> str:
+    bot = await outside.discord.me()
+    if not bot.bot:
+        raise Wrong("The token is a person's, not a bot's.")
+    return f"it is {bot.username} ({bot.id})"
+
+
+async def _application(outside: Gateways, chosen: Settings) -> str:
+    found = await outside.discord.application()
+    if found.id != chosen.discord_client_id:
+        raise Wrong(f"The bot's token belongs to the application {found.id}, DISCORD_CLIENT_ID is another.")
+    if not found.members_intent:
+        raise Wrong("Server Members Intent is off: switch it on on the application's Bot page.")
+    if found.needs_code_grant:
+        raise Wrong("'Requires OAuth2 Code Grant' is on: the bot could not be added. Switch it off on the Bot page.")
+    callback = chosen.public_url.rstrip("/") + CALLBACK
+    if found.redirects and callback not in found.redirects:
+        raise Wrong(f"Sign-ins could not return: add {callback} on the application's OAuth2 page › Redirects.")
+    told = "Server Members Intent is on"
+    return f"{told}, {callback} is known" if found.redirects else f"{told}; see that {callback} is among its redirects"
+
+
+async def _secret(outside: Gateways, chosen: Settings) -> str:
+    """A code that nobody has is refused as such only after id and secret were found right; nothing is made by it."""
+    try:
+        await outside.oauth.exchange(ODD_CODE, ODD_CODE * 3, chosen.public_url.rstrip("/") + CALLBACK)
+    except Unauthorized:
+        raise Wrong("DISCORD_CLIENT_ID and DISCORD_CLIENT_SECRET do not belong together.") from None
+    except ProviderRefused as refused:
+        if "invalid_grant" in str(refused):
+            return "they belong together"
+        raise
+    raise Wrong("Discord took a code that it never gave.")
+
+
+async def _guilds(outside: Gateways) -> str:
+    guilds = await outside.discord.bot_guilds()
+    if not guilds:
+        return "it is in none yet"
+    bot, first = await outside.discord.me(), guilds[0].id
+    roles = await outside.discord.roles(first)
+    own = await outside.discord.member(first, bot.id)
+    return f"it is in {len(guilds)}; of the first, {len(roles)} roles and its own {len(own.roles)} were read"
+
+
+async def _profile(outside: Gateways) -> str:
+    try:
+        profile = await outside.opensea.profile(NOBODY)
+    except NotThere:
+        return "the key is accepted; nobody has this profile"
+    if profile.address.lower() != NOBODY:
+        raise Wrong("OpenSea answered with another account than the one asked for.")
+    return "a profile came as it should"
+
+
+def _node(outside: Gateways, chain: str, place: int) -> Check:
+    async def ask() -> str:
+        head = await outside.chains.head(chain, place)
+        if chain in EVM_CHAINS:
+            first = max(0, head.block - BLOCKS)
+            moved = await outside.transfers.of_wallets(chain, [NOBODY], first, head.block, place)
+            return f"the right chain, its newest block is {head.block}; logs are told ({len(moved)} transfers)"
+        held = await outside.chains.anything(chain, [NOBODY_ON_SOLANA], endpoint=place)
+        return f"the right network, its newest slot is {head.block}; the index of assets answers at {held.block}"
+
+    return ask
+
+
+async def _run() -> list[Result]:
+    try:
+        return await ask_all(gateways(), settings())
+    finally:
+        await close_gateways()
+
+
+def main() -> int:
+    """Print how every question ended; 0 when all are well, else 1."""
+    try:
+        where = "the sandbox" if settings().sandbox else "the real providers"
+    except SettingsError as fault:
+        print(f"{fault}\n`make doctor` says how to get each thing.")
+        return 1
+    print(f"Asking {where}, reading only.")
+    results = asyncio.run(_run())
+    for one in results:
+        print(f"{'ok' if one.good else 'WRONG':<6} {one.name}: {one.text}")
+    off = [chain for chain, urls in settings().rpc.items() if not urls]
+    if off:
+        print(f"off    Without a node, and so not asked: {', '.join(off)}")
+    return 0 if all(one.good for one in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What the doctor finds lacking for a live start, and that each thing says how to get it."""
+
+import base64
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.doctor import ADVICE, LACKING, RIGHT, examine
+
+ROOT = Path(__file__).resolve().parents[2]
+BOT = "123456789012345678"
+WHOLE = {
+    "DISCORD_CLIENT_ID": BOT,
+    "DISCORD_CLIENT_SECRET": "abcdefghijklmnopqrstuvwxyz012345",
+    "DISCORD_BOT_TOKEN": f"{base64.b64encode(BOT.encode()).decode().rstrip('=')}.Gabcde.{'x' * 38}",
+    "PUBLIC_URL": "https://roles.example.com",
+    "SECRET_KEY": "Zk3v9QpR7sT1uW5xY8aB2cD4eF6gH0jL",
+    "OPENSEA_API_KEY": "key",
+    "RPC_BASE": "https://one.example https://two.example",
+}
+
+
+def levels(values: dict[str, str]) -> dict[str, str]:
+    return {one.name: one.level for one in examine(values)}
+
+
+def test_a_whole_configuration_lacks_nothing() -> None:
+    found = examine(WHOLE)
+    assert [one for one in found if one.level == LACKING] == []
+    assert levels(WHOLE)["Chain base"] == RIGHT
+    assert levels(WHOLE)["Chain polygon"] == ADVICE
+    (redirect,) = [one for one in found if one.name == "Redirect URI"]
+    assert "https://roles.example.com/api/auth/discord/callback" in redirect.how
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"DISCORD_CLIENT_ID": ""}, "Discord application"),
+        ({"DISCORD_CLIENT_ID": "my-bot"}, "Discord application"),
+        ({"DISCORD_CLIENT_SECRET": ""}, "Client secret"),
+        ({"DISCORD_BOT_TOKEN": ""}, "Bot token"),
+        ({"DISCORD_BOT_TOKEN": "abc"}, "Bot token"),
+        ({"DISCORD_BOT_TOKEN": "é.b.c"}, "Bot token"),
+        ({"PUBLIC_URL": ""}, "Public address"),
+        ({"PUBLIC_URL": "http://roles.example.com"}, "Public address"),
+        ({"PUBLIC_URL": "https://localhost"}, "Public address"),
+        ({"SECRET_KEY": ""}, "Secret key"),
+        ({"SECRET_KEY": "changeme"}, "Secret key"),
+        ({"SECRET_KEY": "a" * 64}, "Secret key"),
+        ({"SECRET_KEY": WHOLE["DISCORD_CLIENT_SECRET"]}, "Secret key"),
+        ({"OPENSEA_API_KEY": ""}, "OpenSea key"),
+        ({"RPC_BASE": ""}, "Nodes"),
+        ({"RPC_BASE": "one.example"}, "Chain base"),
+        ({"SANDBOX_URL": "http://localhost:3210"}, "Sandbox"),
+    ],
+)
+def test_what_is_lacking_is_said_with_how_to_get_it(change: dict[str, str], name: str) -> None:
+    (found,) = [one for one in examine({**WHOLE, **change}) if one.name == name]
+    assert found.level == LACKING
+    assert found.how
+
+
+def test_no_secret_is_repeated() -> None:
+    told = " ".join(f"{one.text} {one.how}" for one in examine(WHOLE))
+    for secret in ("DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN", "SECRET_KEY", "OPENSEA_API_KEY"):
+        assert WHOLE[secret] not in told.replace(secret, "").split()
+    assert "one.example" not in told
+
+
+@pytest.mark.parametrize(("values", "code"), [(WHOLE, 0), ({}, 1), ({**WHOLE, "DISCORD_BOT_TOKEN": ""}, 1)])
+def test_the_exit_code_says_whether_something_is_lacking(values: dict[str, str], code: int) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in WHOLE} | values
+    done = subprocess.run(
+        [sys.executable, "-m", "app.doctor"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("lacking" in done.stdout.splitlines()[-1]) is True
