@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import now, transaction
-from services import cases, decisions, due, ledger, request_ids
+from services import cases, decisions, delegations, due, ledger, request_ids
 from services.calls import wait
 from services.tasks import stop
 
@@ -70,10 +70,14 @@ class Looker:
             claims = await due.claim(db, self.name, self.batch)
             if not claims:
                 return 0
-            batch = await cases.load(db, claims)
-            wanted = await decisions.questions(db, batch)
+            stale = await cases.delegations_to_read(db, claims)
         renewing = asyncio.create_task(self._renew())
         try:
+            fetched = await delegations.read(gateways(), stale)
+            async with transaction() as db:
+                await delegations.remember(db, fetched)
+                batch = await cases.load(db, claims)
+                wanted = await decisions.questions(db, batch)
             done = await decisions.look(gateways(), batch, wanted, now())
         finally:
             await stop(renewing)

@@ -1,6 +1,7 @@
 """What the product knows: tables, engine and transaction, migrations."""
 
 from models.database import AsyncSession, DatabaseUrlMissing, engine, libpq_url, psycopg_url, transaction, use
+from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.grant import Breaker, Grant
 from models.holding import Collection, Observation, Tally, Token, TokenTrail
@@ -22,6 +23,8 @@ __all__ = [
     "Counter",
     "Cursor",
     "DatabaseUrlMissing",
+    "Delegation",
+    "DelegationRead",
     "Due",
     "Event",
     "Farewell",

@@ -34,6 +34,8 @@ class Rule(SQLModel, table=True):
     pause_reason: str | None = None
     takes_over: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     """Whether an admin handed the role over: whoever has it is judged by its rules, whoever gave it to them."""
+    delegated: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Whether what vaults have delegated to a member's wallets counts as well (delegate.xyz)."""
     pause_cause: str | None = None
     """Why it was paused by itself (`role_gone`, `dangerous`, `above_bot` and their like), so that it resumes by
     itself; None when an admin paused it."""

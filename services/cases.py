@@ -9,10 +9,11 @@ from sqlmodel import col, select
 
 from models import Grant, Member, Rule, Server
 from models.database import AsyncSession
-from services import standards
+from services import claimants, delegations, standards
 from services.due import Claim
 from services.expressions import parse, requirements
 from services.policy import GrantFacts, RuleTerms
+from services.stakes import Delegated
 from services.wants import EVM, Wants, by_chain, family_of
 
 
@@ -33,6 +34,12 @@ class Case:
     grants: tuple[GrantFacts, ...]
     wants: dict[str, Wants] = field(default_factory=dict[str, Wants])
     """Per chain what the server's deciding rules want to know."""
+    delegated: Delegated = field(default_factory=Delegated)
+    """What vaults let the member count, for rules that count it."""
+
+    def delegated_by(self, rule: RuleTerms) -> Delegated | None:
+        """What vaults let the member count for a rule; None for a rule that does not count it."""
+        return self.delegated if rule.delegated else None
 
 
 async def load(
@@ -58,6 +65,8 @@ async def load(
     }
     terms_by_server = rules if supposing is None else {server_id: tuple(supposing) for server_id in server_ids}
     wants = await _wants(db, terms_by_server)
+    chains = {server_id: delegations.chains_of(terms) for server_id, terms in terms_by_server.items()}
+    delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _members(claims)})
     cases: list[Case] = []
     for claim in claims:
         server = servers.get(claim.server_id)
@@ -76,9 +85,24 @@ async def load(
                 wallets=wallets.get(who, ()),
                 grants=grants.get(who, ()),
                 wants=wants.get(claim.server_id, {}),
+                delegated=delegated.get(who, Delegated()),
             )
         )
     return cases
+
+
+async def delegations_to_read(
+    db: AsyncSession, claims: Sequence[Claim], *, supposing: Sequence[RuleTerms] | None = None
+) -> dict[str, delegations.Wanted]:
+    """Per chain whose delegations have to be read anew before these cases are loaded."""
+    server_ids = sorted({claim.server_id for claim in claims})
+    rules = await _rules(db, server_ids) if supposing is None else dict.fromkeys(server_ids, tuple(supposing))
+    chains = {server_id: delegations.chains_of(terms) for server_id, terms in rules.items()}
+    return await delegations.stale(db, chains, claims)
+
+
+def _members(claims: Sequence[Claim]) -> list[tuple[int, str]]:
+    return [(claim.server_id, claim.discord_id) for claim in claims]
 
 
 async def _wants(db: AsyncSession, rules: Mapping[int, Sequence[RuleTerms]]) -> dict[int, dict[str, Wants]]:
@@ -105,6 +129,7 @@ def terms_of(rule: Rule) -> RuleTerms:
         deleted=rule.deleted_at is not None,
         created_at=rule.created_at,
         takes_over=rule.takes_over,
+        delegated=rule.delegated,
     )
 
 

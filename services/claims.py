@@ -90,6 +90,7 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: Proof) -> 
     db.add(row)
     await db.flush()
     await due.mark_everywhere(db, actor.discord_id, due.WAITING)
+    await due.mark_rivals(db, [row.address], due.CHANGED)
 
 
 async def _spend(db: AsyncSession, hash: str, chain: str) -> None:

@@ -9,17 +9,20 @@ from gateways import Gateways
 from gateways.discord_types import Member as LiveMember
 from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
+from gateways.token_sheet import Trail
 from models.database import AsyncSession
-from services import holdings, readings, token_trails, traits
+from services import delegations, holdings, readings, token_trails, traits
 from services.cases import Case
-from services.expressions import Answer, requirements
+from services.delegations import Fetched, Pair
+from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.policy import Decision, GrantFacts, Move, decide
 from services.readings import Answers, Reading
 from services.rule_form import chain_title
+from services.token_trails import Trails
 from services.traits import TokenTraits
 from services.verdicts import verdict
-from services.wants import ANY, Wants, family_of
+from services.wants import ANY, Wants, family_of, with_vaults
 
 Place = tuple[int, str]
 """A server's id and a chain."""
@@ -75,6 +78,8 @@ class Round:
     looked: list[Looked] = field(default_factory=list[Looked])
     traits: dict[readings.Place, TokenTraits | str] = field(default_factory=dict[readings.Place, TokenTraits | str])
     """The traits that were read for it."""
+    delegations: list[Fetched] = field(default_factory=list[Fetched])
+    """What registries said of delegations the second time, where that was something else."""
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
@@ -83,7 +88,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
     for (server_id, chain), (wants, owners) in _places(cases).items():
         not_before = await holdings.newest_block(db, chain, wants.contracts, owners)
         followed = [*{contract for contract, _ in wants.tokens}, *([ANY] if wants.anything else [])]
-        hints = await token_trails.load(db, chain, followed, owners)
+        hints = _with_claimed(await token_trails.load(db, chain, followed, owners), chain, wants, cases)
         tokens = [
             (chain, contract, token_id)
             for contract in sorted(wants.with_traits)
@@ -93,6 +98,17 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
         known = await traits.known(db, tokens[:MOST_KNOWN])
         asked[server_id, chain] = Question(chain, wants, owners, not_before, hints, known)
     return asked
+
+
+def _with_claimed(hints: Trails, chain: str, wants: Wants, cases: Sequence[Case]) -> Trails:
+    """The trails, with the single tokens that vaults have delegated: somebody says that they are there."""
+    more = {contract: dict(trails) for contract, trails in hints.items()}
+    for vault in (vault for case in cases for vault in case.delegated.on(chain)):
+        for contract in wants.with_traits:
+            if ids := vault.cut(contract).ids:
+                trails = more.setdefault(contract, {})
+                trails[vault.address] = trails.get(vault.address, Trail()).with_ids(ids)
+    return more
 
 
 def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]:
@@ -105,9 +121,21 @@ def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]
             family = family_of(chain)
             addresses = {address for kind, address in case.wallets if kind == family}
             if addresses:
-                owners.setdefault((case.claim.server_id, chain), set()).update(addresses)
-                wanted[case.claim.server_id, chain] = wants
+                place = case.claim.server_id, chain
+                vaults = tuple(case.delegated.on(chain))
+                owners.setdefault(place, set()).update(addresses, (vault.address for vault in vaults))
+                wanted[place] = with_vaults(wanted.get(place, wants), _delegated_leaves(case, chain), vaults)
     return {place: (wanted[place], tuple(sorted(owners[place]))) for place in sorted(owners)}
+
+
+def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
+    return [
+        leaf
+        for rule in case.rules
+        if rule.decides and rule.delegated
+        for leaf in requirements(rule.expression)
+        if leaf.chain == chain
+    ]
 
 
 async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, Question], now: datetime) -> Round:
@@ -132,7 +160,9 @@ async def _read_traits(
         for rule in case.rules
         if rule.decides
         for leaf in requirements(rule.expression)
-        for token in readings.unread(leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)))
+        for token in readings.unread(
+            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
+        )
     }
     if not tokens:
         return
@@ -147,7 +177,9 @@ def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime) -> Look
     for rule in case.rules:
         if rule.decides:
             found[rule.id] = [
-                readings.read(leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)))
+                readings.read(
+                    leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
+                )
                 for leaf in requirements(rule.expression)
             ]
     return Looked(case, _conclude(case, found, now), found)
@@ -208,17 +240,41 @@ async def _confirm(
     losing = [item for item in done.looked if _confirmable(item)]
     places = _places([item.case for item in losing])
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
-    seconds = await asyncio.gather(*(holdings.ask_again(outside, again[place], answers[place]) for place in again))
+    doubts, seconds = await asyncio.gather(
+        _delegations_again(outside, done, losing),
+        asyncio.gather(*(holdings.ask_again(outside, again[place], answers[place]) for place in again)),
+    )
     confirmed = dict(zip(again, seconds, strict=True))
     done.asked.extend((again[place], confirmed[place]) for place in again)
     await _read_traits(outside, done, [item.case for item in losing], confirmed, again=True)
     for item in losing:
-        second = _decide(item.case, confirmed, now)
+        second = _decide(_doubting(item.case, doubts), confirmed, now)
         item.readings = {
             rule_id: [readings.agree(a, b) for a, b in zip(first, second.readings[rule_id], strict=True)]
             for rule_id, first in item.readings.items()
         }
         item.decisions = _conclude(item.case, item.readings, now)
+
+
+async def _delegations_again(outside: Gateways, done: Round, losing: Sequence[Looked]) -> dict[Pair, str]:
+    """Read a second time who has delegated to those who would lose something; of whom it is not as it was, and why."""
+    known = {pair: before for item in losing for pair, before in item.case.delegated.known.items()}
+    again = await delegations.read_again(outside, known)
+    doubts = delegations.disagreements(known, again)
+    done.delegations.extend(one for one in again if not isinstance(one.sheet, str) and _differs(one, doubts))
+    return doubts
+
+
+def _differs(fetched: Fetched, doubts: Mapping[Pair, str]) -> bool:
+    return any((fetched.chain, delegate) in doubts for delegate in fetched.delegates)
+
+
+def _doubting(case: Case, doubts: Mapping[Pair, str]) -> Case:
+    """The case with what a second read of its delegations left in doubt."""
+    mine = {chain: reason for (chain, delegate), reason in doubts.items() if (chain, delegate) in case.delegated.known}
+    if not mine:
+        return case
+    return replace(case, delegated=replace(case.delegated, doubts={**case.delegated.doubts, **mine}))
 
 
 def facts_of(item: Looked, role_id: str) -> GrantFacts | None:

@@ -61,16 +61,49 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
 
 
 async def mark_holders(db: AsyncSession, addresses: Sequence[str], priority: int) -> int:
-    """Mark whose EVM wallets these are, in every server with the bot where they are a member."""
+    """Mark whose EVM wallets these are, or were delegated to, in every server with the bot where they are a member."""
     return await _mark(
         db,
         'SELECT DISTINCT m.server_id, m.discord_id FROM wallet w JOIN "user" u ON u.id = w.user_id '
         "JOIN member m ON m.discord_id = u.discord_id JOIN server s ON s.id = m.server_id "
-        "WHERE w.family = 'evm' AND w.address = ANY(CAST(:addresses AS text[])) "
+        "WHERE w.family = 'evm' AND (w.address = ANY(CAST(:addresses AS text[])) OR w.address IN "
+        "(SELECT d.delegate FROM delegation d WHERE d.vault = ANY(CAST(:addresses AS text[])))) "
         "AND m.left_at IS NULL AND s.bot_invited",
         priority,
         {"addresses": list(addresses)},
     )
+
+
+async def mark_claimants(db: AsyncSession, vaults: Sequence[str], priority: int, *, without: Sequence[str] = ()) -> int:
+    """Mark who may count what these addresses hold because they delegated it to a wallet of theirs.
+
+    `without` are wallets whose holders are not meant.
+    """
+    if not vaults:
+        return 0
+    return await _mark(
+        db,
+        "SELECT DISTINCT m.server_id, m.discord_id FROM delegation d "
+        "JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate "
+        'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL '
+        "JOIN server s ON s.id = m.server_id AND s.bot_invited "
+        "WHERE d.vault = ANY(CAST(:vaults AS text[])) AND d.delegate <> ALL(CAST(:without AS text[]))",
+        priority,
+        {"vaults": list(vaults), "without": list(without)},
+    )
+
+
+async def mark_rivals(db: AsyncSession, addresses: Sequence[str], priority: int) -> int:
+    """Mark who may count something else because these wallets count for somebody, or no longer do.
+
+    Those to whom the addresses delegated, and those to whom a vault delegated that delegated to these addresses too.
+    """
+    result = await db.execute(
+        text("SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"),
+        {"addresses": list(addresses)},
+    )
+    vaults = {str(vault) for (vault,) in result.all()} | set(addresses)
+    return await mark_claimants(db, sorted(vaults), priority, without=addresses)
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:

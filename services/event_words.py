@@ -177,6 +177,9 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -
     if before.get("takesOver") != after.get("takesOver"):
         over = "takes over the role from" if after.get("takesOver") else "no longer takes over the role from"
         found.append(f"it {over} those who had it already")
+    if bool(before.get("delegated")) != bool(after.get("delegated")):
+        counts = "counts what vaults delegated" if after.get("delegated") else "no longer counts what vaults delegated"
+        found.append(f"it {counts} to members' wallets")
     return "; ".join(found) or "nothing that counts"
 
 

@@ -7,7 +7,7 @@ from enum import Enum
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Farewell, Rule, Server, User, now
+from models import Farewell, Rule, Server, User, Wallet, now
 from models.database import AsyncSession
 from services import breaker, due, events, users
 from services.actors import Actor
@@ -111,6 +111,7 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     token = await users.let_go(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
+    await due.mark_rivals(db, [one.address for one in await _wallets(db, actor)], due.CHANGED)
     for statement in _AT_ONCE:
         await db.execute(text(statement), leaving)
     for server_id in places:
@@ -123,6 +124,10 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     return Forgotten(ending, token)
 
 
+async def _wallets(db: AsyncSession, actor: Actor) -> list[Wallet]:
+    return list((await db.exec(select(Wallet).where(Wallet.user_id == actor.user_id))).all())
+
+
 # In this order: what was seen in a wallet is found by the wallet. Sessions, wallets, challenges with their trails, and
 # choices go with the user's own row.
 _AT_ONCE = (
@@ -133,6 +138,10 @@ _AT_ONCE = (
     *(
         f"DELETE FROM {table} WHERE address IN (SELECT address FROM wallet WHERE user_id = :user)"
         for table in ("observation", "tally", "token_trail", "sighting")
+    ),
+    *(
+        f"DELETE FROM {table} WHERE delegate IN (SELECT address FROM wallet WHERE user_id = :user)"
+        for table in ("delegation", "delegation_read")
     ),
     "DELETE FROM notice WHERE discord_id = :who",
     "DELETE FROM access WHERE discord_id = :who",

@@ -68,21 +68,29 @@ async def watched(db: AsyncSession) -> dict[str, Watched]:
 
 
 async def _wallets_where_any_counts(db: AsyncSession, chain: str) -> tuple[str, ...]:
-    """The EVM wallets of the members of those servers that have a rule about any NFT on the chain."""
+    """The EVM wallets of the members of those servers that have a rule about any NFT on the chain.
+
+    With the vaults that delegated to them, where such a rule counts those.
+    """
     leaf = f'$.** ? (@.type == "any_nft" && @.chain == "{chain}")'
     result = await db.execute(
         text(
             """
-            SELECT DISTINCT w.address FROM wallet w
-            JOIN "user" u ON u.id = w.user_id
-            JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
-            JOIN server s ON s.id = m.server_id AND s.bot_invited
-            JOIN rule r ON r.server_id = s.id AND r.deleted_at IS NULL
-            WHERE w.family = 'evm' AND jsonb_path_exists(r.expression, CAST(:leaf AS jsonpath))
+            WITH counted AS (
+                SELECT w.address, bool_or(r.delegated) AS delegated FROM wallet w
+                JOIN "user" u ON u.id = w.user_id
+                JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+                JOIN server s ON s.id = m.server_id AND s.bot_invited
+                JOIN rule r ON r.server_id = s.id AND r.deleted_at IS NULL
+                WHERE w.family = 'evm' AND jsonb_path_exists(r.expression, CAST(:leaf AS jsonpath))
+                GROUP BY w.address)
+            SELECT address FROM counted
+            UNION SELECT d.vault FROM delegation d JOIN counted c ON c.address = d.delegate AND c.delegated
+            WHERE d.chain = :chain
             ORDER BY 1
             """
         ),
-        {"leaf": leaf},
+        {"leaf": leaf, "chain": chain},
     )
     return tuple(str(address) for (address,) in result.all())
 
@@ -161,9 +169,10 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
         text(
             """
             INSERT INTO sighting (chain, address, block, seen_at)
-            SELECT :chain, s.address, s.block, now()
+            SELECT CAST(:chain AS text), s.address, s.block, now()
             FROM unnest(CAST(:addresses AS text[]), CAST(:blocks AS bigint[])) AS s (address, block)
             WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = s.address)
+            OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
             ORDER BY s.address
             ON CONFLICT (chain, address) DO UPDATE
                 SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()

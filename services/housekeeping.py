@@ -1,4 +1,4 @@
-"""Letting go of what has ended: sessions, journeys, challenges, members who left, answered breakers, old traits."""
+"""Letting go of what has ended: sessions, journeys, challenges, members who left, answered breakers, old readings."""
 
 from sqlalchemy import text
 
@@ -17,4 +17,11 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(text("DELETE FROM member WHERE left_at < now() - interval '30 days'"))
     await db.execute(text("DELETE FROM tally WHERE observed_at < now() - interval '30 days'"))
     await db.execute(text("DELETE FROM token_trail WHERE updated_at < now() - interval '180 days'"))
+    for table in ("delegation", "delegation_read"):
+        await db.execute(
+            text(
+                f"DELETE FROM {table} d WHERE NOT EXISTS "
+                "(SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = d.delegate)"
+            )
+        )
     await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - interval '24 hours'"))

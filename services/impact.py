@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Rule, now
 from models.database import AsyncSession
-from services import cases, decisions, rights, rule_contracts
+from services import cases, decisions, delegations, rights, rule_contracts
 from services.actors import Actor
 from services.cases import Case, terms_of
 from services.decisions import Looked, Place
@@ -112,7 +112,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     roles = {one.role_id: one.role_name for one in (before, rule)}
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
-    return await _plan(db, rule.server_id, terms, roles)
+    return await _plan(db, outside, rule.server_id, terms, roles)
 
 
 async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
@@ -153,16 +153,27 @@ async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> N
         await rule_contracts.check(db, outside, parse(rule.expression))
 
 
-async def _plan(db: AsyncSession, server_id: int, terms: Sequence[RuleTerms], roles: Mapping[str, str]) -> Plan:
+async def _plan(
+    db: AsyncSession, outside: Gateways, server_id: int, terms: Sequence[RuleTerms], roles: Mapping[str, str]
+) -> Plan:
     people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
+    everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
+    await _read_delegations(db, outside, everybody, terms)
     batches: list[tuple[Sequence[Case], Mapping[Place, Question]]] = []
     for start in range(0, len(people), BATCH):
-        claims = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people[start : start + BATCH]]
-        batch = await cases.load(db, claims, supposing=terms)
+        batch = await cases.load(db, everybody[start : start + BATCH], supposing=terms)
         for case in batch:
             case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
         batches.append((batch, await decisions.questions(db, batch)))
     return Plan(roles, tuple(batches), dict(people), concerned)
+
+
+async def _read_delegations(
+    db: AsyncSession, outside: Gateways, claims: Sequence[Claim], terms: Sequence[RuleTerms]
+) -> None:
+    """What vaults delegated to these members is known before they are looked at; it is a fact, whatever is decided."""
+    stale = await cases.delegations_to_read(db, claims, supposing=terms)
+    await delegations.remember(db, await delegations.read(outside, stale))
 
 
 def _reads(terms: Sequence[RuleTerms]) -> bool:

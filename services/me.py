@@ -6,7 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
-from models import Member, MemberChoice, Server
+from models import Member, MemberChoice, Server, Wallet
 from models.database import AsyncSession
 from services import due, events
 from services.actors import Actor
@@ -106,4 +106,6 @@ async def choose(
         )
     if use != before.use_wallets:
         await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
+        wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
+        await due.mark_rivals(db, wallets.all(), due.CHANGED)
     return next(one for one in await choices(db, actor) if one.server_id == server_id)

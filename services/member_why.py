@@ -16,6 +16,7 @@ from services.due import Claim
 from services.errors import MemberNotFound
 from services.expressions import Answer, Requirement, requirements
 from services.member_list import OURS, wallets_of
+from services.parts import Part
 from services.policy import Decision, Move, decide
 from services.readings import needed_of
 from services.rule_words import Names, in_words
@@ -97,11 +98,13 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     role_names = {role_id: role_name for _, _, role_id, role_name in rules}
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
     names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
-    memory = await tallies.load(db, leaves, [address for _, address in case.wallets])
+    places = [*(address for _, address in case.wallets), *(vault.address for vault in case.delegated.vaults)]
+    memory = await tallies.load(db, leaves, places)
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
     for terms in case.rules:
-        known = {leaf: tallies.recall(leaf, case.wallets, memory) for leaf in requirements(terms.expression)}
+        delegated = case.delegated_by(terms)
+        known = {leaf: tallies.recall(leaf, case.wallets, memory, delegated) for leaf in requirements(terms.expression)}
         answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
         views = tuple(_requirement(leaf, one, names, show_wallets) for leaf, one in known.items())
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
@@ -132,7 +135,7 @@ def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool
         text=in_words(leaf, names),
         needed=needed_of(leaf),
         held=held.held,
-        wallet=", ".join(map(shorten, held.addresses)) or None if shared else None,
+        wallet=", ".join(map(_shown, held.holding)) or None if shared else None,
         chain=leaf.chain,
         block=held.oldest.block if held.oldest else None,
         source=held.oldest.source if held.oldest else None,
@@ -140,6 +143,13 @@ def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool
         outcome=held.answer.value,
         reason=held.reason,
     )
+
+
+def _shown(part: Part) -> str:
+    """A wallet as people read it; a vault with the wallet that it delegated to."""
+    if not part.through:
+        return shorten(part.address)
+    return f"{shorten(part.through)}, through delegation from {shorten(part.address)}"
 
 
 def _next(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool) -> str:

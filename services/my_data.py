@@ -65,6 +65,17 @@ _PARTS = {
         SELECT g.chain, g.address, CAST(g.block AS text) AS block, g.seen_at AS "seenAt"
         FROM sighting g JOIN wallet w ON w.address = g.address WHERE w.user_id = :user ORDER BY g.chain, g.address
     """,
+    "walletDelegations": """
+        SELECT d.chain, d.delegate AS address, d.vault, d.contract, d.token_id AS "tokenId",
+               CAST(d.amount AS text) AS amount, d.first_seen_at AS "firstSeenAt"
+        FROM delegation d JOIN wallet w ON w.address = d.delegate WHERE w.user_id = :user
+        ORDER BY d.chain, d.delegate, d.vault, d.contract, d.token_id
+    """,
+    "walletDelegationsRead": """
+        SELECT d.chain, d.delegate AS address, CAST(d.block AS text) AS block, d.read_at AS "readAt", d.fault
+        FROM delegation_read d JOIN wallet w ON w.address = d.delegate WHERE w.user_id = :user
+        ORDER BY d.chain, d.delegate
+    """,
     "memberships": """
         SELECT s.discord_id AS "serverId", s.name AS server, m.name AS "shownAs", m.avatar, m.roles AS "roleIds",
                m.pending, m.left_at AS "leftAt", m.seen_at AS "seenAt",

@@ -25,6 +25,8 @@ class RuleTerms:
     created_at: datetime | None = None
     takes_over: bool = False
     """Whether an admin handed the role over to us: it is judged also on members to whom somebody else gave it."""
+    delegated: bool = False
+    """Whether what vaults have delegated to a member's wallets counts as well."""
 
     @property
     def decides(self) -> bool:

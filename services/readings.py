@@ -1,43 +1,19 @@
 """A requirement held against a member's wallets: yes, no or unknown, with the evidence; pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from gateways.chains import BalanceSheet
-from gateways.token_sheet import TokenSheet, token_ids
+from gateways.token_sheet import TokenSheet
 from services.expressions import Answer, Requirement
-from services.trait_match import TokenTraits, matches
-from services.wants import SOLANA, TokenWant, family_of
+from services.parts import Answers, Part, Place, doubts_of, part_of, part_of_vault, told_of, vaults_for
+from services.stakes import Delegated
+from services.trait_match import TokenTraits
+from services.wants import family_of
 
-Place = tuple[str, str, str]
-"""Chain, contract and token id."""
-
-
-@dataclass(slots=True)
-class Answers:
-    """What a chain answered about a server's wallets, or why it did not (a text in the place of a sheet)."""
-
-    owners: frozenset[str] = frozenset()
-    """The wallets that were asked about; of any other nothing is known."""
-    sheet: BalanceSheet | None = None
-    fault: str | None = None
-    tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
-    anything: TokenSheet | str | None = None
-    traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
-    standards: dict[str, str] = field(default_factory=dict[str, str])
-    """What contracts turned out to be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """How many fitting tokens one wallet holds; there may be more, for the `reason`, unless that is None."""
-
-    address: str
-    amount: int
-    reason: str | None = None
+__all__ = ["Answers", "Part", "Place", "Reading", "addresses_on", "agree", "conclude", "needed_of", "read", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +37,7 @@ class Reading:
         return {
             "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
             "answer": self.answer.value, "needed": self.needed, "held": None if self.held is None else str(self.held),
+            "delegated": str(sum(part.amount for part in self.parts if part.through)),
             "block": self.block, "source": self.source, "reason": self.reason,
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
         }  # fmt: skip
@@ -71,18 +48,30 @@ def needed_of(leaf: Requirement) -> int:
     return leaf.min_tokens if leaf.type in {"basic", "trait"} else 1
 
 
-def read(leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers | None) -> Reading:
-    """Hold a requirement against wallets (`(family, address)`); amounts add up, and an unknown part stays unknown."""
+def read(
+    leaf: Requirement,
+    wallets: Iterable[tuple[str, str]],
+    answers: Answers | None,
+    delegated: Delegated | None = None,
+) -> Reading:
+    """Hold a requirement against wallets (`(family, address)`); amounts add up, and an unknown part stays unknown.
+
+    For a rule that counts it, `delegated` is what vaults let the member count besides.
+    """
     addresses = addresses_on(leaf.chain, wallets)
     needed = needed_of(leaf)
     if not addresses:
         return Reading(leaf, Answer.NO, needed, 0, reason="no proved wallet on this chain")
-    told = _told(leaf, answers)
+    told = told_of(leaf, answers)
     if isinstance(told, str):
         return Reading(leaf, Answer.UNKNOWN, needed, None, reason=told)
     if answers is None or told is None:
         return Reading(leaf, Answer.UNKNOWN, needed, None, reason="not looked at")
-    parts = tuple(_part(leaf, address, answers) for address in addresses)
+    parts = (
+        *(part_of(leaf, address, answers) for address in addresses),
+        *(part_of_vault(leaf, vault, answers) for vault in vaults_for(leaf, delegated)),
+        *doubts_of(leaf, delegated),
+    )
     held = sum(part.amount for part in parts)
     answer, reason = conclude(parts, needed)
     return Reading(leaf, answer, needed, held, told.block, told.source, told.block_time, reason, parts,
@@ -114,92 +103,21 @@ def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, .
     return tuple(dict.fromkeys(address for kind, address in wallets if kind == family))
 
 
-def unread(leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers | None) -> Iterator[Place]:
+def unread(
+    leaf: Requirement,
+    wallets: Iterable[tuple[str, str]],
+    answers: Answers | None,
+    delegated: Delegated | None = None,
+) -> Iterator[Place]:
     """The held tokens whose traits would have to be known to answer a requirement that cannot be answered yet."""
     if leaf.type != "trait" or answers is None:
         return
     sheet = answers.tokens.get((leaf.contract, ()))
-    if not isinstance(sheet, TokenSheet) or read(leaf, wallets, answers).answer is not Answer.UNKNOWN:
+    if not isinstance(sheet, TokenSheet) or read(leaf, wallets, answers, delegated).answer is not Answer.UNKNOWN:
         return
-    for address in addresses_on(leaf.chain, wallets):
-        for token_id in sheet.of(address):
+    of_vaults = [vault.cut(leaf.contract).of(sheet.of(vault.address)) for vault in vaults_for(leaf, delegated)]
+    for held in (*map(sheet.of, addresses_on(leaf.chain, wallets)), *of_vaults):
+        for token_id in held:
             place = (leaf.chain, leaf.contract, token_id)
             if not isinstance(answers.traits.get(place), TokenTraits):
                 yield place
-
-
-def _told(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
-    """The sheet that answers a requirement, or why there is none."""
-    if answers is None:
-        return None
-    if leaf.type == "any_nft":
-        return answers.anything
-    if leaf.type == "basic":
-        tokens = answers.tokens.get((leaf.contract, ()))
-        if tokens is not None and (answers.sheet is None or _says_nothing(answers.sheet, leaf.contract)):
-            return tokens
-        return answers.sheet or answers.fault
-    return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.type == "token_id" else ()))
-
-
-def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
-    """Whether a contract answered for no wallet at all: it has no balances to tell, or was not asked."""
-    return sheet.unknown(contract) == len(sheet.owners) // 20
-
-
-def _part(leaf: Requirement, address: str, answers: Answers) -> Part:
-    told = _told(leaf, answers)
-    if address not in answers.owners:
-        return Part(address, 0, "not looked at")
-    if isinstance(told, BalanceSheet):
-        amount = told.amount(leaf.contract, address)
-        return Part(address, amount or 0, None if amount is not None else "the contract gave no answer")
-    if not isinstance(told, TokenSheet):
-        return Part(address, 0, "not looked at")
-    held, reason = told.of(address), told.unsure.get(address)
-    if leaf.type == "any_nft":
-        return _anything(address, sum(held.values()), reason, answers)
-    if leaf.type == "token_id":
-        wanted = _wanted(leaf)
-        return Part(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
-    if leaf.type == "trait":
-        return _with_trait(leaf, address, held, reason, answers)
-    return Part(address, sum(held.values()), reason)
-
-
-@lru_cache(maxsize=1_000)
-def _wanted(leaf: Requirement) -> Callable[[str], bool]:
-    """Whether a token id is one of the requirement's: by number, on Solana by the mint address itself."""
-    if leaf.chain == SOLANA:
-        return frozenset(leaf.token_ids).__contains__
-    ids = token_ids(leaf.token_ids)
-    return lambda one: int(one) in ids
-
-
-def _with_trait(leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers) -> Part:
-    kind, value = leaf.trait or ("", "")
-    fitting = 0
-    for token_id, amount in held.items():
-        traits = answers.traits.get((leaf.chain, leaf.contract, token_id))
-        answer = matches(traits if isinstance(traits, TokenTraits) else None, kind, value)
-        if answer is Answer.YES:
-            fitting += amount
-        elif answer is Answer.UNKNOWN and reason is None:
-            why = traits if isinstance(traits, str) else "not all of its traits could be read"
-            reason = f"token {token_id[:44]}: {why}"
-    return Part(address, fitting, reason)
-
-
-def _anything(address: str, found: int, reason: str | None, answers: Answers) -> Part:
-    """Anything that was found, and the balances of collections that tell for every wallet."""
-    sheet = answers.sheet
-    if sheet is not None and not found:
-        asked = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
-        # A collection that answers for nobody says nothing about anybody; it must not spoil the answer for all others.
-        amounts = [sheet.amount(contract, address) for contract in asked if not _says_nothing(sheet, contract)]
-        found = sum(amount for amount in amounts if amount)
-        if reason is None and any(amount is None for amount in amounts):
-            reason = "a collection gave no answer"
-    elif sheet is None and answers.fault is not None and reason is None:
-        reason = answers.fault
-    return Part(address, found, reason)

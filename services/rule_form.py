@@ -49,6 +49,7 @@ class RuleDraft:
     removal_hours: Any = 0
     shadow: bool = False
     takes_over: bool = False
+    delegated: bool = False
 
 
 def check(draft: RuleDraft) -> RuleDraft:

@@ -19,7 +19,7 @@ _CONDITION = {
 }  # fmt: skip
 _FIELDS = {
     **_CONDITION, "ruleName": "rule_name", "roleId": "role_id", "roleColor": "role_color", "expression": "expression",
-    "takesOver": "takes_over",
+    "takesOver": "takes_over", "delegated": "delegated",
 }  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
     rule.trait_type, rule.trait_value = first.trait or (None, None)
     rule.expression = to_document(tree)
     rule.removal_mode, rule.removal_hours = draft.removal_mode, draft.removal_hours
-    rule.takes_over = draft.takes_over
+    rule.takes_over, rule.delegated = draft.takes_over, draft.delegated
     rule.updated_at = now()
 
 
@@ -93,7 +93,7 @@ def _draft_of(rule: Rule) -> RuleDraft:
         min_tokens=rule.min_tokens, role_color=rule.role_color, trait_type=rule.trait_type,
         trait_value=rule.trait_value, token_ids=tuple(rule.token_ids),
         expression=None if simple else rule.expression, removal_mode=rule.removal_mode,
-        removal_hours=rule.removal_hours, takes_over=rule.takes_over,
+        removal_hours=rule.removal_hours, takes_over=rule.takes_over, delegated=rule.delegated,
     )  # fmt: skip
 
 
@@ -116,5 +116,5 @@ def document(rule: Rule) -> dict[str, Any]:
     return {
         "name": rule.name, "roleId": rule.role_id, "roleName": rule.role_name, "expression": rule.expression,
         "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours}, "state": rule.state,
-        "takesOver": rule.takes_over,
+        "takesOver": rule.takes_over, "delegated": rule.delegated,
     }  # fmt: skip

@@ -38,6 +38,7 @@ class RuleView:
     state: str
     pause_reason: str | None
     takes_over: bool
+    delegated: bool
     holders: int
     summary: str
     lines: tuple[Line, ...]
@@ -93,7 +94,8 @@ def view(rule: Rule, held_by: int, names: Names) -> RuleView:
         role_id=rule.role_id, role_name=rule.role_name, role_color=rule.role_color, trait_type=rule.trait_type,
         trait_value=rule.trait_value, token_ids=tuple(rule.token_ids), expression=json.dumps(rule.expression),
         removal_mode=rule.removal_mode, removal_hours=rule.removal_hours, state=rule.state,
-        pause_reason=rule.pause_reason, takes_over=rule.takes_over, holders=held_by, summary=in_words(tree, names),
+        pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
+        holders=held_by, summary=in_words(tree, names),
         lines=in_lines(tree, names), chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree))),
         created_at=rule.created_at,
     )  # fmt: skip

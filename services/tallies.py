@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,9 @@ from sqlmodel import col, select
 from models import Observation, Tally
 from models.database import AsyncSession
 from services.expressions import Answer, Requirement
-from services.readings import Part, Reading, addresses_on, conclude, needed_of
+from services.parts import Part, doubts_of, vaults_for
+from services.readings import Reading, addresses_on, conclude, needed_of
+from services.stakes import Delegated
 from services.wants import ANY
 
 ROWS_A_STATEMENT = 2_000
@@ -38,8 +40,8 @@ class Remembered:
 
     answer: Answer
     held: int | None
-    addresses: tuple[str, ...] = ()
-    """The wallets that hold something; all that count, if none does."""
+    holding: tuple[Part, ...] = ()
+    """The wallets and vaults that hold something; all that count, if none does."""
     oldest: Seen | None = None
     reason: str | None = None
 
@@ -78,22 +80,35 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
     return memory
 
 
-def recall(leaf: Requirement, wallets: Iterable[tuple[str, str]], memory: Memory) -> Remembered:
+def recall(
+    leaf: Requirement, wallets: Iterable[tuple[str, str]], memory: Memory, delegated: Delegated | None = None
+) -> Remembered:
     """Hold a requirement against what is remembered, as it would be held against fresh answers."""
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
         return Remembered(Answer.NO, 0, reason="no proved wallet on this chain")
-    scope = scope_of(leaf)
-    seen = [one for address in addresses if (one := memory.get((leaf.chain, leaf.contract, address, scope)))]
+    asked = [Part(address, 0) for address in addresses]
+    for vault in vaults_for(leaf, delegated):
+        mark = vault.mark if leaf.type == "any_nft" else vault.cut(leaf.contract).mark
+        asked.append(Part(vault.address, 0, through=vault.through, mark=mark))
+    seen = [one for part in asked if (one := _seen(leaf, part, memory)) is not None]
     if not seen:
-        return Remembered(Answer.UNKNOWN, None, addresses, reason="not read yet")
+        return Remembered(Answer.UNKNOWN, None, tuple(asked), reason="not read yet")
     parts = [one.part for one in seen]
-    if len(seen) < len(addresses):
+    if len(seen) < len(asked):
         parts.append(Part("", 0, "not every wallet has been read yet"))
+    parts.extend(doubts_of(leaf, delegated))
     answer, reason = conclude(parts, needed_of(leaf))
-    holding = tuple(part.address for part in parts if part.amount) or addresses
+    holding = tuple(part for part in parts if part.amount) or tuple(asked)
     oldest = min(seen, key=lambda one: one.observed_at)
     return Remembered(answer, sum(part.amount for part in parts), holding, oldest, reason)
+
+
+def _seen(leaf: Requirement, asked: Part, memory: Memory) -> Seen | None:
+    found = memory.get((leaf.chain, leaf.contract, asked.address, scope_of(leaf) + asked.mark))
+    if found is None:
+        return None
+    return replace(found, part=replace(asked, amount=found.part.amount, reason=found.part.reason))
 
 
 async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
@@ -103,10 +118,11 @@ async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
     """
     rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     for reading in readings:
-        if reading.by_balance:
-            continue  # kept with the balances
-        leaf, scope = reading.requirement, scope_of(reading.requirement)
+        leaf = reading.requirement
         for part in reading.parts:
+            if not part.address or (reading.by_balance and not part.mark):
+                continue  # nobody's, or kept with the balances
+            scope = scope_of(leaf) + part.mark
             rows[leaf.chain, leaf.contract, part.address, scope] = {
                 "chain": leaf.chain, "contract": leaf.contract, "address": part.address, "scope": scope,
                 "amount": part.amount, "at_least": part.reason is not None, "reason": part.reason,

@@ -62,6 +62,7 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
     await db.delete(wallet)
     await events.record(db, events.line("wallet.removed", actor=actor.discord_id, subject=actor.discord_id))
     await due.mark_everywhere(db, actor.discord_id, due.WAITING)
+    await due.mark_rivals(db, [wallet.address], due.CHANGED)
 
 
 async def follow(db: AsyncSession, outside: Gateways, actor: Actor, address: str) -> None:

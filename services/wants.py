@@ -1,9 +1,10 @@
 """What a server's rules want to know of each chain: balances where those tell it, else tokens, else anything at all."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.expressions import Requirement
+from services.stakes import Vault
 from services.standards import MANY, Place
 
 EVM, SOLANA = "evm", "solana"
@@ -85,3 +86,27 @@ def _wants(
         with_traits=frozenset(with_traits),
         sorted=frozenset(contract for place_chain, contract in standards if place_chain == chain),
     )
+
+
+def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Vault]) -> Wants:
+    """The same, and what tells a member's part of vaults from others': the tokens that single claims are on.
+
+    `leaves` are the requirements of one chain that count what is delegated.
+    """
+    balances, tokens = set(wants.balances), set(wants.tokens)
+    listed = tuple(vaults)
+    for leaf in leaves if listed else ():
+        for vault in listed:
+            named = vault.named if leaf.type == "any_nft" else (leaf.contract,) if leaf.type == "basic" else ()
+            for contract in named:
+                cut = vault.cut(contract)
+                if cut.nothing:
+                    continue
+                if leaf.type == "any_nft":
+                    balances.add(contract)
+                if cut.ids:
+                    tokens.add((contract, cut.ids))
+    if (balances, tokens) == (set(wants.balances), set(wants.tokens)):
+        return wants
+    beside = tuple(contract for contract in wants.beside if contract not in balances)
+    return replace(wants, balances=tuple(sorted(balances)), tokens=tuple(sorted(tokens)), beside=beside)

@@ -183,13 +183,15 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
             verification_type=leaf.type, min_tokens=leaf.min_tokens, role_id=self.role_id,
             role_color=self.role_color, role_name=self.role_name, trait_type=trait_type, trait_value=trait_value,
             token_ids=leaf.token_ids, expression=expression, removal_mode=self.removal,
-            removal_hours=self._hours(), shadow=self.shadow, takes_over=self.takes_over, server_id=server_id,
+            removal_hours=self._hours(), shadow=self.shadow, takes_over=self.takes_over,
+            delegated=self.delegated, server_id=server_id,
         )  # fmt: skip
 
     def _changes(self, draft: RuleDraft) -> dict[str, Any]:
         """What is sent for a stored rule: its conditions as they are now, and what it gives to whom."""
         changes: dict[str, Any] = {
             "ruleName": draft.rule_name, "roleId": draft.role_id, "takesOver": draft.takes_over,
+            "delegated": draft.delegated,
             "removal": {"mode": draft.removal_mode, "hours": draft.removal_hours},
         }  # fmt: skip
         if state := self._new_state():

@@ -38,6 +38,7 @@ class RuleOutcome(rx.State, mixin=True):
     grace_hours: str = DEFAULT_GRACE_HOURS
     shadow: bool = False
     takes_over: bool = False
+    delegated: bool = False
     paused: bool = False
     _stored_state: str = ""
 
@@ -50,10 +51,12 @@ class RuleOutcome(rx.State, mixin=True):
         self.roles, self.roles_loaded = [], False
         self.removal, self.grace_hours = NOW, DEFAULT_GRACE_HOURS
         self.shadow, self.takes_over, self.paused, self._stored_state = False, False, False, ""
+        self.delegated = False
 
     def _show_outcome(self, rule: RuleView) -> None:
         self.role_id, self.role_name, self.role_color = rule.role_id, rule.role_name, rule.role_color
         self.removal, self.takes_over, self._stored_state = rule.removal_mode, rule.takes_over, rule.state
+        self.delegated = rule.delegated
         self.shadow, self.paused = rule.state == SHADOW, rule.state == PAUSED
         self.grace_hours = str(rule.removal_hours) if rule.removal_mode == GRACE else DEFAULT_GRACE_HOURS
 
@@ -107,6 +110,12 @@ class RuleOutcome(rx.State, mixin=True):
     def switch_takes_over(self, value: bool) -> None:
         """Whether members who have the role from somebody else are judged too."""
         self.takes_over = value
+        self._recheck()
+
+    @public
+    def switch_delegated(self, value: bool) -> None:
+        """Whether what vaults delegated to members' wallets counts too."""
+        self.delegated = value
         self._recheck()
 
 

@@ -36,6 +36,7 @@ class RuleRowView:
     pause_reason: str
     removal: str
     takes_over: bool
+    delegated: bool
     holders: int
     edit_url: str
 
@@ -166,6 +167,7 @@ def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
         pause_reason=rule.pause_reason or "",
         removal=f"Removed after {hours} of grace" if rule.removal_mode == "grace" and rule.removal_hours else AT_ONCE,
         takes_over=rule.takes_over,
+        delegated=rule.delegated,
         holders=rule.holders,
         edit_url=f"{page.add_rule_url}&ruleId={rule.id}",
     )

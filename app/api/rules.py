@@ -54,6 +54,7 @@ class RuleAnswer(Answer):
     state: str
     pause_reason: str | None
     takes_over: bool
+    delegated: bool
     holders: int
     summary: str
     created_at: datetime
@@ -78,6 +79,7 @@ class RulePayload(Payload):
     removal: Removal = Removal()
     shadow: bool = False
     takes_over: bool = False
+    delegated: bool = False
 
 
 class RuleChanges(Payload):
@@ -98,6 +100,7 @@ class RuleChanges(Payload):
     removal: Removal = Removal()
     shadow: bool = False
     takes_over: bool = False
+    delegated: bool = False
     state: str = ""
 
 
@@ -164,6 +167,7 @@ def rule_answer(view: RuleView) -> RuleAnswer:
         state=view.state,
         pause_reason=view.pause_reason,
         takes_over=view.takes_over,
+        delegated=view.delegated,
         holders=view.holders,
         summary=view.summary,
         created_at=view.created_at,
@@ -189,6 +193,7 @@ def _draft(payload: RulePayload) -> RuleDraft:
         removal_hours=payload.removal.hours,
         shadow=payload.shadow,
         takes_over=payload.takes_over,
+        delegated=payload.delegated,
     )
 
 

@@ -180,6 +180,15 @@ def _options() -> rx.Component:
             ),
         ),
         switch(
+            "delegated",
+            "Count delegated tokens",
+            "Members may keep their NFTs in a vault and name their proved wallet at delegate.xyz, on the same chain. "
+            "What such a vault holds then counts as theirs. Each NFT counts for one member: its owner goes first, then "
+            "whoever has named it longest. Solana has no delegate.xyz.",
+            default_checked=RuleFormState.delegated,
+            on_change=RuleFormState.switch_delegated,
+        ),
+        switch(
             "takesOver",
             "Take over this role",
             "For a role that another bot or a person gave so far: members who have it are judged by this rule too. Who "

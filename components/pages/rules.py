@@ -55,6 +55,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             _state_badge(rule),
             rx.foreach(rule.chains, lambda chain: badge(chain)),
             rx.cond(rule.takes_over, badge("Takes the role over", "info")),
+            rx.cond(rule.delegated, badge("Counts delegated tokens", "info")),
             class_name="flex flex-wrap items-center gap-2",
         ),
         rx.el.div(rx.foreach(rule.lines.to(list[LineView]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),

@@ -86,6 +86,9 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
     assert changed.status_code == 200, changed.text
     assert changed.json()["minTokens"] == 3
     assert changed.json()["removal"] == {"mode": "grace", "hours": 24}
+    assert (stored["delegated"], changed.json()["delegated"]) == (False, False)
+    assert (await browser.client.patch(path, json={"delegated": True})).json()["delegated"] is True
+    assert (await browser.client.patch(path, json={"minTokens": 2})).json()["delegated"] is True
     assert (await browser.client.patch(path, json={"state": "paused"})).json()["state"] == "paused"
     assert (await browser.client.patch(path, json={"shadow": True})).json()["state"] == "shadow"
     assert (await browser.client.patch(path, json={"state": "gone"})).status_code == 400

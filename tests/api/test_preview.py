@@ -1,5 +1,6 @@
 """What a rule would do to members before it is saved, changed or deleted; nothing is written by asking."""
 
+import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -89,6 +90,17 @@ async def test_a_new_rule_tells_who_gains_and_who_keeps_and_writes_nothing(brows
     assert outcomes == {"carol": "gain", "erin": "keep", "frank": "lose"}
     assert await rows() == before
     assert await town.writes(start) == []
+
+
+async def test_what_a_vault_delegated_counts_where_the_proposed_rule_says_so(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    vault = "0x" + uuid.uuid4().hex + "dead7a17"
+    await town.call("chains/base/mint", contract=town.contract, token_id="900", to=vault)
+    await town.call("chains/base/delegate", vault=vault, to=town.wallet("dave"))
+    _, outcomes = await asked(browser, town, await payload(town, role="Whale"))
+    assert outcomes == {"carol": "gain", "erin": "gain"}
+    _, outcomes = await asked(browser, town, await payload(town, role="Whale", delegated=True))
+    assert outcomes == {"carol": "gain", "dave": "gain", "erin": "gain"}
 
 
 async def test_what_cannot_be_read_is_unknown(browser: Browser, town: Town) -> None:

@@ -57,6 +57,8 @@ def changed(**fields: Any) -> dict[str, Any]:
          "token of Mellow Cats on Base."),
         ("rule.changed", changed(roleId="10", roleName="Whale"),
          "Ada changed the rule “Cats”: it gives Whale instead of Holder."),
+        ("rule.changed", changed(delegated=True),
+         "Ada changed the rule “Cats”: it counts what vaults delegated to members' wallets."),
         ("rule.deleted", {"rule": RULE, "holders": 1}, "Ada deleted the rule “Cats”; 1 member had Holder by it."),
         ("breaker.tripped", {"wouldLose": 6, "holders": 10},
          "Removals of Holder are held back: 6 of 10 holders would lose it within a day."),

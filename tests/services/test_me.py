@@ -12,6 +12,8 @@ from models import (
     Access,
     Breaker,
     Challenge,
+    Delegation,
+    DelegationRead,
     Due,
     Event,
     Farewell,
@@ -76,6 +78,8 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
                     approved_by=who, dismissed_at=now(), dismissed_by=who),
             Challenge(user_id=user_id, family="evm", address=one.wallet, code="holdfast-secretcode",
                       amount_wei=12345, expires_at=now()),  # pyright: ignore[reportArgumentType]
+            Delegation(chain="base", delegate=one.wallet, vault=address(), contract="", token_id=""),
+            DelegationRead(chain="base", delegate=one.wallet, block=9, endpoint=0, read_at=now()),
             Due(kind="member", key=f"{server_id}:{who}"),
             Member(server_id=elsewhere.id or 0, discord_id=who, name="gone from here", left_at=now()),
             MemberChoice(server_id=server_id, user_id=user_id, share_wallets=True),
@@ -237,7 +241,8 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         document = await me.export(db, one.actor)
     parts = {
         "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
-        "sighting": "walletTransfersSeen",
+        "sighting": "walletTransfersSeen", "delegation": "walletDelegations",
+        "delegation_read": "walletDelegationsRead",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
     }  # fmt: skip

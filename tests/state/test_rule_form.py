@@ -39,7 +39,7 @@ def leaf(contract: str, chain: str = "base", **fields: Any) -> Requirement:
 async def test_it_begins_with_the_defaults(form: RuleFormState) -> None:
     assert (form.type, form.chain, form.min_tokens, form.token_ids) == ("basic", "ethereum", "1", [])
     assert (form.rule_name, form.composed, form.lines, form.proposal_key) == ("", False, [], "")
-    assert (form.removal, form.shadow, form.takes_over) == ("now", False, False)
+    assert (form.removal, form.shadow, form.takes_over, form.delegated) == ("now", False, False, False)
 
 
 async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -> None:

@@ -1,0 +1,43 @@
+"""Whose vaults members' wallets may speak for, as the registry on each chain last showed it."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from sqlalchemy import BigInteger, Index, Numeric
+from sqlmodel import Field, SQLModel
+
+from models.types import maybe_moment, moment
+
+
+class Delegation(SQLModel, table=True):
+    """The vault lets the delegate, a member's wallet, speak for it (delegate.xyz v2).
+
+    For everything it holds there, or with a `contract` for that one, or with a `token_id` for that token, of which
+    `amount` counts at most. Addresses are in lower case.
+    """
+
+    __table_args__ = (Index("ix_delegation_vault", "vault"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+
+    chain: str = Field(primary_key=True)
+    delegate: str = Field(primary_key=True)
+    vault: str = Field(primary_key=True)
+    contract: str = Field(primary_key=True)
+    token_id: str = Field(primary_key=True)
+    amount: Decimal | None = Field(default=None, sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
+    first_seen_at: datetime = moment()
+    """Since when we know of it: of two members who could count the same token, the older claim goes first."""
+
+
+class DelegationRead(SQLModel, table=True):
+    """When somebody's delegations were last read, at which block of which node; `fault` is why they are not known."""
+
+    __tablename__ = "delegation_read"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    chain: str = Field(primary_key=True)
+    delegate: str = Field(primary_key=True)
+    block: int = Field(sa_type=BigInteger)
+    endpoint: int
+    read_at: datetime | None = maybe_moment()
+    more: bool = False
+    """There are more than are kept."""
+    fault: str | None = None

@@ -1,0 +1,151 @@
+"""Who may count which vault in a server: its direct owner before the delegates, and among these the oldest claim."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from sqlalchemy import text, tuple_
+from sqlmodel import col, select
+
+from models import DelegationRead
+from models.database import AsyncSession
+from services.delegations import TOO_MANY, Pair, said_before
+from services.stakes import Delegated, Known, Said, Stake, Vault
+
+MOST_CLAIMS = 100
+"""Claims on one vault that are told apart; what is in a vault with more of them is unknown to everybody."""
+
+Who = tuple[int, str]
+"""A server and one of its members."""
+Claims = Mapping[tuple[int, str, str], Sequence[tuple[str, Stake]]]
+"""Server, chain and vault → the claims in their order, each with whose it is."""
+
+
+async def load(
+    db: AsyncSession, chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
+) -> dict[Who, Delegated]:
+    """What vaults let members count besides their wallets (`(family, address)`), on the chains of each server."""
+    asked = {
+        who: {(chain, address) for family, address in mine if family == "evm" for chain in chains.get(who[0], ())}
+        for who, mine in wallets.items()
+    }
+    pairs = sorted({pair for found in asked.values() for pair in found})
+    if not pairs:
+        return {}
+    reads, said = await _reads(db, pairs), await said_before(db, pairs)
+    vaults = sorted({(chain, one[0]) for (chain, _), listed in said.items() for one in listed})
+    claims = await _claims(db, [who for who, found in asked.items() if found], vaults)
+    owned = await _owned(db, sorted({server_id for server_id, _ in asked}), vaults)
+    return {
+        who: Delegated(
+            vaults=tuple(_vaults(who, found, said, claims, owned)),
+            doubts=_doubts(who, found, reads, said, claims),
+            known={
+                pair: Known(row.block, row.endpoint, said.get(pair, frozenset()))
+                for pair in sorted(found)
+                if (row := reads.get(pair)) is not None and row.read_at is not None
+            },
+        )
+        for who, found in asked.items()
+        if found
+    }
+
+
+def _vaults(
+    who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims, owned: Mapping[Who, str]
+) -> Iterator[Vault]:
+    """The vaults of which something is the member's own to count, in a fixed order."""
+    places = {(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}
+    for chain, address in sorted(places):
+        if owned.get((who[0], address)) is not None:
+            continue  # a wallet of their own anyway, or another member's, who goes first
+        listed = claims.get((who[0], chain, address), ())
+        vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
+        if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):
+            yield vault
+
+
+def _as_seen_by(discord_id: str, claims: Iterable[tuple[str, Stake]]) -> Iterator[Stake]:
+    """The claims up to the first one on everything: whatever comes after it gets nothing."""
+    for whose, stake in claims:
+        yield Stake(whose == discord_id, stake.contract, stake.token_id, stake.amount, stake.delegate)
+        if not stake.contract:
+            return
+
+
+def _doubts(
+    who: Who, mine: set[Pair], reads: Mapping[Pair, DelegationRead], said: Mapping[Pair, Said], claims: Claims
+) -> dict[str, str]:
+    """By chain why the member may be able to count more than is known."""
+    doubts: dict[str, str] = {}
+    for pair in sorted(mine):
+        row = reads.get(pair)
+        reason = "not read yet" if row is None else row.fault or (TOO_MANY if row.more else None)
+        if any(len(claims.get((who[0], pair[0], one[0]), ())) > MOST_CLAIMS for one in said.get(pair, ())):
+            reason = reason or "too many wallets may speak for one vault"
+        if reason is not None:
+            doubts.setdefault(pair[0], f"delegations: {reason}")
+    return doubts
+
+
+async def _reads(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, DelegationRead]:
+    found: dict[Pair, DelegationRead] = {}
+    for start in range(0, len(pairs), 4_000):
+        some = pairs[start : start + 4_000]
+        rows = await db.exec(
+            select(DelegationRead)
+            .where(tuple_(col(DelegationRead.chain), col(DelegationRead.delegate)).in_(some))
+            .execution_options(populate_existing=True)
+        )
+        found.update({(row.chain, row.delegate): row for row in rows.all()})
+    return found
+
+
+async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair]) -> Claims:
+    """Every claim on these vaults of members whose wallets count, the oldest first.
+
+    As old as the later of both: since when we know of the delegation, and since when the wallet is the member's.
+    """
+    result = await db.execute(
+        text(
+            """
+            SELECT s.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount
+            FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
+            JOIN delegation d ON d.chain = v.chain AND d.vault = v.vault
+            JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate
+            JOIN "user" u ON u.id = w.user_id
+            CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
+            LEFT JOIN member m ON m.server_id = s.server_id AND m.discord_id = u.discord_id
+            LEFT JOIN member_choice c ON c.server_id = s.server_id AND c.user_id = u.id
+            WHERE COALESCE(c.use_wallets, true) AND (
+                (m.discord_id IS NOT NULL AND m.left_at IS NULL) OR (s.server_id, u.discord_id) IN (
+                    SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:people AS text[]))))
+            ORDER BY 1, 2, 3, GREATEST(d.first_seen_at, w.created_at), w.id, d.contract, d.token_id
+            """
+        ),
+        {
+            "chains": [chain for chain, _ in vaults], "vaults": [vault for _, vault in vaults],
+            "servers": [server_id for server_id, _ in people], "people": [who for _, who in people],
+        },
+    )  # fmt: skip
+    found: dict[tuple[int, str, str], list[tuple[str, Stake]]] = {}
+    for server_id, chain, vault, who, delegate, contract, token_id, amount in result.all():
+        stake = Stake(False, str(contract), str(token_id), None if amount is None else int(amount), str(delegate))
+        found.setdefault((int(server_id), str(chain), str(vault)), []).append((str(who), stake))
+    return found
+
+
+async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[Pair]) -> dict[Who, str]:
+    """By server and address which of these vaults are proved wallets that count there, and whose."""
+    result = await db.execute(
+        text(
+            """
+            SELECT m.server_id, w.address, u.discord_id
+            FROM wallet w JOIN "user" u ON u.id = w.user_id
+            JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+            LEFT JOIN member_choice c ON c.server_id = m.server_id AND c.user_id = u.id
+            WHERE w.family = 'evm' AND w.address = ANY(CAST(:vaults AS text[]))
+            AND m.server_id = ANY(CAST(:servers AS integer[])) AND COALESCE(c.use_wallets, true)
+            """
+        ),
+        {"vaults": sorted({vault for _, vault in vaults}), "servers": list(servers)},
+    )
+    return {(int(server_id), str(address)): str(discord_id) for server_id, address, discord_id in result.all()}

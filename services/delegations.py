@@ -1,0 +1,268 @@
+"""Whose vaults members' wallets may speak for: read from each chain's registry, kept with its age, never guessed."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import delete, text, tuple_
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+import models
+from gateways import Gateways
+from gateways.chain_table import CHAINS
+from gateways.delegations import Delegation, DelegationSheet
+from gateways.errors import ProviderError
+from models.database import AsyncSession
+from services import due
+from services.expressions import requirements
+from services.policy import RuleTerms
+from services.stakes import Delegated, Known, Said
+
+FRESH = timedelta(minutes=10)
+"""How long an answer of the registry is used again; who waits at a screen gets a new one."""
+MOST_KEPT = 200
+"""Delegations of one wallet on one chain; anybody may give anybody any number of them. The registry lists the oldest
+first."""
+TOO_MANY = "more vaults have delegated to the wallet than are looked at"
+
+Pair = tuple[str, str]
+"""A chain and a delegate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose delegations on one chain are to be read, at or after which block."""
+
+    delegates: tuple[str, ...]
+    not_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a chain's registry said of these wallets, or in a text why it said nothing."""
+
+    chain: str
+    delegates: tuple[str, ...]
+    sheet: DelegationSheet | str
+
+
+def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
+    """The chains with a registry that rules which count delegated tokens ask about."""
+    return frozenset(
+        leaf.chain
+        for rule in rules
+        if rule.decides and rule.delegated
+        for leaf in requirements(rule.expression)
+        if leaf.chain in CHAINS and CHAINS[leaf.chain].delegates is not None
+    )
+
+
+async def stale(
+    db: AsyncSession, chains: Mapping[int, frozenset[str]], claims: Iterable[due.Claim]
+) -> dict[str, Wanted]:
+    """Per chain the wallets of these members whose delegations are not known well enough to decide by them."""
+    asked = sorted(
+        (chain, claim.discord_id, claim.priority >= due.WAITING)
+        for claim in claims
+        for chain in chains.get(claim.server_id, ())
+    )
+    if not asked:
+        return {}
+    result = await db.execute(
+        text(
+            """
+            SELECT DISTINCT a.chain, w.address, COALESCE(d.block, 0)
+            FROM unnest(CAST(:chains AS text[]), CAST(:people AS text[]), CAST(:urgent AS boolean[]))
+                AS a (chain, discord_id, urgent)
+            JOIN "user" u ON u.discord_id = a.discord_id
+            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm'
+            LEFT JOIN delegation_read d ON d.chain = a.chain AND d.delegate = w.address
+            WHERE a.urgent OR d.read_at IS NULL OR d.fault IS NOT NULL OR d.read_at < now() - :fresh
+            ORDER BY 1, 2
+            """
+        ),
+        {
+            "chains": [chain for chain, _, _ in asked], "people": [who for _, who, _ in asked],
+            "urgent": [urgent for _, _, urgent in asked], "fresh": FRESH,
+        },
+    )  # fmt: skip
+    found: dict[str, tuple[list[str], int]] = {}
+    for chain, address, block in result.all():
+        delegates, newest = found.get(str(chain), ([], 0))
+        found[str(chain)] = [*delegates, str(address)], max(newest, int(block))
+    return {chain: Wanted(tuple(delegates), newest) for chain, (delegates, newest) in found.items()}
+
+
+async def read(outside: Gateways, wanted: Mapping[str, Wanted]) -> list[Fetched]:
+    """Ask each chain's registry; one chain's fault touches only its own answers."""
+
+    async def ask(chain: str, want: Wanted) -> Fetched:
+        said = await _attempt(outside, chain, want.delegates, None, want.not_before)
+        return Fetched(chain, want.delegates, said)
+
+    return list(await asyncio.gather(*(ask(chain, want) for chain, want in wanted.items())))
+
+
+async def read_again(outside: Gateways, known: Mapping[Pair, Known]) -> list[Fetched]:
+    """A second, independent read: by another node where there is one, else by the same one at a later block."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for (chain, delegate), before in sorted(known.items()):
+        groups.setdefault((chain, before.endpoint), []).append(delegate)
+
+    async def ask(chain: str, endpoint: int, delegates: list[str]) -> Fetched:
+        newest = max(known[chain, delegate].block for delegate in delegates)
+        others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
+        said: DelegationSheet | str = "no second node"
+        for node in others or [endpoint]:
+            said = await _attempt(outside, chain, delegates, node, newest)
+            if not isinstance(said, str):
+                break
+        if not others and not isinstance(said, str) and said.block <= newest:
+            said = "waiting for a later block to confirm"
+        return Fetched(chain, tuple(delegates), said)
+
+    return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))
+
+
+def disagreements(known: Mapping[Pair, Known], again: Iterable[Fetched]) -> dict[Pair, str]:
+    """Of whom a second read says something else than what was known, or nothing, and why."""
+    found: dict[Pair, str] = {}
+    for fetched in again:
+        for delegate in fetched.delegates:
+            pair = fetched.chain, delegate
+            if isinstance(fetched.sheet, str):
+                found[pair] = _unread(fetched.sheet)
+            elif (reason := fetched.sheet.unsure.get(delegate)) is not None:
+                found[pair] = _unread(reason)
+            elif said_of(fetched.sheet.found[delegate]) != known[pair].said:
+                found[pair] = "two readings of the delegations disagree"
+    return found
+
+
+def said_of(listed: Sequence[Delegation]) -> Said:
+    """The delegations that are kept, as one fact; of two on the same thing the larger counts."""
+    best: dict[tuple[str, str, str], int | None] = {}
+    for one in listed[:MOST_KEPT]:
+        key = one.vault, one.contract, one.token_id
+        before = best.get(key, 0)
+        best[key] = None if one.amount is None or before is None else max(before, one.amount)
+    return frozenset((*key, amount) for key, amount in best.items())
+
+
+async def _attempt(
+    outside: Gateways, chain: str, delegates: Sequence[str], endpoint: int | None, not_before: int
+) -> DelegationSheet | str:
+    try:
+        return await outside.delegations.incoming(
+            chain, delegates, endpoint=endpoint, not_before_block=not_before
+        )  # fmt: skip
+    except ProviderError as fault:
+        return str(fault)
+
+
+def _unread(reason: str) -> str:
+    return f"delegations: {reason}"
+
+
+async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
+    """Keep what the registries said. A failure overwrites nothing but the note why, nor does an older block.
+
+    Whoever else has a claim on a vault that came or went is looked at.
+    """
+    for one in sorted(fetched, key=lambda one: one.chain):
+        if isinstance(one.sheet, str):
+            await _note_faults(db, one.chain, dict.fromkeys(one.delegates, one.sheet))
+        else:
+            await _note_faults(db, one.chain, one.sheet.unsure)
+            await _keep(db, one.sheet)
+
+
+async def _note_faults(db: AsyncSession, chain: str, faults: Mapping[str, str]) -> None:
+    if not faults:
+        return
+    rows = [
+        {"chain": chain, "delegate": delegate, "block": 0, "endpoint": 0, "more": False, "fault": reason[:300]}
+        for delegate, reason in sorted(faults.items())
+    ]
+    statement = insert(models.DelegationRead).values(rows)
+    await db.execute(
+        statement.on_conflict_do_update(
+            index_elements=["chain", "delegate"], set_={"fault": statement.excluded.fault}
+        )
+    )  # fmt: skip
+
+
+async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
+    if not sheet.found:
+        return
+    moment = models.now()
+    rows = [
+        {
+            "chain": sheet.chain, "delegate": delegate, "block": sheet.block, "endpoint": sheet.endpoint,
+            "read_at": moment, "more": len(listed) > MOST_KEPT, "fault": None,
+        }
+        for delegate, listed in sorted(sheet.found.items())
+    ]  # fmt: skip
+    statement = insert(models.DelegationRead).values(rows)
+    names = ("block", "endpoint", "read_at", "more", "fault")
+    newer = await db.execute(
+        statement.on_conflict_do_update(
+            index_elements=["chain", "delegate"],
+            set_={name: statement.excluded[name] for name in names},
+            where=col(models.DelegationRead.block) <= statement.excluded.block,
+        ).returning(col(models.DelegationRead.delegate))
+    )
+    accepted = [str(delegate) for (delegate,) in newer.all()]
+    before = await said_before(db, [(sheet.chain, delegate) for delegate in accepted])
+    moved: set[str] = set()
+    for delegate in accepted:
+        moved |= await _replace(db, (sheet.chain, delegate), before.get((sheet.chain, delegate), frozenset()),
+                                said_of(sheet.found[delegate]))  # fmt: skip
+    await due.mark_claimants(db, sorted(moved), due.SEEN, without=accepted)
+
+
+async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> set[str]:
+    """Make the kept delegations of one wallet those that were said; the vaults about which something changed."""
+    table = models.Delegation
+    gone = {one[:3] for one in before} - {one[:3] for one in said}
+    if gone:
+        key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
+        here = tuple_(col(table.chain), col(table.delegate)) == pair
+        await db.execute(delete(table).where(here, key.in_(sorted(gone))))
+    new = said - before
+    if new:
+        rows = [
+            {"chain": pair[0], "delegate": pair[1], "vault": vault, "contract": contract, "token_id": token_id,
+             "amount": amount, "first_seen_at": models.now()}
+            for vault, contract, token_id, amount in sorted(new, key=lambda one: one[:3])
+        ]  # fmt: skip
+        statement = insert(table).values(rows)
+        keys = ["chain", "delegate", "vault", "contract", "token_id"]
+        await db.execute(
+            statement.on_conflict_do_update(index_elements=keys, set_={"amount": statement.excluded.amount})
+        )
+    return {one[0] for one in before ^ said}
+
+
+async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Said]:
+    """What is kept of these wallets' delegations."""
+    found: dict[Pair, set[tuple[str, str, str, int | None]]] = {}
+    for start in range(0, len(pairs), 4_000):
+        some = pairs[start : start + 4_000]
+        rows = await db.exec(
+            select(models.Delegation).where(
+                tuple_(col(models.Delegation.chain), col(models.Delegation.delegate)).in_(some)
+            )
+        )
+        for row in rows.all():
+            amount = None if row.amount is None else int(row.amount)
+            said = row.vault, row.contract, row.token_id, amount
+            found.setdefault((row.chain, row.delegate), set()).add(said)
+    return {pair: frozenset(said) for pair, said in found.items()}
+
+
+__all__ = [
+    "Delegated", "Fetched", "Wanted", "chains_of", "disagreements", "read", "read_again", "remember", "stale",
+]  # fmt: skip

@@ -1,0 +1,197 @@
+"""What one wallet or vault holds of what a requirement asks for, by a chain's answers; pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from gateways.chains import BalanceSheet
+from gateways.token_sheet import TokenSheet, token_ids
+from services.expressions import Answer, Requirement
+from services.stakes import Delegated, Vault
+from services.trait_match import TokenTraits, matches
+from services.wants import SOLANA, TokenWant
+
+Place = tuple[str, str, str]
+"""Chain, contract and token id."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """What a chain answered about a server's wallets, or why it did not (a text in the place of a sheet)."""
+
+    owners: frozenset[str] = frozenset()
+    """The wallets that were asked about; of any other nothing is known."""
+    sheet: BalanceSheet | None = None
+    fault: str | None = None
+    tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
+    anything: TokenSheet | str | None = None
+    traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
+    standards: dict[str, str] = field(default_factory=dict[str, str])
+    """What contracts turned out to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How many fitting tokens one wallet holds; there may be more, for the `reason`, unless that is None.
+
+    Of a vault, `through` is the member's wallet that it delegated to, and where not all of its tokens are this member's
+    to count, `mark` says which are, in a short text. Without an address it stands for vaults that are not known.
+    """
+
+    address: str
+    amount: int
+    reason: str | None = None
+    through: str = ""
+    mark: str = ""
+
+
+def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
+    """The vaults of which something can count for a requirement."""
+    for vault in delegated.on(leaf.chain) if delegated is not None else ():
+        if leaf.type == "any_nft" or not vault.cut(leaf.contract).nothing:
+            yield vault
+
+
+def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[Part]:
+    """A part for the vaults that are not known, if there may be any."""
+    if delegated is not None and (reason := delegated.doubts.get(leaf.chain)) is not None:
+        yield Part("", 0, reason)
+
+
+def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
+    """The sheet that answers a requirement, or why there is none."""
+    if answers is None:
+        return None
+    if leaf.type == "any_nft":
+        return answers.anything
+    if leaf.type == "basic":
+        tokens = answers.tokens.get((leaf.contract, ()))
+        if tokens is not None and (answers.sheet is None or _says_nothing(answers.sheet, leaf.contract)):
+            return tokens
+        return answers.sheet or answers.fault
+    return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.type == "token_id" else ()))
+
+
+def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
+    """Whether a contract answered for no wallet at all: it has no balances to tell, or was not asked."""
+    return sheet.unknown(contract) == len(sheet.owners) // 20
+
+
+def part_of(leaf: Requirement, address: str, answers: Answers) -> Part:
+    """What a wallet holds of it."""
+    told = told_of(leaf, answers)
+    if address not in answers.owners:
+        return Part(address, 0, "not looked at")
+    if isinstance(told, BalanceSheet):
+        amount = told.amount(leaf.contract, address)
+        return Part(address, amount or 0, None if amount is not None else "the contract gave no answer")
+    if not isinstance(told, TokenSheet):
+        return Part(address, 0, "not looked at")
+    if leaf.type == "any_nft":
+        return _anything(address, sum(told.of(address).values()), told.unsure.get(address), answers)
+    return _fitting(leaf, address, told.of(address), told.unsure.get(address), answers)
+
+
+def _fitting(leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers) -> Part:
+    """How many of these tokens fit."""
+    if leaf.type == "token_id":
+        wanted = _wanted(leaf)
+        return Part(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
+    if leaf.type == "trait":
+        return _with_trait(leaf, address, held, reason, answers)
+    return Part(address, sum(held.values()), reason)
+
+
+@lru_cache(maxsize=1_000)
+def _wanted(leaf: Requirement) -> Callable[[str], bool]:
+    """Whether a token id is one of the requirement's: by number, on Solana by the mint address itself."""
+    if leaf.chain == SOLANA:
+        return frozenset(leaf.token_ids).__contains__
+    ids = token_ids(leaf.token_ids)
+    return lambda one: int(one) in ids
+
+
+def _with_trait(leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers) -> Part:
+    kind, value = leaf.trait or ("", "")
+    fitting = 0
+    for token_id, amount in held.items():
+        traits = answers.traits.get((leaf.chain, leaf.contract, token_id))
+        answer = matches(traits if isinstance(traits, TokenTraits) else None, kind, value)
+        if answer is Answer.YES:
+            fitting += amount
+        elif answer is Answer.UNKNOWN and reason is None:
+            why = traits if isinstance(traits, str) else "not all of its traits could be read"
+            reason = f"token {token_id[:44]}: {why}"
+    return Part(address, fitting, reason)
+
+
+def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
+    """The member's part of what fits in a vault."""
+    if leaf.type == "any_nft":
+        part = part_of(leaf, vault.address, answers) if vault.whole else _anything_of(leaf, vault, answers)
+        return replace(part, through=vault.through, mark=vault.mark)
+    cut = vault.cut(leaf.contract)
+    told = told_of(leaf, answers)
+    if cut.whole or vault.address not in answers.owners:
+        part = part_of(leaf, vault.address, answers)
+    elif isinstance(told, TokenSheet):
+        held = cut.of(told.of(vault.address))
+        part = _fitting(leaf, vault.address, held, told.unsure.get(vault.address), answers)
+    elif isinstance(told, BalanceSheet):
+        part = _of_balance(leaf, vault, told, answers)
+    else:
+        part = Part(vault.address, 0, told or "not looked at")
+    return replace(part, through=vault.through, mark=cut.mark)
+
+
+def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: Answers) -> Part:
+    """The member's part where the contract tells only how many there are: single tokens that are claimed go off."""
+    cut, reason = vault.cut(leaf.contract), None
+    named = answers.tokens.get((leaf.contract, cut.ids))
+    held = named.of(vault.address) if isinstance(named, TokenSheet) else dict[str, int]()
+    if cut.ids:
+        reason = named.unsure.get(vault.address) if isinstance(named, TokenSheet) else named or "not looked at"
+    balance = sheet.amount(leaf.contract, vault.address)
+    if cut.rest and balance is None:
+        reason = "the contract gave no answer"
+    if reason is not None or balance is None:
+        return Part(vault.address, sum(cut.of(held).values()), reason)
+    return Part(vault.address, cut.out_of(balance, held))
+
+
+def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
+    """The same for whatever collection, where not all that is in the vault is the member's."""
+    parts = [
+        part_of_vault(Requirement("basic", leaf.chain, contract), vault, answers)
+        for contract in vault.named
+        if not vault.cut(contract).nothing
+    ]
+    told = answers.anything
+    if vault.rest and isinstance(told, TokenSheet):
+        listed = told.of(vault.address)
+        found = sum(amount for one, amount in listed.items() if one.partition(":")[0] not in vault.named)
+        reason = told.unsure.get(vault.address)
+        if listed and not found and reason is None:
+            reason = "not everything that the vault holds is known"
+        parts.append(_anything(vault.address, found, reason, answers, without=vault.named))
+    reasons = [part.reason for part in parts if part.reason is not None]
+    return Part(vault.address, sum(part.amount for part in parts), reasons[0] if reasons else None)
+
+
+def _anything(address: str, found: int, reason: str | None, answers: Answers, *, without: Sequence[str] = ()) -> Part:
+    """Anything that was found, and the balances of collections that tell for every wallet."""
+    sheet = answers.sheet
+    if sheet is not None and not found:
+        asked = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
+        # A collection that answers for nobody says nothing about anybody; it must not spoil the answer for all others.
+        amounts = [
+            sheet.amount(contract, address)
+            for contract in asked
+            if contract not in without and not _says_nothing(sheet, contract)
+        ]
+        found = sum(amount for amount in amounts if amount)
+        if reason is None and any(amount is None for amount in amounts):
+            reason = "a collection gave no answer"
+    elif sheet is None and answers.fault is not None and reason is None:
+        reason = answers.fault
+    return Part(address, found, reason)

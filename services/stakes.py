@@ -1,0 +1,156 @@
+"""What members may count of vaults that delegated to their wallets, so that one token counts for one member; pure.
+
+Where two members could count the same token, its direct owner goes before the delegate, then the oldest claim.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """One claim on a vault: on everything, on one contract's tokens, or on one token (at most `amount` of it).
+
+    `mine` says whether it is the claim of the member in question; `delegate` is the wallet that it was given to.
+    """
+
+    mine: bool
+    contract: str = ""
+    token_id: str = ""
+    amount: int | None = None
+    delegate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What of one contract's tokens in a vault the member may count.
+
+    The claims on single tokens in `tokens` go first, in this order; `rest` says whether everything else is theirs.
+    """
+
+    tokens: tuple[Stake, ...]
+    rest: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no token of it can be the member's."""
+        return not self.rest and not any(stake.mine for stake in self.tokens)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is the member's, as in a wallet of their own."""
+        return self.rest and not self.tokens
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The tokens that somebody has a claim of their own on, each once."""
+        return tuple(sorted({stake.token_id for stake in self.tokens}))
+
+    @property
+    def mark(self) -> str:
+        """A short text that is the same for the same cut, and empty for the whole."""
+        return "" if self.whole else _digest([self.rest, *map(_facts, self.tokens)])
+
+    def of(self, held: Mapping[str, int]) -> dict[str, int]:
+        """The member's part of these tokens (id → amount)."""
+        mine: dict[str, int] = {}
+        for token_id, amount in held.items():
+            left, part = amount, 0
+            for stake in self.tokens:
+                if stake.token_id == token_id:
+                    taken = left if stake.amount is None else min(left, stake.amount)
+                    left, part = left - taken, part + taken * stake.mine
+            part += left * self.rest
+            if part:
+                mine[token_id] = part
+        return mine
+
+    def out_of(self, balance: int, held: Mapping[str, int]) -> int:
+        """How many are the member's of a vault that has `balance` in all, and of the claimed `ids` what `held` says."""
+        claimed = {token_id: held[token_id] for token_id in self.ids if token_id in held}
+        mine = sum(self.of(claimed).values())
+        return mine + max(0, balance - sum(claimed.values())) * self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """A vault on one chain and every claim on it that counts in a server, in the order in which they go."""
+
+    chain: str
+    address: str
+    stakes: tuple[Stake, ...]
+
+    @property
+    def through(self) -> str:
+        """The member's wallet that the vault delegated to; the first one, if there are several."""
+        return next(stake.delegate for stake in self.stakes if stake.mine)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The contracts that some claim names, each once."""
+        return tuple(sorted({stake.contract for stake in self.stakes if stake.contract}))
+
+    @property
+    def rest(self) -> bool:
+        """Whether what is in no named contract is the member's."""
+        return next((stake.mine for stake in self.stakes if not stake.contract), False)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything in it is the member's."""
+        return self.stakes[0].mine and not self.stakes[0].contract
+
+    @property
+    def mark(self) -> str:
+        """A short text that is the same for the same claims, and empty for the whole vault."""
+        return "" if self.whole else _digest([_facts(stake) for stake in self.stakes])
+
+    def cut(self, contract: str) -> Cut:
+        """The member's part of one contract's tokens: single tokens up to the first claim on all of them."""
+        tokens: list[Stake] = []
+        for stake in self.stakes:
+            if stake.contract not in {"", contract}:
+                continue
+            if not stake.token_id:
+                return Cut(tuple(tokens), stake.mine)
+            tokens.append(stake)
+        return Cut(tuple(tokens), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated:
+    """What vaults let one member count, by chain and vault; `doubts` says by chain why there may be more.
+
+    `known` is what the registry was last read to say to each of the member's wallets, by chain.
+    """
+
+    vaults: tuple[Vault, ...] = ()
+    doubts: Mapping[str, str] = field(default_factory=dict[str, str])
+    known: Mapping[tuple[str, str], "Known"] = field(default_factory=dict[tuple[str, str], "Known"])
+
+    def on(self, chain: str) -> Iterator[Vault]:
+        """The vaults on a chain."""
+        return (vault for vault in self.vaults if vault.chain == chain)
+
+
+Said = frozenset[tuple[str, str, str, int | None]]
+"""Vault, contract (empty for all), token id (empty for all) and amount (None without a limit)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a node last said about whose vaults one wallet may speak for."""
+
+    block: int
+    endpoint: int
+    said: Said
+
+
+def _facts(stake: Stake) -> tuple[object, ...]:
+    return stake.mine, stake.contract, stake.token_id, None if stake.amount is None else str(stake.amount)
+
+
+def _digest(what: object) -> str:
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]

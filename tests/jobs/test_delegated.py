@@ -1,0 +1,307 @@
+"""Rules that count what vaults have delegated to members' wallets: each NFT for one member, unknown never as no."""
+
+import uuid
+
+import pytest
+from eth_utils.crypto import keccak
+from sqlmodel import col, select
+
+from gateways import gateways
+from gateways.chain_table import CHAINS
+from models import Delegation, Due, Grant, Wallet, now, transaction
+from services import cases, decisions, delegations, due, findings, following, member_why, tallies, wallets
+from services.actors import Actor
+from services.due import Claim
+from services.expressions import Answer, Requirement, to_document
+from services.policy import RuleTerms
+from services.readings import Reading
+from services.users import ensure
+from tests.jobs.conftest import Engine
+from tests.jobs.town import STRANGER, Town, until
+
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+NODES = ("rpc:base", "rpc2:base")
+
+
+def a_vault() -> str:
+    return "0x" + uuid.uuid4().hex + "dead7a17"
+
+
+class Bank:
+    """The town's collection, vaults that hold some of it, and what they delegate to whom."""
+
+    def __init__(self, town: Town) -> None:
+        self.town = town
+        self.many = ""
+        self._tokens = 100
+
+    async def puts(self, vault: str, amount: int = 1, contract: str = "") -> str:
+        """A new token in the vault; its id."""
+        self._tokens += 1
+        given = {"amount": str(amount)} if contract and contract == self.many else {}
+        await self.town.call(
+            "chains/base/mint", contract=contract or self.town.contract, token_id=str(self._tokens), to=vault, **given
+        )
+        return str(self._tokens)
+
+    async def sells(self, vault: str, token: str) -> None:
+        await self.town.call(
+            "chains/base/transfer", contract=self.town.contract, token_id=token, to=STRANGER, **{"from": vault}
+        )
+
+    async def delegates(self, vault: str, who: str, **what: str) -> None:
+        await self.town.call("chains/base/delegate", vault=vault, to=self.town.wallet(who), **what)
+
+    async def withdraws(self, vault: str, who: str) -> None:
+        """The vault no longer delegates everything to the person."""
+        words = [bytes.fromhex(self.town.wallet(who)[2:]).rjust(32, b"\0"), bytes(32), bytes(32)]
+        data = keccak(text="delegateAll(address,bytes32,bool)")[:4] + b"".join(words)
+        registry = CHAINS["base"].delegates
+        await self.town.call(
+            "chains/base/send", to=registry, value_wei="0", data="0x" + data.hex(), **{"from": vault}
+        )  # fmt: skip
+
+    async def deploys_many(self) -> str:
+        made = await self.town.call("chains/base/deploy", standard="ERC1155", name="Many", slug=uuid.uuid4().hex)
+        self.many = made["contract"]
+        return self.many
+
+    async def looks_again(self, who: str) -> None:
+        """The person presses Re-check."""
+        async with transaction() as db:
+            await due.mark_member(db, self.town.server_id, self.town.people[who]["id"], due.WAITING)
+
+    async def answers(self, leaf: Requirement, *, delegated: bool = True) -> dict[str, Reading]:
+        """What a look says of everybody; and what is remembered afterwards says the same."""
+        people = {
+            who: Claim(self.town.server_id, one["id"], 0, 0, due.WAITING) for who, one in self.town.people.items()
+        }
+        terms = [RuleTerms(1, "role", leaf, "active", delegated=delegated)]
+        claims = list(people.values())
+        async with transaction() as db:
+            stale = await cases.delegations_to_read(db, claims, supposing=terms)
+        fetched = await delegations.read(gateways(), stale)
+        async with transaction() as db:
+            await delegations.remember(db, fetched)
+            batch = await cases.load(db, claims, supposing=terms)
+            wanted = await decisions.questions(db, batch)
+        done = await decisions.look(gateways(), batch, wanted, now())
+        async with transaction() as db:
+            await findings.remember(db, done)
+        found: dict[str, Reading] = {}
+        for who, item in zip(people, done.looked, strict=True):
+            found[who] = item.readings[1][0]
+            places = [*(address for _, address in item.case.wallets), *(v.address for v in item.case.delegated.vaults)]
+            async with transaction() as db:
+                memory = await tallies.load(db, [leaf], places)
+            told = tallies.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0]))
+            if found[who].answer is not UNKNOWN:
+                assert (told.answer, told.held) == (found[who].answer, found[who].held), (who, leaf)
+        return found
+
+    async def held(self, leaf: Requirement, **how: bool) -> dict[str, int | None]:
+        return {who: one.held for who, one in (await self.answers(leaf, **how)).items()}
+
+
+@pytest.fixture
+async def bank(town: Town) -> Bank:
+    await town.prove("carol")
+    await town.prove("dave")
+    return Bank(town)
+
+
+async def test_what_a_vault_holds_counts_through_its_delegation_until_it_is_sold(
+    town: Town, bank: Bank, engine: Engine
+) -> None:
+    vault = a_vault()
+    token = await bank.puts(vault)
+    await bank.delegates(vault, "carol")
+    await town.rule("Collector")
+    await town.rule("Holder", delegated=True)
+    carol = town.people["carol"]
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        assert not await town.has("carol", "Collector"), "this rule does not count what is delegated"
+        async with transaction() as db:
+            actor = Actor(await ensure(db, carol["id"], carol["username"]), carol["id"], carol["username"])
+            told = await member_why.own(db, actor, town.server_id)
+            grant = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).one()
+        (asked,) = next(role for role in told.roles if role.role_name == "Holder").rules[0].requirements
+        assert asked.held == 1
+        assert asked.wallet is not None
+        assert f"through delegation from {vault[:6]}" in asked.wallet
+        assert grant.evidence["readings"][0]["delegated"] == "1"
+        await bank.sells(vault, token)
+        await town.look()
+
+        async def gone() -> bool:
+            return not await town.has("carol", "Holder")
+
+        await until(gone)
+
+
+async def test_a_withdrawn_delegation_takes_the_role_after_a_second_look(
+    town: Town, bank: Bank, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = a_vault()
+    await bank.puts(vault)
+    await bank.delegates(vault, "carol")
+    await town.rule("Holder", delegated=True)
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        await bank.withdraws(vault, "carol")
+        start = await town.mark()
+        await bank.looks_again("carol")
+
+        async def gone() -> bool:
+            return not await town.has("carol", "Holder")
+
+        await until(gone)
+    asked = [len([one for one in await town.requests(start, node) if one["rpc_method"]]) for node in NODES]
+    assert all(asked), "both nodes are asked before something is taken"
+
+
+async def test_an_owner_goes_before_a_delegate_and_the_oldest_claim_before_a_younger(
+    town: Town, bank: Bank, engine: Engine
+) -> None:
+    vault = a_vault()
+    town.people["ada"]["wallets"]["evm"] = vault
+    await bank.puts(vault)
+    await bank.delegates(vault, "carol")
+    await town.rule("Holder", delegated=True)
+
+    async def only(*who: str) -> bool:
+        return {name for name in town.people if await town.has(name, "Holder")} == set(who)
+
+    async with engine():
+        await until(lambda: only("carol"))
+        await bank.delegates(vault, "dave")
+        await bank.looks_again("dave")
+        await until(lambda: known(town, vault, "dave"))
+        await until(lambda: settled(town))
+        assert await only("carol"), "the claim that is older goes first"
+        await wallets_of(town, "ada", vault)
+        await until(lambda: only("ada"))
+        async with transaction() as db:
+            ada = town.people["ada"]
+            actor = Actor(await ensure(db, ada["id"], ada["username"]), ada["id"], ada["username"])
+            (mine,) = await wallets.list_wallets(db, actor)
+            await wallets.remove(db, actor, mine.id)
+        await until(lambda: only("carol"))
+        await bank.withdraws(vault, "carol")
+        await bank.looks_again("carol")
+        await until(lambda: only("dave"))
+
+
+async def known(town: Town, vault: str, who: str) -> bool:
+    async with transaction() as db:
+        found = select(Delegation).where(Delegation.vault == vault, Delegation.delegate == town.wallet(who))
+        return (await db.exec(found)).first() is not None
+
+
+async def settled(town: Town) -> bool:
+    """Whether nobody of the town is due any more."""
+    async with transaction() as db:
+        waiting = await db.exec(select(Due.key).where(col(Due.key).startswith(f"{town.server_id}:")))
+        return waiting.first() is None
+
+
+async def wallets_of(town: Town, who: str, address: str) -> None:
+    """The person proves this wallet, as a proof does."""
+    person = town.people[who]
+    async with transaction() as db:
+        user_id = await ensure(db, person["id"], person["username"])
+        db.add(Wallet(user_id=user_id, family="evm", address=address, method="opensea_bio"))
+        await db.flush()
+        await due.mark_everywhere(db, person["id"], due.WAITING)
+        await due.mark_rivals(db, [address], due.CHANGED)
+
+
+async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(town: Town, bank: Bank) -> None:
+    vault, many = a_vault(), await bank.deploys_many()
+    one, two, three = [await bank.puts(vault) for _ in range(3)]
+    some = await bank.puts(vault, 5, many)
+    await town.call("chains/base/traits", contract=town.contract, token_id=one, traits={"Fur": "Gold"})
+    await town.call("chains/base/traits", contract=town.contract, token_id=two, traits={"Fur": "Gold"})
+    await bank.delegates(vault, "dave", contract=town.contract, token_id=one)
+    basic = Requirement("basic", "base", town.contract)
+    assert await bank.held(basic) == {"ada": 0, "carol": 0, "dave": 1}
+    await bank.delegates(vault, "carol", contract=town.contract)
+    expected = {
+        basic: (2, 1),
+        Requirement("basic", "base", many): (0, 0),
+        Requirement("token_id", "base", town.contract, token_ids=(one,)): (0, 1),
+        Requirement("token_id", "base", town.contract, token_ids=(f"{one}-{three}",)): (2, 1),
+        Requirement("trait", "base", town.contract, trait=("fur", "gold")): (1, 1),
+        Requirement("any_nft", "base", "any"): (2, 1),
+    }
+    for leaf, (carol, dave) in expected.items():
+        assert await bank.held(leaf) == {"ada": 0, "carol": carol, "dave": dave}, leaf
+    await bank.delegates(vault, "dave")
+    assert await bank.held(Requirement("basic", "base", many)) == {"ada": 0, "carol": 0, "dave": 5}
+    assert await bank.held(Requirement("token_id", "base", many, token_ids=(some,))) == {
+        "ada": 0, "carol": 0, "dave": 5,
+    }  # fmt: skip
+    assert (await bank.answers(Requirement("any_nft", "base", "any")))["dave"].answer is YES
+    assert await bank.held(basic) == {"ada": 0, "carol": 2, "dave": 1}, "what is older stays as it is"
+    assert await bank.held(basic, delegated=False) == {"ada": 0, "carol": 0, "dave": 0}
+
+
+async def test_delegations_with_other_rights_count_nothing_and_with_ours_they_do(town: Town, bank: Bank) -> None:
+    theirs, ours = a_vault(), a_vault()
+    await bank.puts(theirs)
+    await bank.delegates(theirs, "carol", rights="0x" + b"somebody else".hex())
+    basic = Requirement("basic", "base", town.contract)
+    assert (await bank.answers(basic))["carol"].answer is NO
+    await bank.puts(ours)
+    await bank.delegates(ours, "carol", rights="0x" + b"holdfast".hex())
+    assert (await bank.answers(basic))["carol"].answer is YES
+
+
+@pytest.mark.parametrize("kind", ["down", "empty", "zero", "stale"])
+async def test_a_registry_that_cannot_be_read_makes_no_no(town: Town, bank: Bank, kind: str) -> None:
+    vault = a_vault()
+    await bank.puts(vault)
+    basic = Requirement("basic", "base", town.contract)
+    await bank.delegates(vault, "carol")
+    if kind == "stale":
+        assert (await bank.answers(basic))["carol"].answer is YES
+    await town.break_(kind, *NODES)
+    assert (await bank.answers(basic))["carol"].answer is not NO
+    await town.heal()
+    assert (await bank.answers(basic))["carol"].answer is YES
+    await town.break_(kind, *NODES)
+    assert (await bank.answers(basic))["carol"].answer is not NO
+
+
+async def test_transfers_of_vaults_have_those_looked_at_who_count_them(town: Town, bank: Bank) -> None:
+    vault = a_vault()
+    await bank.delegates(vault, "carol")
+    await bank.answers(Requirement("basic", "base", town.contract))
+    anything = to_document(Requirement("any_nft", "base", "any"))
+    async with transaction() as db:
+        assert vault not in (await following.watched(db)).get("base", following.Watched((), ())).wallets
+    await town.change(await town.rule("Holder"), expression=anything, delegated=True)
+    async with transaction() as db:
+        assert vault in (await following.watched(db))["base"].wallets
+        for row in (await db.exec(select(Due))).all():
+            await db.delete(row)
+    async with transaction() as db:
+        assert await following.concern(db, "base", [(vault, 7), (STRANGER, 7)]) == 1
+        keys = {row.key for row in (await db.exec(select(Due))).all()}
+        assert keys == {f"{town.server_id}:{town.people['carol']['id']}"}
+        assert await following.concern(db, "polygon", [(vault, 7)]) == 0
+
+
+async def test_a_list_that_is_too_long_leaves_the_rest_unknown(
+    town: Town, bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegations, "MOST_KEPT", 1)
+    first, second = a_vault(), a_vault()
+    await bank.delegates(first, "carol")
+    await bank.delegates(second, "carol")
+    await bank.puts(second)
+    basic = Requirement("basic", "base", town.contract)
+    assert (await bank.answers(basic))["carol"].answer is UNKNOWN
+    await bank.puts(first)
+    assert (await bank.answers(basic))["carol"].answer is YES
