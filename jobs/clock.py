@@ -5,8 +5,8 @@ import logging
 from datetime import timedelta
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
-from sqlalchemy.exc import DBAPIError
 
+from jobs.lasting import AWAY, first_line
 from models import transaction
 from services import farewells, housekeeping, rule_states, schedules, sweep
 from settings import settings
@@ -40,8 +40,8 @@ async def tick() -> None:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
                 await housekeeping.clear_expired(db)
                 await rule_states.sweep_deleted(db)
-    except DBAPIError as fault:
-        log.warning("the database did not answer, the clock tries again: %s", fault.orig)
+    except AWAY as fault:
+        log.warning("the database did not answer, the clock tries again: %s", first_line(fault))
 
 
 async def run() -> None:

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 
-from sqlalchemy.exc import DBAPIError
-
 from gateways import gateways
+from jobs.lasting import AWAY, first_line
 from jobs.looker import is_dead, worker_name
 from models import transaction
 from services import due, following
@@ -43,8 +42,8 @@ class Follower:
                 log.warning("%s is not read right now: %s", self.chain, fault)
                 async with transaction() as db:
                     await following.failed(db, self.chain, self.name, str(fault))
-            except DBAPIError as fault:
-                log.warning("the database did not answer, following goes on when it does: %s", fault.orig)
+            except AWAY as fault:
+                log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
             if pause:
                 await wait(self.called, pause)
 

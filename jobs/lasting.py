@@ -1,23 +1,48 @@
-"""A part of a jobs process that outlives the database's absence, whenever that begins: also before its first work."""
+"""A part of a jobs process that lives on whatever ends one of its lives: an absent database, or a fault of our own."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
 import psycopg
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 log = logging.getLogger("holdfast.jobs")
 
 AGAIN_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+LIVED_WELL_SECONDS = 60.0
+"""Seconds after which a life counts as having worked, so that the next pause is short again."""
+
+AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
+"""What says that the database does not answer. Its other errors are about what was asked, and waiting mends nothing."""
+
+
+def first_line(fault: BaseException) -> str:
+    """What the database's client said of it, without the statement and its values."""
+    said = fault.orig if isinstance(fault, DBAPIError) else fault
+    return str(said).partition("\n")[0]
 
 
 async def lasting(life: Callable[[], Awaitable[None]]) -> None:
-    """Live again and again: what a life had in hand when the database went is claimed again by the next one."""
+    """Live again and again: what a life had in hand when it ended is claimed again by the next one.
+
+    A fault that nobody foresaw ends this part's life alone, is told in full, and is tried again ever more rarely:
+    the process's other parts go on, and it would meet the same fault after a restart.
+    """
+    loop = asyncio.get_running_loop()
+    pause = AGAIN_SECONDS
     while True:
+        began = loop.time()
         try:
             await life()
-        except (DBAPIError, psycopg.OperationalError) as fault:
-            said = fault.orig if isinstance(fault, DBAPIError) else fault
-            log.warning("the database did not answer, the work goes on when it does: %s", str(said).splitlines()[0])
-        await asyncio.sleep(AGAIN_SECONDS)
+        except AWAY as fault:
+            log.warning("the database did not answer, the work goes on when it does: %s", first_line(fault))
+            pause = AGAIN_SECONDS
+        except Exception:
+            pause = AGAIN_SECONDS if loop.time() - began > LIVED_WELL_SECONDS else pause
+            log.exception("a part of the background work failed and begins again in %.0f s", pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            continue
+        await asyncio.sleep(pause)

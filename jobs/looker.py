@@ -6,13 +6,14 @@ import os
 import secrets
 import socket
 from collections import Counter
-
-from sqlalchemy.exc import DBAPIError
+from collections.abc import Sequence
 
 from gateways import gateways
+from jobs.lasting import AWAY, first_line
 from models import now, transaction
-from services import cases, decisions, delegations, due, ledger, request_ids
+from services import cases, decisions, delegations, due, ledger, request_ids, work_health
 from services.calls import wait
+from services.due import Claim
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
@@ -57,8 +58,8 @@ class Looker:
         while True:
             try:
                 looked = await self.once()
-            except DBAPIError as fault:
-                log.warning("the database did not answer, the batch will be claimed again: %s", fault.orig)
+            except AWAY as fault:
+                log.warning("the database did not answer, the batch will be claimed again: %s", first_line(fault))
                 await asyncio.sleep(IDLE_SECONDS)
                 continue
             if looked == 0:
@@ -68,25 +69,46 @@ class Looker:
         """One batch; tells how many members were in it."""
         async with transaction() as db:
             claims = await due.claim(db, self.name, self.batch)
-            if not claims:
-                return 0
-            stale = await cases.delegations_to_read(db, claims)
-        renewing = asyncio.create_task(self._renew())
+        if claims:
+            renewing = asyncio.create_task(self._renew())
+            try:
+                await self._look(claims)
+            finally:
+                await stop(renewing)
+        return len(claims)
+
+    async def _look(self, claims: Sequence[Claim]) -> None:
+        """Look at claimed members; a fault of our own is narrowed down to the member with whom it comes."""
         try:
-            fetched = await delegations.read(gateways(), stale)
+            await self._decide(claims)
+        except AWAY:
+            raise
+        except Exception as fault:
+            if len(claims) > 1:
+                log.warning("a batch of %s members fails (%s): looking at less at once", len(claims), fault)
+                half = len(claims) // 2
+                await self._look(claims[:half])
+                await self._look(claims[half:])
+                return
+            (claim,) = claims
+            log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)
             async with transaction() as db:
-                await delegations.remember(db, fetched)
-                batch = await cases.load(db, claims)
-                wanted = await decisions.questions(db, batch)
-            done = await decisions.look(gateways(), batch, wanted, now())
-        finally:
-            await stop(renewing)
+                await due.later(db, self.name, claims, [work_health.own_fault(fault)])
+
+    async def _decide(self, claims: Sequence[Claim]) -> None:
+        async with transaction() as db:
+            stale = await cases.delegations_to_read(db, claims)
+        fetched = await delegations.read(gateways(), stale)
+        async with transaction() as db:
+            await delegations.remember(db, fetched)
+            batch = await cases.load(db, claims)
+            wanted = await decisions.questions(db, batch)
+        done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
             moves = await ledger.settle(db, self.name, done)
         for request, members in Counter(claim.request_id for claim in claims if claim.request_id).items():
             with request_ids.under(request):
                 log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
-        return len(claims)
 
     async def _renew(self) -> None:
         while True:

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 
-from sqlalchemy.exc import DBAPIError
-
 from gateways import gateways
+from jobs.lasting import AWAY, first_line
 from models import transaction
 from services import open_challenges
 
@@ -21,6 +20,6 @@ async def run() -> None:
     while True:
         try:
             await open_challenges.tick(gateways())
-        except DBAPIError as fault:
-            log.warning("the database did not answer, the challenges are looked at again: %s", fault.orig)
+        except AWAY as fault:
+            log.warning("the database did not answer, the challenges are looked at again: %s", first_line(fault))
         await asyncio.sleep(PAUSE_SECONDS)

@@ -4,9 +4,8 @@ import asyncio
 import logging
 from datetime import timedelta
 
-from sqlalchemy.exc import DBAPIError
-
 from gateways import gateways
+from jobs.lasting import AWAY, first_line
 from models import transaction
 from services import alerts, counters, providers, schedules
 from services.providers import Recorder
@@ -34,8 +33,8 @@ class Watch:
         while True:
             try:
                 await self.once()
-            except DBAPIError as fault:
-                log.warning("the database did not answer, the watch tries again: %s", fault.orig)
+            except AWAY as fault:
+                log.warning("the database did not answer, the watch tries again: %s", first_line(fault))
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def once(self) -> None:

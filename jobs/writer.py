@@ -4,11 +4,10 @@ import asyncio
 import logging
 from datetime import datetime
 
-from sqlalchemy.exc import DBAPIError
-
 from gateways import gateways
+from jobs.lasting import AWAY, first_line
 from models import transaction
-from services import events, intents, request_ids
+from services import events, intents, request_ids, work_health
 from services.calls import wait
 from services.intents import Intent, TokenRejected
 from services.lease import Lease, LeaseLost, lease
@@ -37,8 +36,8 @@ class Writer:
                 async with lease() as held:
                     if held is not None:
                         await self._write(held)
-            except (LeaseLost, DBAPIError) as fault:
-                log.warning("the database did not answer, writing stops until it does: %s", str(fault).splitlines()[0])
+            except (LeaseLost, *AWAY) as fault:
+                log.warning("the database did not answer, writing stops until it does: %s", first_line(fault))
             except TokenRejected:
                 log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
                 async with transaction() as db:
@@ -77,9 +76,18 @@ class Writer:
         sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
         self.tried.add(key)
         with request_ids.under(intent.request_id):
-            outcome = await intents.carry_out(gateways(), intent, sure=sure)
-            async with transaction() as db:
-                await intents.record(db, intent, outcome)
+            try:
+                outcome = await intents.carry_out(gateways(), intent, sure=sure)
+                async with transaction() as db:
+                    await intents.record(db, intent, outcome)
+            except (TokenRejected, *AWAY):
+                raise
+            except Exception as fault:
+                # One change that nobody can carry out must not keep all others waiting.
+                log.exception("role %s of member %s in server %s", intent.role_id, intent.discord_id, intent.server_id)
+                outcome = intents.failed(intent, work_health.own_fault(fault))
+                async with transaction() as db:
+                    await intents.record(db, intent, outcome)
             log.info(
                 "%s role %s in server %s: %s",
                 "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,

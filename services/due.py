@@ -14,6 +14,8 @@ CHANNEL = "holdfast_due"
 
 # Somebody waits at the screen; somebody has just joined; a token moved; an admin changed something; the daily round.
 WAITING, JOINED, SEEN, CHANGED, SWEPT = 100, 80, 60, 50, 0
+AGAIN = 10
+"""A second try of whoever was no part of the round alone: before the round, and after all that is new."""
 
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 300
@@ -235,14 +237,14 @@ async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons:
     await db.execute(
         text(
             """
-            UPDATE due d SET attempts = d.attempts + 1, priority = 0, reason = w.reason,
+            UPDATE due d SET attempts = d.attempts + 1, priority = LEAST(d.priority, :again), reason = w.reason,
                              due_at = now() + w.pause * interval '1 second'
             FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]), CAST(:pauses AS integer[]),
                                        CAST(:reasons AS text[])) AS w (key, version, pause, reason)) w
             WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
             """
         ),
-        {**_arrays(worker, claims), "pauses": pauses, "reasons": list(reasons)},
+        {**_arrays(worker, claims), "pauses": pauses, "reasons": list(reasons), "again": AGAIN},
     )
     await _release(db, worker, claims)
 

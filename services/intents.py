@@ -1,7 +1,7 @@
 """Carrying out what the ledger intends: one role given or taken at a time, read back whenever there is doubt."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -26,7 +26,7 @@ from services import counters, due, events, rule_states
 from services.members import left_many, seen_many
 
 __all__ = [
-    "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "open_intents", "record",
+    "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "failed", "open_intents", "record",
 ]  # fmt: skip
 
 STALE_AFTER = timedelta(seconds=60)
@@ -155,9 +155,14 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
     except (MissingPermissions, MissingAccess) as fault:
         return Outcome(Result.REFUSED, error=str(fault))
     except (ProviderBusy, ProviderRefused, ProviderError) as fault:
-        pause = min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE)
-        return Outcome(Result.WAIT, error=str(fault), pause=max(pause, fault.retry_after or 0))
+        outcome = failed(intent, str(fault))
+        return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0))
     return Outcome(Result.DONE)
+
+
+def failed(intent: Intent, error: str) -> Outcome:
+    """To be tried again after a pause that grows with the attempts."""
+    return Outcome(Result.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
 
 
 async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:

@@ -48,6 +48,12 @@ async def progress(db: AsyncSession) -> SweepView:
     return SweepView(row.started_at, row.finished_at, row.total, min(int(left), row.total))
 
 
+def seconds_left(started_at: datetime, now: datetime, total: int, left: int) -> float | None:
+    """How long the round goes on at the pace it has had so far; None before there is a pace."""
+    looked_at, lasted = total - left, (now - started_at).total_seconds()
+    return lasted * left / looked_at if looked_at > 0 and lasted > 0 else None
+
+
 async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
     """Mark every member of a server as due, for somebody who runs it; ServerNotFound for anyone else."""
     await rights.by_id(db, outside, actor, server_id)

@@ -23,6 +23,8 @@ from services.health_views import (
 )
 
 _LATE = timedelta(minutes=10)
+_LASTING_TRIES = 12
+"""Tries that failed, after which it is no passing trouble any more: by its pauses that is three quarters of an hour."""
 _MENDS = {
     rule_states.AWAY: "Invite the bot again; the rule resumes by itself.",
     rule_states.GONE: "Choose another role for the rule; it resumes by itself.",
@@ -48,7 +50,9 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     if row.started_at is None:
         told = "The first round over everybody has not begun yet."
     elif row.finished_at is None:
-        told = f"A round over everybody is under way: {left} of {row.total} members are still to be looked at."
+        told = f"A round over everybody is under way: {left} of {row.total} members are still to be looked at"
+        more = sweep.seconds_left(row.started_at, now, row.total, left)
+        told += "." if more is None else f", which takes about {ago(more)} more."
     else:
         members = "1 member" if row.total == 1 else f"{row.total} members"
         told = f"The last round looked at {members} and ended {ago((now - row.finished_at).total_seconds())} ago."
@@ -95,6 +99,11 @@ def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
     )  # fmt: skip
 
 
+def own_fault(fault: Exception) -> str:
+    """What Health says of work that fails by a fault of our own; its details are in the log of the jobs process."""
+    return f"a fault of our own ({type(fault).__name__}), which whoever runs the bot finds in the jobs' log"
+
+
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     """Who waits to be looked at, and which roles wait to be written."""
     row = (
@@ -107,25 +116,32 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
                         AND due_at <= now()),
                        (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
                         AND attempts > 0),
+                       (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+                        AND attempts >= :many)
+                        + (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
+                        AND state IN ('giving', 'taking') AND attempts >= :many),
                        (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
                         AND state IN ('giving', 'taking')),
                        (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
                         AND state IN ('giving', 'taking') AND last_error IS NOT NULL)
                 """
             ),
-            {"server": str(server_id), "members": f"{server_id}:%"},
+            {"server": str(server_id), "members": f"{server_id}:%", "many": _LASTING_TRIES},
         )
     ).one()
-    due, oldest_at, failing, writes, writes_failing = row
+    due, oldest_at, failing, stuck, writes, writes_failing = row
     waits = oldest_at is not None and now - oldest_at > _LATE
     parts = [
         "Nobody waits to be looked at." if due == 0 else f"{_people(due)} to be looked at.",
         "" if failing == 0 else f"{_people(failing)} for a second try, because something could not be read.",
         "" if writes == 0 else f"{writes} role {'change waits' if writes == 1 else 'changes wait'} to be written.",
         "" if writes_failing == 0 else f"Of these, {writes_failing} could not be written yet.",
+        "" if stuck == 0 else f"{stuck} of these failed {_LASTING_TRIES} times or more and are tried ever more rarely.",
     ]
-    state = BAD if waits else WARNING if failing or writes_failing else GOOD
-    mend = "The background jobs do not keep up: tell whoever runs the bot." if waits else None
+    state = BAD if waits or stuck else WARNING if failing or writes_failing else GOOD
+    mend = _STUCK if stuck else None
+    if waits:
+        mend = "The background jobs do not keep up: tell whoever runs the bot."
     return QueueHealth(
         state, due, oldest_at, failing, writes, writes_failing, " ".join(part for part in parts if part), mend
     )
@@ -135,23 +151,34 @@ def _people(count: int) -> str:
     return "1 member waits" if count == 1 else f"{count} members wait"
 
 
+_STUCK = (
+    "Mend what the reasons here name (a provider, a role, a permission); it is tried again within 5 minutes, and at "
+    "once after Re-check. If it is a fault of our own, tell whoever runs the bot."
+)
+
+
 async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...]:
     """Why members of this server wait for a second try, the most frequent reason first."""
     rows = await db.execute(
         text(
             """
-            SELECT reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
-            AND reason IS NOT NULL GROUP BY reason ORDER BY count(*) DESC, reason LIMIT 20
+            SELECT 'Unknown for', reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+            AND reason IS NOT NULL GROUP BY reason
+            UNION ALL
+            SELECT 'Not written for', last_error, count(DISTINCT discord_id) FROM "grant"
+            WHERE server_id = CAST(:server AS integer) AND state IN ('giving', 'taking') AND last_error IS NOT NULL
+            GROUP BY last_error
+            ORDER BY 3 DESC, 2 LIMIT 20
             """
         ),
-        {"members": f"{server_id}:%"},
+        {"server": str(server_id), "members": f"{server_id}:%"},
     )
     return tuple(
         UnknownReading(
             WARNING, str(reason), int(count),
-            f"Unknown for {'1 member' if count == 1 else f'{count} members'}, whose roles stay as they are: {reason}",
+            f"{what} {'1 member' if count == 1 else f'{count} members'}, whose roles stay as they are: {reason}",
         )
-        for reason, count in rows.all()
+        for what, reason, count in rows.all()
     )  # fmt: skip
 
 

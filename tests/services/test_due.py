@@ -92,6 +92,29 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
     assert len(await claimed()) == 1
 
 
+async def test_who_waits_goes_before_a_round_and_so_does_their_second_try() -> None:
+    await mark(1, "waits", due.WAITING)
+    async with transaction() as db:
+        await due.later(db, "w1", await due.claim(db, "w1", 1), ["a node did not answer"])
+    for who in ("5", "6"):
+        await mark(1, who, due.SWEPT)
+    async with transaction() as db:
+        await db.execute(text("UPDATE due SET due_at = now() - interval '1 minute' WHERE key <> '1:waits'"))
+        await db.execute(text("UPDATE due SET due_at = now() WHERE key = '1:waits'"))
+    await mark(1, "7", due.CHANGED)
+    assert [claim.discord_id for _ in range(2) for claim in await claimed(limit=1)] == ["7", "waits"]
+
+
+async def test_a_second_try_of_the_round_stays_behind_those_not_looked_at_yet() -> None:
+    await mark(1, "5", due.SWEPT)
+    async with transaction() as db:
+        await due.later(db, "w1", await due.claim(db, "w1", 1), ["a node did not answer"])
+    await mark(1, "6", due.SWEPT)
+    async with transaction() as db:
+        await db.execute(text("UPDATE due SET due_at = now() WHERE key = '1:5'"))
+    assert [claim.discord_id for claim in await claimed(limit=1)] == ["6"]
+
+
 async def test_a_grace_time_brings_the_member_back_when_it_ends() -> None:
     await mark(1, "5")
     claims = await claimed()

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from models import Grant, now, transaction
-from services import intents, sweep
-from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
+from jobs import clock
+from models import Grant, Schedule, now, transaction
+from services import intents, sweep, work_health
+from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -33,3 +34,36 @@ async def test_a_round_leaves_alone_what_nobody_intends() -> None:
         assert await sweep.start_sweep(db) == 1
         assert await intents.open_intents(db, 10, set()) == []
         assert (await db.get_one(Grant, grant.id)).next_at is None
+
+
+async def test_a_round_missed_while_nothing_ran_begins_at_once_and_only_once() -> None:
+    async with transaction() as db:
+        db.add(Schedule(name=sweep.SCHEDULE, next_at=now() - timedelta(days=3)))
+    began = []
+    for _ in range(2):
+        await clock.prepare()
+        await clock.tick()
+        async with transaction() as db:
+            row = await db.get_one(Schedule, sweep.SCHEDULE)
+            began.append(row.started_at)
+            assert row.next_at > now(), "the next one comes in its turn"
+    assert began[0] is not None
+    assert began == [began[0]] * 2
+
+
+async def test_a_round_under_way_tells_how_long_it_goes_on() -> None:
+    moment = now()
+    assert sweep.seconds_left(moment - timedelta(seconds=60), moment, total=100, left=75) == 180
+    assert sweep.seconds_left(moment, moment, total=100, left=100) is None
+    async with transaction() as db:
+        server = await a_server(db)
+        for _ in range(4):
+            await a_member(db, server, wallet=address())
+        await sweep.start_sweep(db)
+        row = await db.get_one(Schedule, sweep.SCHEDULE, populate_existing=True)
+        row.total, row.started_at = 8, now() - timedelta(minutes=2)
+        db.add(row)
+        await db.flush()
+        told = (await work_health.last_sweep(db, now())).text
+    assert told.startswith("A round over everybody is under way: 4 of 8 members are still to be looked at, which takes")
+    assert told.endswith("about 2 minutes more.")

@@ -1,0 +1,111 @@
+"""A fault of our own stops nothing but the one thing that it is about, and Health says so."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from sqlmodel import col, select
+
+from jobs import lasting, looker
+from jobs.looker import Looker
+from models import Due, Grant, now, transaction
+from services import decisions, due, work_health
+from services.cases import Case
+from services.decisions import Round
+from services.tasks import stop
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import given
+from tests.jobs.town import Town, until
+
+look = decisions.look
+
+
+async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison = town.people["carol"]["id"]
+
+    async def failing(outside: Any, cases: Sequence[Case], wanted: Any, moment: datetime) -> Round:
+        if any(case.claim.discord_id == poison for case in cases):
+            raise ValueError("nobody foresaw this")
+        return await look(outside, cases, wanted, moment)
+
+    monkeypatch.setattr(looker.decisions, "look", failing)
+    await town.rule("Holder")
+    await town.buys("dave")
+    for who in ("ada", "carol", "dave"):
+        await town.prove(who)
+    await Looker(asyncio.Event()).once()
+    async with transaction() as db:
+        rows = (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).all()
+        held = (await db.exec(select(Grant.discord_id).where(Grant.server_id == town.server_id))).all()
+        told = await work_health.unknown(db, town.server_id)
+    assert held == [town.people["dave"]["id"]]
+    (row,) = rows
+    assert (row.key, row.attempts, row.claimed_by) == (f"{town.server_id}:{poison}", 1, None)
+    assert row.due_at > now()
+    (reason,) = told
+    assert "a fault of our own (ValueError)" in reason.text
+
+
+async def test_a_change_that_cannot_be_carried_out_keeps_no_other_waiting_and_is_told(
+    town: Town, engine: Engine
+) -> None:
+    await town.rule("Holder")
+    await town.buys("dave")
+    nonsense = Grant(
+        server_id=town.server_id, discord_id=town.people["carol"]["id"], role_id="no role's id", state="giving",
+        intended_at=now(), next_at=now(),
+    )  # fmt: skip
+    async with transaction() as db:
+        db.add(nonsense)
+    async with engine():
+        await town.prove("dave")
+        await given(town, "dave")
+
+        async def tried() -> bool:
+            async with transaction() as db:
+                row = await db.get_one(Grant, nonsense.id)
+                return row.attempts > 0 and row.next_at is not None and row.next_at > now()
+
+        await until(tried)
+    async with transaction() as db:
+        (reason,) = await work_health.unknown(db, town.server_id)
+    assert "Not written for 1 member" in reason.text
+
+
+async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> None:
+    async with transaction() as db:
+        await due.mark_member(db, town.server_id, town.people["carol"]["id"], due.SEEN)
+        row = await db.get_one(Due, ("member", f"{town.server_id}:{town.people['carol']['id']}"))
+        row.attempts, row.reason = 12, "Base: no answer"
+        db.add(row)
+        await db.flush()
+        queue = await work_health.queue(db, town.server_id, now())
+    assert queue.state == "bad"
+    assert "1 of these failed 12 times or more" in queue.text
+    assert queue.mend is not None
+    assert "tell whoever runs the bot" in queue.mend
+
+
+async def test_a_part_that_fails_begins_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lasting, "AGAIN_SECONDS", 0.0)
+    lives = 0
+    lived = asyncio.Event()
+
+    async def life() -> None:
+        nonlocal lives
+        lives += 1
+        if lives < 3:
+            raise ValueError("nobody foresaw this")
+        lived.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(lasting.lasting(life))
+    await lived.wait()
+    await stop(task)
+    assert caplog.text.count("ValueError: nobody foresaw this") == 2
