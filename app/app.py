@@ -8,6 +8,7 @@ from app.http.built import BuiltFiles
 from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
+from app.http.leaving import Leaving
 from app.http.proxies import Proxies
 from app.http.sockets import SocketGate
 from app.lifespan import lifespan
@@ -72,7 +73,7 @@ app = rx.App(
     backend_exception_handler=show_fault,
     # The last is outermost: who calls and by which name, sockets, then the API with its own gates, then files and
     # documents, then Reflex.
-    api_transformer=[_documents, BuiltFiles, _crawlers, api, SocketGate, HostGate, Proxies],
+    api_transformer=[_documents, BuiltFiles, _crawlers, api, SocketGate, HostGate, Proxies, Leaving],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive))

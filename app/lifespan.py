@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from app.alone import start_if_alone
+from app.http.leaving import Leaving
 from app.noting import noting
 from gateways import close_gateways
 from models import use
@@ -19,8 +20,9 @@ async def lifespan() -> AsyncGenerator[None]:
             os.environ["DATABASE_URL"] = database_url
             await use(database_url)
         try:
-            async with noting():
-                yield
+            with Leaving.on_signals():
+                async with noting():
+                    yield
         finally:
             await limits.forget()
             await close_gateways()

@@ -1,0 +1,30 @@
+"""A web process like the product's with one call that nobody ever answers; granian serves it in test_leaving.py."""
+
+import asyncio
+from typing import Any
+
+from app.http.leaving import Leaving
+
+
+def make() -> Any:
+    """The app; it says on its output when its life ends as it should."""
+    hooks = Leaving.on_signals()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while True:
+                message = await receive()
+                if message["type"] == "lifespan.shutdown":
+                    hooks.__exit__(None, None, None)
+                    print("connections closed", flush=True)
+                else:
+                    hooks.__enter__()
+                await send({"type": f"{message['type']}.complete"})
+        elif scope["path"] == "/never":
+            print("asked", flush=True)
+            await asyncio.Event().wait()
+        else:
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    return Leaving(app)

@@ -1,0 +1,96 @@
+"""The web process ends as it should, also while a call is under way that nobody answers."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.http.leaving import Leaving
+from tests.conftest import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_leaves() -> Iterator[None]:
+    Leaving._ends_at = None
+    yield
+    Leaving._ends_at = None
+
+
+async def hanging(scope: object, receive: object, send: object) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_call_under_way_is_told_to_come_again_and_so_is_a_late_one() -> None:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=Leaving(hanging)), base_url="http://x") as client:
+        asked = asyncio.create_task(client.get("/"))
+        while not Leaving._under_way:
+            await asyncio.sleep(0)
+        Leaving.begin(patience=0)
+        for answer in (await asked, await client.get("/late")):
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"] == "5"
+            assert "try again" in answer.json()["message"]
+    assert not Leaving._under_way
+
+
+async def test_a_timeout_of_the_calls_own_stays_its_own() -> None:
+    async def impatient(scope: object, receive: object, send: object) -> None:
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=Leaving(impatient)), base_url="http://x") as client:
+        with pytest.raises(TimeoutError):
+            await client.get("/")
+
+
+def test_granian_needs_no_kill_for_a_call_that_nobody_answers() -> None:
+    port = free_port()
+    web = subprocess.Popen(
+        [
+            sys.executable, "-m", "granian", "--interface", "asgi", "--factory", "tests.app.slow_web:make",
+            "--host", "127.0.0.1", "--port", str(port), "--workers", "1", "--log-level", "warning", "--no-access-log",
+            "--workers-kill-timeout", "60",
+        ],
+        cwd=ROOT, env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    told: list[int] = []
+
+    def ask() -> None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/never", timeout=60)
+        except urllib.error.HTTPError as refused:
+            told.append(refused.code)
+            refused.close()
+
+    try:
+        assert web.stdout is not None
+        while True:
+            assert web.poll() is None, web.stdout.read()
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
+                break
+            except OSError:
+                continue
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert web.stdout.readline().strip() == "asked"
+        web.send_signal(signal.SIGTERM)
+        rest = web.stdout.read()
+        asking.join()
+    finally:
+        web.kill()
+        web.communicate()
+    assert told == [503]
+    assert rest.strip() == "connections closed"
