@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     limit_events: int = Field(default=600, ge=1)
     limit_sockets: int = Field(default=600, ge=1)
 
+    log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)
     follow_seconds: float = Field(default=5.0, ge=0.1)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)

@@ -40,6 +40,9 @@ async def tick() -> None:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
                 await housekeeping.clear_expired(db)
                 await rule_states.sweep_deleted(db)
+                gone = await housekeeping.clear_log(db, settings().log_days)
+                if gone == housekeeping.AT_ONCE:  # more may be as old: go on with the next tick, not in an hour
+                    await schedules.bring_forward(db, HOUSEKEEPING)
     except AWAY as fault:
         log.warning("the database did not answer, the clock tries again: %s", first_line(fault))
 

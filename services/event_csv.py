@@ -16,12 +16,12 @@ _RUNS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 def head() -> str:
     """The first row."""
-    return _rows([HEAD])
+    return table([HEAD])
 
 
 def body(lines: Iterable[LogLine]) -> str:
     """The rows of these lines; times are in UTC as ISO 8601 has them."""
-    return _rows(
+    return table(
         (
             line.event.at.isoformat(timespec="seconds"), line.event.kind, line.text, line.actor_name or "",
             line.event.actor or "", line.subject_name or "", line.event.subject or "", line.role_name or "",
@@ -31,7 +31,8 @@ def body(lines: Iterable[LogLine]) -> str:
     )  # fmt: skip
 
 
-def _rows(rows: Iterable[Iterable[str]]) -> str:
+def table(rows: Iterable[Iterable[str]]) -> str:
+    """These rows, every cell in quotation marks."""
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL).writerows([_safe(cell) for cell in row] for row in rows)
     return written.getvalue()

@@ -252,6 +252,7 @@ SENTENCES: Mapping[str, Callable[[Told], str]] = {
         f"{told.who} dismissed the held-back removals of {told.role}; {told.members('members')} keep it."
     ),
     "recheck.asked": _rechecked,
+    "server.exported": lambda told: f"{told.who} downloaded the rules and the list of members.",
     "bot.joined": lambda told: f"{settings().bot_name} came to the server.",
     "bot.left": lambda told: (
         f"{settings().bot_name} left the server; removals left undone: {told.count('removalsLeftUndone')}."

@@ -5,16 +5,25 @@ from sqlalchemy import text
 from models.database import AsyncSession
 from services import following, traits
 
+LEFT_DAYS = 30
+"""How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
+TOLD_DAYS, UNTOLD_DAYS = 30, 365
+"""How long a notice is kept once its member was told, and if they never come by; the latter also for ended alerts."""
+AT_ONCE = 50_000
+"""Lines of the log that one transaction deletes."""
+
 
 async def clear_expired(db: AsyncSession) -> None:
-    """Delete what can no longer be used; the audit log is not touched."""
+    """Delete what can no longer be used, and what is older than we say that we keep it."""
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
     await following.clear_sightings(db)
     await traits.forget_old(db)
     # Who comes back is told of anew; the privacy policy names the time.
-    await db.execute(text("DELETE FROM member WHERE left_at < now() - interval '30 days'"))
+    await db.execute(
+        text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}
+    )
     await db.execute(text("DELETE FROM tally WHERE observed_at < now() - interval '30 days'"))
     await db.execute(text("DELETE FROM token_trail WHERE updated_at < now() - interval '180 days'"))
     for table in ("delegation", "delegation_read"):
@@ -24,4 +33,35 @@ async def clear_expired(db: AsyncSession) -> None:
                 "(SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = d.delegate)"
             )
         )
+    await db.execute(
+        text(
+            "DELETE FROM notice WHERE told_at < now() - make_interval(days => :told) "
+            "OR created_at < now() - make_interval(days => :untold)"
+        ),
+        {"told": TOLD_DAYS, "untold": UNTOLD_DAYS},
+    )
+    await db.execute(
+        text("DELETE FROM alert WHERE ended_at < now() - make_interval(days => :days)"), {"days": UNTOLD_DAYS}
+    )
     await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - interval '24 hours'"))
+
+
+async def clear_log(db: AsyncSession, days: int) -> int:
+    """Delete the oldest lines of the log that are older than so many days, AT_ONCE at most; tells how many went.
+
+    With 0 days the log is kept for ever. Lines are looked at in the order of their numbers, which is that of time.
+    """
+    if days == 0:
+        return 0
+    gone = await db.execute(
+        text(
+            """
+            WITH oldest AS (SELECT id, at FROM event ORDER BY id LIMIT :most),
+            gone AS (DELETE FROM event e USING oldest o WHERE e.id = o.id
+                     AND o.at < now() - make_interval(days => :days) RETURNING 1)
+            SELECT count(*) FROM gone
+            """
+        ),
+        {"most": AT_ONCE, "days": days},
+    )
+    return int(gone.scalar_one())

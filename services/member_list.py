@@ -89,13 +89,28 @@ async def list_members(
         .offset((page - 1) * PAGE_SIZE)
         .limit(PAGE_SIZE)
     )
-    members = found.all()
+    return MembersPage(await _rows(db, server_id, found.all()), page, PAGE_SIZE, total)
+
+
+async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -> tuple[MemberRow, ...]:
+    """So many members in the order of their Discord ids, from the one after this id on; rights are the caller's."""
+    found = await db.exec(
+        select(Member)
+        .where(
+            Member.server_id == server_id, col(Member.left_at).is_(None), col(Member.discord_id) > discord_id
+        )
+        .order_by(col(Member.discord_id))
+        .limit(limit)
+    )  # fmt: skip
+    return await _rows(db, server_id, found.all())
+
+
+async def _rows(db: AsyncSession, server_id: int, members: Sequence[Member]) -> tuple[MemberRow, ...]:
     people = [member.discord_id for member in members]
     proved = await wallets_of(db, server_id, people)
     roles = await _roles(db, server_id)
     ours = await _ours(db, server_id, people)
-    rows = [_row(member, proved.get(member.discord_id, Proved()), roles, ours) for member in members]
-    return MembersPage(tuple(rows), page, PAGE_SIZE, total)
+    return tuple(_row(member, proved.get(member.discord_id, Proved()), roles, ours) for member in members)
 
 
 def _row(

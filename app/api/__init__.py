@@ -15,6 +15,7 @@ from app.api import (
     openapi,
     problems,
     rules,
+    server_export,
     server_health,
     servers,
     wallets,
@@ -43,7 +44,8 @@ def _made() -> FastAPI:
     problems.answer_for(made)
     calls = APIRouter(prefix="/api")
     nouns = (
-        auth, servers, server_health, members, events, analytics, discord, collections, rules, wallets, me, openapi,
+        auth, servers, server_export, server_health, members, events, analytics, discord, collections, rules, wallets,
+        me, openapi,
     )  # fmt: skip
     for noun in nouns:
         calls.include_router(noun.router)

@@ -23,6 +23,7 @@ _MARKS = (
     ("rule.deleted", "trash-2", "muted"),
     ("batch.undone", "undo-2", "text-info"),
     ("recheck.asked", "refresh-cw", "muted"),
+    ("server.exported", "download", "muted"),
 )
 
 

@@ -58,6 +58,8 @@ def members_tab() -> rx.Component:
                 disabled=MembersState.checking != "",
                 on_click=MembersState.check_everybody,
             ),
+            _download("Members as CSV", "members.csv"),
+            _download("Everything as JSON", "export"),
             class_name="mb-5 flex flex-wrap gap-3",
         ),
         _progress(),
@@ -68,6 +70,17 @@ def members_tab() -> rx.Component:
                 *[skeleton("h-16") for _ in range(6)], class_name="grid gap-2", role="status", aria_label="Loading"
             ),
         ),
+    )
+
+
+def _download(label: str, call: str) -> rx.Component:
+    """A file of this server's, from the call with that name."""
+    return link_button(
+        label,
+        f"/api/servers/{ServerPageState.server_id}/{call}",
+        icon="download",
+        leaves_app=True,
+        download=True,
     )
 
 

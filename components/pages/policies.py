@@ -4,6 +4,7 @@ import reflex as rx
 
 from components.layout.reading import bullets, chapter, link, reading, sentence
 from settings import settings
+from state.retention import LEFT_DAYS, TOLD_DAYS, UNTOLD_DAYS
 
 EFFECTIVE_DATE = "8 July 2025"
 MINIMUM_AGE = 13
@@ -16,6 +17,12 @@ def _effective() -> str:
 
 def _write_to_us() -> rx.Component:
     return link(settings().contact_address, f"mailto:{settings().contact_address}")
+
+
+def _log_is_kept() -> str:
+    days = settings().log_days
+    how_long = f"for {days} days" if days else "as long as the service runs"
+    return f"A line of a server's log is kept {how_long}, with the Discord ID of whom it is about and who did it."
 
 
 def privacy_policy() -> rx.Component:
@@ -46,6 +53,20 @@ def privacy_policy() -> rx.Component:
                     f"Of servers with {_BOT}, as Discord tells the bot: name and icon, who belongs to them with their "
                     "Discord ID, name, avatar and roles, and who administers them.",
                     "The servers' rules, roles given and taken, and a log of what was done, by whom and why.",
+                )
+            ),
+        ),
+        chapter(
+            "How long we keep it",
+            bullets(
+                (
+                    _log_is_kept(),
+                    f"Who leaves a server is taken off its list of members after {LEFT_DAYS} days. What we noted to "
+                    f"tell you goes {TOLD_DAYS} days after we told you, and {UNTOLD_DAYS} days after it was noted "
+                    "otherwise.",
+                    "Sessions and unfinished log-ins are deleted once they have ended, codes for wallets a week after "
+                    "they have.",
+                    "Everything else stays until you remove it or delete your data.",
                 )
             ),
         ),
@@ -106,7 +127,7 @@ def privacy_policy() -> rx.Component:
                     "servers it is about. The numbers of used transactions stay without any name, so that none proves "
                     "a wallet twice.",
                     f"While you are a member of a server with {_BOT}, Discord goes on telling the bot so, as of "
-                    "everybody there. Who leaves a server is taken off that list after 30 days.",
+                    f"everybody there. Who leaves a server is taken off that list after {LEFT_DAYS} days.",
                 )
             ),
         ),

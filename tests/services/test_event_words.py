@@ -65,6 +65,7 @@ def changed(**fields: Any) -> dict[str, Any]:
         ("batch.undone", {"of": "rule.deleted", "rule": RULE}, "Ada brought the rule “Cats” back."),
         ("batch.undone", {"of": "role.taken", "members": 2}, "Ada undid a removal of Holder: 2 members get it back."),
         ("recheck.asked", {}, "Ada had Carol checked again."),
+        ("server.exported", {}, "Ada downloaded the rules and the list of members."),
         ("something.new", {}, "Something new."),
     ],
 )  # fmt: skip

@@ -2,10 +2,24 @@
 
 from datetime import timedelta
 
-from sqlmodel import select
+import pytest
+from sqlmodel import col, select
 
-from models import Delegation, DelegationRead, Member, now, transaction
-from services import housekeeping
+from models import (
+    Alert,
+    Challenge,
+    Delegation,
+    DelegationRead,
+    Event,
+    Member,
+    Notice,
+    Sighting,
+    SignIn,
+    User,
+    now,
+    transaction,
+)
+from services import housekeeping, sessions
 from tests.builders import a_member, a_server, address
 
 
@@ -34,3 +48,74 @@ async def test_delegations_are_kept_as_long_as_the_wallet_is_somebodys(database:
     async with transaction() as db:
         assert [one.delegate for one in (await db.exec(select(Delegation))).all()] == [kept]
         assert [one.delegate for one in (await db.exec(select(DelegationRead))).all()] == [kept]
+
+
+async def lines(*ages_in_days: float) -> None:
+    """Lines of the log, as old as said, called by their age."""
+    async with transaction() as db:
+        for age in ages_in_days:
+            db.add(Event(kind=f"age.{age:g}", at=now() - timedelta(days=age)))
+            await db.flush()
+
+
+async def kinds() -> list[str]:
+    async with transaction() as db:
+        return list((await db.exec(select(Event.kind).order_by(col(Event.id)))).all())
+
+
+@pytest.mark.parametrize(("days", "left"), [(90, ["age.89", "age.0"]), (100, ["age.91", "age.89", "age.0"]), (0, None)])
+async def test_the_log_is_kept_for_as_many_days_as_set(database: str, days: int, left: list[str] | None) -> None:
+    await lines(400, 101, 91, 89, 0)
+    before = await kinds()
+    async with transaction() as db:
+        gone = await housekeeping.clear_log(db, days)
+    assert await kinds() == (before if left is None else left)
+    assert gone == len(before) - len(await kinds())
+
+
+async def test_a_long_log_goes_in_portions_the_oldest_first(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "AT_ONCE", 2)
+    await lines(400, 399, 398, 1)
+    async with transaction() as db:
+        assert await housekeeping.clear_log(db, 30) == 2
+    assert await kinds() == ["age.398", "age.1"]
+    async with transaction() as db:
+        assert await housekeeping.clear_log(db, 30) == 1
+    assert await kinds() == ["age.1"]
+
+
+async def test_what_has_ended_goes(database: str) -> None:
+    moment = now()
+    days = {number: moment - timedelta(days=number) for number in (1, 3, 8, 31, 91, 400)}
+    async with transaction() as db:
+        server = await a_server(db)
+        user = User(discord_id="1", username="x")
+        db.add(user)
+        await db.flush()
+        user_id, server_id = user.id or 0, server.id or 0
+        await sessions.open_session(db, user_id, "lives")
+        for address, ended in (("0xa", days[1]), ("0xb", days[8])):
+            db.add(
+                Challenge(user_id=user_id, family="evm", address=address, code=address, amount_wei=1, expires_at=ended)
+            )  # pyright: ignore[reportArgumentType]
+        for name, until in ((b"a", days[1]), (b"b", moment + timedelta(minutes=1))):
+            db.add(
+                SignIn(
+                    state_hash=name, cookie_hash=b"", verifier="", return_path="/", purpose="sign_in", expires_at=until
+                )
+            )
+        for address, seen in (("0xa", days[1]), ("0xb", days[3])):
+            db.add(Sighting(chain="base", address=address, block=1, seen_at=seen))
+        for kind, told in (("told lately", days[1]), ("told long ago", days[31]), ("never told", None)):
+            db.add(Notice(discord_id="1", kind=kind, told_at=told, created_at=days[91]))
+        db.add(Notice(discord_id="1", kind="never came by", created_at=days[400]))
+        for key, ended in (("open", None), ("ended", days[91]), ("ended long ago", days[400])):
+            db.add(Alert(server_id=server_id, key=key, title="", text="", mend="", began_at=days[400], ended_at=ended))
+    async with transaction() as db:
+        await housekeeping.clear_expired(db)
+    async with transaction() as db:
+        assert (await db.exec(select(Challenge.address))).all() == ["0xa"]
+        assert (await db.exec(select(SignIn.state_hash))).all() == [b"b"]
+        assert (await db.exec(select(Sighting.address))).all() == ["0xa"]
+        assert set((await db.exec(select(Notice.kind))).all()) == {"told lately", "never told"}
+        assert set((await db.exec(select(Alert.key))).all()) == {"open", "ended"}

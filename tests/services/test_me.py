@@ -1,5 +1,6 @@
 """What a person decides about themselves, what they can read of it, and being forgotten."""
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -26,6 +27,8 @@ from models import (
     Server,
     Sighting,
     SignIn,
+    Tally,
+    TokenTrail,
     Trail,
     User,
     Wallet,
@@ -85,6 +88,8 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
             MemberChoice(server_id=server_id, user_id=user_id, share_wallets=True),
             Notice(discord_id=who, kind="wallet.moved"),
             Observation(chain="base", contract=CONTRACT, address=one.wallet, amount=3, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
+            Tally(chain="base", contract=CONTRACT, address=one.wallet, scope="s", amount=1, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
+            TokenTrail(chain="base", contract=CONTRACT, address=one.wallet, ids=["1"]),
             SignIn(state_hash=b"state", cookie_hash=b"cookie", verifier="secretverifier", return_path="/invite",
                    purpose="connect", user_id=user_id),
         ]
@@ -243,6 +248,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
         "sighting": "walletTransfersSeen", "delegation": "walletDelegations",
         "delegation_read": "walletDelegationsRead",
+        "sighting": "walletTransfersSeen", "tally": "walletTokens", "token_trail": "walletTokensToLookAt",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
     }  # fmt: skip
@@ -255,6 +261,32 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
     assert document["walletHoldings"][0]["amount"] == "3"
     for secret in ("secretcode", "secretverifier", "hash", "token_", "12345"):
         assert secret not in str(document), secret
+
+
+PERSONAL = re.compile(
+    r"(discord_id|user_id|subject|actor|created_by|approved_by|dismissed_by|address|delegate|vault|username|email)"
+)
+# What Discord says of a server and not of its people; whose roles are still to be taken, and that they asked for it.
+NOT_ABOUT_A_PERSON, KEPT_TO_FORGET = {"server"}, {"farewell"}
+
+
+async def test_every_table_with_a_column_for_a_person_is_tried_here(database: str) -> None:
+    """A new table that can name somebody has to be in `known_everywhere`, and so in what is told and forgotten."""
+    async with transaction() as db:
+        await known_everywhere(db, await somebody(db))
+    can = {
+        table.name
+        for table in SQLModel.metadata.sorted_tables
+        if any(PERSONAL.fullmatch(column.name) for column in table.columns)
+    }
+    async with transaction() as db:
+        filled = {
+            table.name
+            for table in SQLModel.metadata.sorted_tables
+            if (await db.execute(text(f'SELECT 1 FROM "{table.name}" LIMIT 1'))).first() is not None
+        }
+    assert len(can) > 15
+    assert can - NOT_ABOUT_A_PERSON - KEPT_TO_FORGET <= filled
 
 
 def _time(document: dict[str, Any]) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""A server to take along: for those who run it and nobody else, with wallets only of those who allow it."""
+
+import csv
+import io
+from collections.abc import Callable
+
+import pytest
+from sqlmodel import select
+
+from models import Event, Member, MemberChoice, Server, User, transaction
+from services import server_export
+from services.addresses import shorten
+from tests.api.browsers import Browser
+from tests.api.test_members import joined, ruled, world  # noqa: F401  (fixtures)
+from tests.builders import address
+
+
+async def shares(discord_id: str, server_id: int) -> None:
+    async with transaction() as db:
+        user = (await db.exec(select(User).where(User.discord_id == discord_id))).one()
+        db.add(MemberChoice(server_id=server_id, user_id=user.id or 0, share_wallets=True))
+
+
+async def test_members_are_all_there_and_wallets_only_with_consent(
+    browser: Browser,
+    ruled: dict[str, object],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_export, "PAGE", 2)  # so that there are several
+    server_id, role = int(str(ruled["serverId"])), str(ruled["roleName"])
+    open_, closed = address(), address()
+    one = await joined(dict(ruled), "=SUM(A1)", wallet=open_, role=True)
+    two = await joined(dict(ruled), "private", wallet=closed)
+    await shares(one, server_id)
+    for name in ("carol", "dave", "erin"):
+        await joined(dict(ruled), name)
+    table = await browser.client.get(f"/api/servers/{server_id}/members.csv")
+    assert table.status_code == 200
+    assert table.headers["content-disposition"] == f'attachment; filename="members-{server_id}.csv"'
+    rows = {row["member (id)"]: row for row in csv.DictReader(io.StringIO(table.text, newline=""))}
+    async with transaction() as db:
+        everybody = (await db.exec(select(Member.discord_id).where(Member.server_id == server_id))).all()
+    assert rows.keys() == set(everybody)
+    assert len(rows) == 5
+    assert rows[one]["wallets shared with admins"] == shorten(open_)
+    assert rows[one]["roles"] == role
+    assert rows[one]["member"] == "'=SUM(A1)"
+    assert rows[two]["wallets shared with admins"] == ""
+    assert rows[two]["has a wallet that counts"] == "yes"
+    whole = (await browser.client.get(f"/api/servers/{server_id}/export")).json()
+    assert [found["id"] for found in whole["rules"]] == [ruled["id"]]
+    members = {found["discordId"]: found for found in whole["members"]}
+    assert members.keys() == set(everybody)
+    assert members[one]["wallets"] == [shorten(open_)]
+    assert members[two]["wallets"] == []
+    for told in (table.text, str(whole)):
+        assert open_ not in told
+        assert closed not in told
+    async with transaction() as db:
+        kinds = (await db.exec(select(Event.kind).where(Event.kind == "server.exported"))).all()
+    assert len(kinds) == 2
+
+
+@pytest.mark.parametrize("call", ["export", "members.csv"])
+async def test_nobody_else_takes_it_along(
+    new_browser: Callable[[], Browser],
+    ruled: dict[str, object],  # noqa: F811
+    call: str,
+) -> None:
+    other = new_browser()
+    await other.sign_in("carol")
+    answer = await other.client.get(f"/api/servers/{ruled['serverId']}/{call}")
+    assert answer.status_code == 404
+    async with transaction() as db:
+        assert (await db.exec(select(Event).where(Event.kind == "server.exported"))).all() == []
+
+
+async def test_a_server_without_rules_is_an_empty_document(browser: Browser, ruled: dict[str, object]) -> None:  # noqa: F811
+    server_id = int(str(ruled["serverId"]))
+    await browser.client.delete(f"/api/verification-rules/{ruled['id']}")
+    async with transaction() as db:
+        for row in (await db.exec(select(Member).where(Member.server_id == server_id))).all():
+            await db.delete(row)
+        assert await db.get(Server, server_id)
+    whole = (await browser.client.get(f"/api/servers/{server_id}/export")).json()
+    assert (whole["serverId"], whole["members"]) == (server_id, [])

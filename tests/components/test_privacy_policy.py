@@ -1,0 +1,32 @@
+"""The privacy policy says what the code does: the numbers in it are the code's own."""
+
+import re
+
+import pytest
+
+from components.pages import policies
+from services import housekeeping
+from services.sessions import SESSION_LIFE
+from settings import settings
+
+
+def told() -> str:
+    """Everything that the page says."""
+    return " ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', str(policies.privacy_policy())))
+
+
+def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
+    page = told()
+    assert f"log is kept for {settings().log_days} days" in page
+    assert f"off its list of members after {housekeeping.LEFT_DAYS} days" in page
+    assert f"taken off that list after {housekeeping.LEFT_DAYS} days" in page
+    assert f"goes {housekeeping.TOLD_DAYS} days after we told you, and {housekeeping.UNTOLD_DAYS} days" in page
+    assert SESSION_LIFE.days == 7
+    assert "at most seven days" in page
+
+
+@pytest.mark.parametrize(("days", "words"), [(30, "for 30 days"), (0, "as long as the service runs")])
+def test_the_setting_is_what_the_page_says(days: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = settings().model_copy(update={"log_days": days})
+    monkeypatch.setattr("components.pages.policies.settings", lambda: chosen)
+    assert words in told()
