@@ -247,8 +247,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
     parts = {
         "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
         "sighting": "walletTransfersSeen", "delegation": "walletDelegations",
-        "delegation_read": "walletDelegationsRead",
-        "sighting": "walletTransfersSeen", "tally": "walletTokens", "token_trail": "walletTokensToLookAt",
+        "delegation_read": "walletDelegationsRead", "tally": "walletTokens", "token_trail": "walletTokensToLookAt",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
     }  # fmt: skip
