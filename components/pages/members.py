@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.pages.server_downloads import downloads
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
@@ -58,8 +59,7 @@ def members_tab() -> rx.Component:
                 disabled=MembersState.checking != "",
                 on_click=MembersState.check_everybody,
             ),
-            _download("Members as CSV", "members.csv"),
-            _download("Everything as JSON", "export"),
+            *downloads(),
             class_name="mb-5 flex flex-wrap gap-3",
         ),
         _progress(),
@@ -70,17 +70,6 @@ def members_tab() -> rx.Component:
                 *[skeleton("h-16") for _ in range(6)], class_name="grid gap-2", role="status", aria_label="Loading"
             ),
         ),
-    )
-
-
-def _download(label: str, call: str) -> rx.Component:
-    """A file of this server's, from the call with that name."""
-    return link_button(
-        label,
-        f"/api/servers/{ServerPageState.server_id}/{call}",
-        icon="download",
-        leaves_app=True,
-        download=True,
     )
 
 
