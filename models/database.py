@@ -73,5 +73,16 @@ async def use(url: str | None) -> None:
 @asynccontextmanager
 async def transaction() -> AsyncGenerator[AsyncSession]:
     """One use case: committed when the block ends, undone when it raises."""
-    async with AsyncSession(engine(), expire_on_commit=False) as db, db.begin():
+    async with AsyncSession(engine(), expire_on_commit=False) as db:
         yield db
+        await db.commit()
+
+
+async def release(db: AsyncSession) -> None:
+    """Give the connection back before somebody outside is waited for; the next statement takes one again.
+
+    What was written so far is committed, and locks end: so before anything is written that must be undone if the rest
+    fails. Within a savepoint nothing happens.
+    """
+    if not db.in_nested_transaction():
+        await db.commit()

@@ -3,7 +3,7 @@
 from gateways import Gateways
 from gateways.errors import NotThere, ProviderBusy, ProviderError
 from models import Challenge
-from models.database import AsyncSession
+from models.database import AsyncSession, release
 from services import claims
 from services.actors import Actor
 from services.addresses import shorten
@@ -23,6 +23,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
             "choose Transaction Proof.",
         )
     username = actor.username
+    await release(db)
     try:
         # Fresh from Discord: whoever took over a name must not prove wallets with it.
         username = (await outside.discord.user(actor.discord_id)).username

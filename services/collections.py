@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.errors import ProviderError
 from models import Collection, now
-from models.database import AsyncSession
+from models.database import AsyncSession, release
 from services import collection_lookup, collection_traits
 from services.addresses import AddressRefused
 from services.collection_lookup import FROM_OPENSEA, Found
@@ -105,6 +105,7 @@ async def _kinds(db: AsyncSession, outside: Gateways, contract: str, blockchain:
     except AddressRefused as fault:
         raise FieldRefused("contractAddress", str(fault)) from None
     collection = await _by_contract(db, outside, chain, address)
+    await release(db)
     return await collection_traits.kinds(db, outside, collection)
 
 
@@ -115,6 +116,7 @@ async def _by_contract(
     if row is not None and now() - row.updated_at < no_older_than:
         return _view(row)
     known = row if row is not None and row.source else None
+    await release(db)
     try:
         found = await collection_lookup.by_contract(outside, chain, contract)
     except ProviderError as fault:

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Rule, now
-from models.database import AsyncSession
+from models.database import AsyncSession, release
 from services import cases, decisions, delegations, rights, rule_contracts
 from services.actors import Actor
 from services.cases import Case, terms_of
@@ -173,6 +173,7 @@ async def _read_delegations(
 ) -> None:
     """What vaults delegated to these members is known before they are looked at; it is a fact, whatever is decided."""
     stale = await cases.delegations_to_read(db, claims, supposing=terms)
+    await release(db)
     await delegations.remember(db, await delegations.read(outside, stale))
 
 

@@ -106,6 +106,7 @@ def decide(
         _decide_role(
             role_id,
             [rule for rule in rules if rule.role_id == role_id],
+            _former(rules, ledger.get(role_id)),
             answers,
             ledger.get(role_id),
             role_id in live_roles,
@@ -115,9 +116,16 @@ def decide(
     ]
 
 
+def _former(rules: Sequence[RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:
+    """The rules by which a role was given and that give another one now: they no longer say anything about it."""
+    gave = grant.rule_ids if grant is not None else ()
+    return [rule for rule in rules if grant is not None and rule.id in gave and rule.role_id != grant.role_id]
+
+
 def _decide_role(
     role_id: str,
     rules: Sequence[RuleTerms],
+    former: Sequence[RuleTerms],
     answers: Mapping[int, Answer],
     grant: GrantFacts | None,
     has_role: bool,
@@ -125,7 +133,7 @@ def _decide_role(
 ) -> Decision:
     deciding = {rule.id: answers.get(rule.id, Answer.UNKNOWN) for rule in rules if rule.decides}
     doubtful = Answer.UNKNOWN in deciding.values()
-    resting = {rule.id for rule in rules if rule.rests}
+    resting = {rule.id for rule in (*rules, *former) if rule.rests}
     if Answer.YES in deciding.values():
         reasons = _reasons(deciding, resting, grant)
         yes = [rule for rule in rules if deciding.get(rule.id) is Answer.YES]
@@ -137,7 +145,7 @@ def _decide_role(
         return _adopted(role_id, rules, now)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
-    return _when_wrong(role_id, rules, grant, has_role, now)
+    return _when_wrong(role_id, (*rules, *former), grant, has_role, now)
 
 
 def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:

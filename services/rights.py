@@ -9,7 +9,7 @@ from gateways import Gateways
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
 from models import Server
-from models.database import AsyncSession
+from models.database import AsyncSession, release
 from services.actors import Actor
 from services.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
 from services.role_safety import Standing, standing
@@ -53,6 +53,7 @@ async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_i
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     if server is None or not server.bot_invited:
         raise ServerNotFound
+    await release(db)
     try:
         found = await _standings(outside, actor, server)
     except (GuildGone, MissingAccess, MemberGone):
@@ -68,6 +69,7 @@ async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server 
     if server is None:
         raise ServerNotFound
     if server.bot_invited:
+        await release(db)
         try:
             return await _through_bot(outside, actor, server)
         except (GuildGone, MissingAccess):
@@ -101,6 +103,7 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
 async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor) -> list[UserGuild]:
     """The actor's guilds as Discord lists them for their own grant. Raises NotConnected, ProviderUnavailable."""
     token = await fresh_access_token(db, outside, actor.user_id)
+    await release(db)
     try:
         return await outside.oauth.my_guilds(token)
     except Unauthorized:

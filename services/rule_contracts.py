@@ -2,7 +2,7 @@
 
 from gateways import Gateways
 from gateways.errors import ProviderError
-from models.database import AsyncSession
+from models.database import AsyncSession, release
 from services import standards
 from services.addresses import shorten
 from services.errors import FieldRefused, unavailable
@@ -15,10 +15,12 @@ from services.wants import ANY
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
     """Every contract of a rule must be there and follow a standard that can be read; what it is, is remembered.
 
-    A contract that was found before is not asked about again. Raises FieldRefused, ProviderUnavailable.
+    A contract that was found before is not asked about again. Nothing may have been written yet.
+    Raises FieldRefused, ProviderUnavailable.
     """
     places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.contract != ANY)
     known = await standards.known(db, places)
+    await release(db)
     found: dict[Place, str] = {}
     for chain, contract in places:
         if (chain, contract) in known:

@@ -13,7 +13,7 @@ from services.errors import RuleNotFound, ServerNotFound
 from services.expressions import parse
 from services.rights import Rights
 from services.rule_form import RuleDraft, check, expression_of
-from services.rule_rows import apply, document, new_row
+from services.rule_rows import apply, copy_of, document, new_row
 from services.rule_views import RuleView
 
 __all__ = ["RuleDraft", "RuleView", "change", "create", "delete", "get", "list_rules", "own"]
@@ -56,10 +56,11 @@ async def change(
     Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a contract that is new could not be looked at).
     """
     rule, found = await own(db, outside, actor, rule_id)
-    before = document(rule)
+    before, proposed = document(rule), copy_of(rule)
+    apply(proposed, changes, found)
+    if proposed.expression != before["expression"]:
+        await rule_contracts.check(db, outside, parse(proposed.expression))
     apply(rule, changes, found)
-    if rule.expression != before["expression"]:
-        await rule_contracts.check(db, outside, parse(rule.expression))
     db.add(rule)
     await db.flush()
     await events.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))

@@ -8,7 +8,7 @@ from gateways.chain_table import CHAINS
 from gateways.errors import NotThere, ProviderError
 from gateways.transactions import Transaction
 from models import Challenge, now
-from models.database import AsyncSession
+from models.database import AsyncSession, release
 from services import claims, memo_trails, open_challenges, trails
 from services.addresses import solana_signature
 from services.claims import SPENT, VERIFIED, Verdict
@@ -26,6 +26,7 @@ async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[Op
     """Begin the trail of a challenge on every chain that does not have it yet, and keep looking often for a while."""
     watched = await open_challenges.load(db, [row.id or 0])
     if any(not set(trails.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
+        await release(db)
         await trails.look(outside, watched, NOTING)
         await open_challenges.settle(db, watched)
     await _touch(db, row)
@@ -43,6 +44,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
         return Verdict(False, "No chain of this wallet is set up here, so no transaction can be looked at.")
     if pasted.strip():
         return await _pasted(db, outside, watched, pasted)
+    await release(db)
     await trails.look(outside, [newest])
     verdict = await _settled(db, newest)
     await _touch(db, rows[-1])
@@ -81,6 +83,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         return Verdict(
             False, f"{CHAINS[reference.chain].title} is not set up here. These chains are: {_titles(known)}."
         )
+    await release(db)
     found, failed = await _on_any(outside, asked, reference.hash)
     if found is None:
         if failed:
@@ -102,6 +105,7 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
         )
     if await claims.is_spent(db, signature):
         return Verdict(False, SPENT)
+    await release(db)
     try:
         known = await memo_trails.judge_signature(outside, one, signature)
     except ProviderError:

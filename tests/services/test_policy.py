@@ -132,6 +132,31 @@ def test_a_grace_time_runs_from_the_first_no() -> None:
     assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).move is Move.KEEP
 
 
+def test_a_role_that_its_rule_no_longer_gives_goes_after_that_rules_grace_time() -> None:
+    live, moved = frozenset({"role"}), RuleTerms(1, "another role", LEAF, "active", 24)
+
+    def old(*rules: RuleTerms, **answers: Answer) -> Decision:
+        said = {int(name[1:]): answer for name, answer in answers.items()}
+        return next(one for one in decide(rules, said, [HELD], live, NOW) if one.role_id == "role")
+
+    for answer in Answer:
+        waiting = old(moved, n1=answer)
+        assert (waiting.move, waiting.due_at) == (Move.WAIT, NOW + timedelta(hours=24)), answer
+    assert old(moved, rule(2), n1=YES, n2=YES).move is Move.KEEP
+    assert old(moved, rule(2), n1=YES, n2=UNKNOWN).move is Move.NONE
+    assert old(moved, rule(2), n1=YES, n2=NO).move is Move.WAIT
+    assert old(RuleTerms(1, "another role", LEAF, "active"), n1=YES).move is Move.TAKE
+
+
+@pytest.mark.parametrize("state", ["paused", "shadow"])
+def test_a_role_that_its_rule_no_longer_gives_stays_while_that_rule_rests(state: str) -> None:
+    moved = RuleTerms(1, "another role", LEAF, state, 24)
+    assert [one.move for one in decide([moved], {}, [HELD], frozenset({"role"}), NOW)] == [Move.NONE, Move.NONE]
+    deleted = RuleTerms(1, "another role", LEAF, state, 24, deleted=True)
+    waiting = decide([deleted], {}, [HELD], frozenset({"role"}), NOW)[-1]
+    assert (waiting.role_id, waiting.move) == ("role", Move.WAIT)
+
+
 def handed_over(number: int = 1, *, hours: int = 0, state: str = "active") -> RuleTerms:
     return RuleTerms(number, "role", LEAF, state, hours, takes_over=True)
 
