@@ -23,6 +23,7 @@ def populate(product: Product) -> tuple[Person, int]:
     server_id = int(ada.server(GUILD)["internalId"])
     collections = product.world()["chains"]["base"]["collections"]
     held = next(one for one in collections if one["standard"] == "ERC721Enumerable")
+    ada.post("/api/collection/parse", input=held["contract"], blockchain="base")
     for name, role, least, shadow in (
         (held["name"], "Collector", 1, False),
         (f"{held['name']} by the dozen", "Whale", 12, False),

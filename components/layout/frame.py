@@ -39,6 +39,13 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
     )
 
 
+_ACTIONS = (
+    "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
+    # Below the heading, a button without an edge begins where the heading does.
+    "max-sm:[&>.btn-ghost:first-child]:-ml-4"
+)
+
+
 def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: rx.Component) -> rx.Component:
     """A screen's heading, a line that says what it is for, and what can be done with all of it."""
     below = [rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl")] if isinstance(hint, rx.Var) or hint else []
@@ -46,7 +53,7 @@ def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: 
         rx.el.div(
             rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"), *below, class_name="min-w-0"
         ),
-        rx.el.div(*actions, class_name="flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap") if actions else rx.fragment(),
+        rx.el.div(*actions, class_name=_ACTIONS) if actions else rx.fragment(),
         class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",
     )
 

@@ -47,7 +47,7 @@ def rule_form() -> rx.Component:
 def _missing() -> rx.Component:
     return card(
         empty(
-            "file-question-mark",
+            "file-question",
             "Rule not found",
             "It was deleted, or it is not one of this server's.",
             link_button("Back to the rules", ServerPageState.config_url, kind="primary"),

@@ -74,7 +74,7 @@ def _server() -> rx.Component:
     return rx.el.div(
         page_head(
             ServerPageState.name,
-            "What members have to hold, and which role that gives them.",
+            "Its rules, its members, and everything that happened there.",
             link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
             link_button("Add Rule", ServerPageState.add_rule_url, kind="primary", icon="plus"),
         ),

@@ -95,5 +95,5 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
             aria_label=f"Remove {wallet.short}",
         ),
         key=wallet.id,
-        class_name="flex items-center justify-between gap-4 py-4",
+        class_name="flex items-center justify-between gap-4 py-4 first:pt-1 last:pb-0",
     )

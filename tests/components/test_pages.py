@@ -12,10 +12,11 @@ from settings import ROOT
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
-def test_each_page_of_the_table_is_made(page: Page) -> None:
+def test_each_page_of_the_table_is_made(page: Page, caplog: pytest.LogCaptureFixture) -> None:
     assert isinstance(page.visitors(), rx.Component)
     assert isinstance(page.members(), rx.Component)
     assert page.left is None or isinstance(page.left(), rx.Component)
+    assert caplog.text == "", "no icon that does not exist, nothing else that Reflex mends with a warning"
 
 
 def test_no_two_pages_have_one_address() -> None:

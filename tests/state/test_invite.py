@@ -15,7 +15,8 @@ from services.errors import ProviderUnavailable
 from services.secrets import seal
 from settings import settings
 from state import queries
-from state.invite import InviteState
+from state.invite import GuildCardView, InviteState
+from state.toasts import ToastState
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +60,17 @@ async def test_an_outage_of_discord_is_a_failure_to_try_again_and_no_disconnecti
     with pytest.raises(ProviderUnavailable):
         await state.load()
     assert (state.loaded, state.connected, state.failed) == (False, True, True)
+
+
+async def test_an_invite_that_fails_says_so_and_one_that_opens_names_bot_and_server() -> None:
+    state = await the_list_of(connected=True)
+    state.guilds = [GuildCardView("77", "Cats", "", True, False)]
+    toasts = await state.get_state(ToastState)
+    for server_id, title, text in (
+        ("78", "Invite Failed", "Please try again"),
+        ("77", "Invite HoldfastBot", "Follow the instructions to add HoldfastBot to Cats"),
+    ):
+        steps = [state.inviting async for _ in state.invite(server_id)]
+        assert steps[0] == server_id, "its button is at work"
+        assert (toasts.title, toasts.text, toasts.destructive) == (title, text, title == "Invite Failed")
+        assert state.inviting == ""

@@ -1,16 +1,23 @@
 """The rule form as it is filled in: names, conditions and groups, and what would be sent."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import reflex as rx
 
-from services import rule_form
+from services import collections, rule_form
+from services.actors import Actor
 from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
 from services.rule_groups import from_tree
 from state.condition_draft import ConditionDraft
 from state.rule_conditions import ROOT, UNFILLED
 from state.rule_form import RuleFormState
+from state.toasts import ToastState
+from tests.api.browsers import Browser
+from tests.state.conftest import Tab
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 CATS, FOXES, OWLS = (f"0x{number:040x}" for number in (1, 2, 3))
 NAMES = {("base", CATS): "Cats", ("polygon", FOXES): "Foxes", ("base", OWLS): "Owls"}
@@ -220,3 +227,38 @@ async def test_hostile_events_change_nothing(form: RuleFormState) -> None:
     for _ in range(60):
         form.add_condition(ROOT)
     assert len(form._slots) == 40
+
+
+@pytest.mark.parametrize("typed", ["", "0x12", "not an address"])
+async def test_an_address_that_goes_takes_its_name_and_its_traits_with_it(form: RuleFormState, typed: str) -> None:
+    fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
+    form.trait_types, form.trait_values = ["Fur"], ["Gold", "Ash"]
+    assert form.rule_name == "Cats (Trait) - Fur: Gold"
+    assert [outcome async for outcome in form._take(Actor(1, "1", "ada"), typed)] == []
+    assert (form.collection, form.trait_types, form.trait_values, form.rule_name) == ("", [], [], "")
+
+
+async def test_another_kind_of_trait_has_its_own_values(
+    form: RuleFormState, monkeypatch: pytest.MonkeyPatch, sign_in: SignIn
+) -> None:
+    async def values(*asked: Any) -> list[str]:
+        return {"Fur": ["Gold", "Ash"], "Level": ["7"]}[asked[-1]]
+
+    monkeypatch.setattr(collections, "trait_values", values)
+    tab, _ = await sign_in("ada")
+    tab.go("/add-verification-rule")
+    form = await tab.state(RuleFormState)
+    form._clear()
+    fill(form, CATS, type="trait")
+    form.trait_types = ["Fur", "Level"]
+    for kind, offered in (("Fur", ["Gold", "Ash"]), ("Level", ["7"]), ("", [])):
+        await tab.run(form.choose_trait_type(kind))
+        assert (form.trait_type, form.trait_values, form.trait_value) == (kind, offered, "")
+        form.enter_trait_value("left behind")
+
+
+async def test_what_cannot_be_created_is_an_error_with_its_message_or_a_general_one(form: RuleFormState) -> None:
+    toasts = await form.get_state(ToastState)
+    for message, told in (("Role is required", "Role is required"), ("", "Failed to create verification rule")):
+        await form._refuse(message)
+        assert (toasts.title, toasts.text, toasts.destructive, form.pending) == ("Error", told, True, False)

@@ -1,0 +1,85 @@
+"""The specification's calls (section 7) and the fields of what they take and answer (section 3), by their names."""
+
+from typing import Any
+
+import pytest
+
+from app.api import api
+
+USER = {
+    "id", "username", "email", "discordId", "discordUsername", "discordAvatar", "isDiscordConnected", "isVerified",
+    "verifiedWallets",
+}  # fmt: skip
+WALLET = {"id", "walletAddress", "blockchain", "verificationMethod", "createdAt"}
+SERVER = {"id", "internalId", "name", "botInvited", "verificationRulesCount", "verificationRules"}
+RULE = {
+    "ruleName", "contractAddress", "blockchain", "verificationType", "minTokens", "roleId", "roleColor", "traitType",
+    "traitValue", "tokenIds", "roleName", "serverId",
+}  # fmt: skip
+ANSWERS = {
+    "GET /api/auth/user": USER,
+    "POST /api/auth/logout": set[str](),
+    "GET /api/servers": SERVER,
+    "GET /api/analytics": {"totalVerifications", "activeRules", "connectedServers"},
+    "POST /api/admin/sync-servers": set[str](),
+    "GET /api/discord/invite": {"inviteUrl"},
+    "GET /api/discord/servers": {"id", "name", "icon", "owner", "hasBot"},
+    "GET /api/discord/invite-url": {"inviteUrl"},
+    "POST /api/servers": {"id", "serverName"},
+    "GET /api/wallet-verifications": WALLET,
+    "POST /api/verify-wallet": {"success", "message"},
+    "GET /api/discord/roles": {"id", "name", "color"},
+    "POST /api/collection/parse": {"name", "contractAddress", "blockchain"},
+    "GET /api/collection/{contract}/traits": {"traitTypes"},
+    "GET /api/collection/{contract}/traits/{trait_type}": {"traitValues"},
+    "POST /api/verification-rules": set[str](),
+}
+PAYLOADS = {
+    "POST /api/servers": {"discordServerId", "serverName", "serverIcon", "description"},
+    "POST /api/verify-wallet": {"userId", "walletAddress", "verificationMethod"},
+    "POST /api/collection/parse": {"input", "blockchain"},
+    "POST /api/verification-rules": RULE,
+}
+QUERIES = {
+    "GET /api/discord/invite-url": {"serverId"},
+    "GET /api/wallet-verifications": {"userId"},
+    "GET /api/discord/roles": {"serverId"},
+    "GET /api/collection/{contract}/traits": {"blockchain"},
+    "GET /api/collection/{contract}/traits/{trait_type}": {"blockchain"},
+}
+
+
+def described(call: str) -> dict[str, Any]:
+    """What the API's own document says of a call."""
+    method, path = call.split()
+    return api.openapi()["paths"][path][method.lower()]
+
+
+def fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an object, or of the objects in a list, by name."""
+    while "$ref" in schema or schema.get("type") == "array" or "anyOf" in schema:
+        if "anyOf" in schema:
+            schema = next(one for one in schema["anyOf"] if one.get("type") != "null")
+        elif "$ref" in schema:
+            schema = api.openapi()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        else:
+            schema = schema["items"]
+    return schema.get("properties", {})
+
+
+@pytest.mark.parametrize("call", ANSWERS)
+def test_a_call_answers_with_the_specifications_fields(call: str) -> None:
+    answers = described(call)["responses"]
+    body = next(answers[code] for code in ("200", "201") if code in answers)["content"]["application/json"]["schema"]
+    assert fields(body).keys() >= ANSWERS[call]
+
+
+@pytest.mark.parametrize("call", PAYLOADS)
+def test_a_call_takes_the_specifications_fields(call: str) -> None:
+    body = described(call)["requestBody"]["content"]["application/json"]["schema"]
+    assert fields(body).keys() >= PAYLOADS[call]
+
+
+@pytest.mark.parametrize("call", QUERIES)
+def test_a_call_is_asked_with_the_specifications_parameters(call: str) -> None:
+    assert {one["name"] for one in described(call)["parameters"] if one["in"] == "query"} >= QUERIES[call]

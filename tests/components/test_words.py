@@ -1,0 +1,93 @@
+"""The specification's words (sections 2 to 8) that a screen has in one of its states, read from its parts.
+
+Which of them shows when is seen by the browser tests; here each is found at all, without a browser.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import reflex as rx
+
+from components.layout.audience import loading
+from components.pages.account import account, account_left
+from components.pages.dashboard import dashboard
+from components.pages.invite import invite
+from components.pages.landing import landing
+from components.pages.problems import oauth_error
+from components.pages.rule_form import rule_form
+from components.pages.server_form import server_form
+from components.pages.wallets import wallets, wallets_left
+
+Screen = Callable[[], rx.Component]
+WORDS: dict[Screen, tuple[str, ...]] = {
+    landing: ("Redirecting to dashboard...", "Get Started", "Login with Discord"),
+    loading: ("Loading...",),
+    dashboard: (
+        "Welcome back, ", "Loading dashboard...", "Refresh", "Logout", "No servers configured", "Invite Bot",
+        "Invite the bot to a server you run. Servers appear here automatically after invitation.", "Active",
+        "Inactive", "Bot Active", "Configure",
+        "Verification Rules", "Verified Members", "Total Verifications", "Active Rules", "Connected Servers",
+    ),
+    account: (
+        "Discord Connected", "Verified", "User ID: ", "Username", "Email", "Discord Username", "Verified Wallets",
+        "Account Status", "Pending", "Quick Actions",
+    ),
+    account_left: ("Access Restricted",),
+    invite: (
+        "Invite HoldfastBot to Your Servers", "Connect Discord First", "Owner", "Admin Access", "HoldfastBot Added",
+        "Configure", "Add HoldfastBot", "Inviting...", "No Servers Found", "Refresh",
+    ),
+    server_form: (
+        "Discord Server ID *", "Server Name *", "Server Icon URL", "Description", "Create Server", "Cancel",
+        "Next Steps", "123456789012345678",
+    ),
+    rule_form: (
+        "Rule Type", "Rule Name", "Refresh rule name", "Blockchain", "Contract Address or Collection URL",
+        "Refresh collection", "Minimum Tokens", "Trait Type", "Trait Value",
+        "The API could not fetch this collection's traits. Type the trait's name as it is there.",
+        "The API could not fetch the values of this trait. Type the value as it is there.",
+        "Token IDs", "Role", "Cancel", "Create Rule", "Creating...", "Back",
+    ),
+    wallets: (
+        "Back to Dashboard", "Verify New Wallet", "Wallet Address", "0x... or wallet.eth", "Verification Method",
+        "OpenSea Profile Bio", "Transaction Proof", "Verify Wallet", "Verifying...",
+        "Go to the OpenSea profile of this wallet.",
+        "Add your code or ", " to the bio.", "Save the profile.", "Click Verify.", "Open OpenSea Profile",
+        "Verified Wallets", "No verified wallets yet",
+        "Verify your first wallet to start using NFT verification rules", "Verified via ",
+    ),
+    wallets_left: ("Please log in", "Go to Login"),
+    oauth_error: ("Try Again", "Back to Home"),
+}  # fmt: skip
+LEADS: dict[Screen, tuple[str, ...]] = {
+    landing: ("/api/auth/discord", "/features", "/help-center", "/discord", "/contact", "/privacy-policy",
+              "/terms-of-service", "/#docs"),
+    dashboard: ("/invite", "/wallet-verification"),
+    account: ("/dashboard", "/invite", "/api/auth/logout"),
+    account_left: ("/login",),
+    invite: ("/api/auth/discord/connect", "/dashboard?server="),
+    server_form: ("/dashboard",),
+    wallets: ("/dashboard",),
+    wallets_left: ("/login",),
+    oauth_error: ("/oauth-fix", "/api/auth/discord", "/"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("screen", "words"), [(screen, one) for screen, all_ in WORDS.items() for one in all_],
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
+)  # fmt: skip
+def test_a_screen_has_its_words(screen: Screen, words: str) -> None:
+    made = str(screen().render()).replace("\\", "")
+    # A text is a whole one, or a part of a template that is filled in with what is known only later.
+    forms = (f'"{words}"', f"`{words}`", f"`{words}${{", f"}}{words}`")
+    assert any(form in made for form in forms)
+
+
+@pytest.mark.parametrize(
+    ("screen", "path"), [(screen, one) for screen, all_ in LEADS.items() for one in all_],
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
+)  # fmt: skip
+def test_a_screen_leads_to(screen: Screen, path: str) -> None:
+    made = str(screen().render()).replace("\\", "")
+    assert any(form in made for form in (f'"{path}"', f"`{path}", f"'{path}'"))
