@@ -19,6 +19,14 @@ DATABASE_PAUSE = 2.0
 """Seconds between tries while the database does not answer: no event may be lost by that."""
 
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between tries to read a guild's members."""
+
+
+class ListIncomplete(Exception):
+    """Discord's list of a guild's members cannot be all of it."""
+
+
 class Events(commands.Cog):
     """Keeps the product's picture of guilds up to date."""
 
@@ -96,13 +104,34 @@ class Events(commands.Cog):
         return member.guild_permissions.administrator
 
     async def _seen(self, guild: nextcord.Guild) -> None:
+        pause = FIRST_PAUSE
+        while not self.bot.is_closed() and self.bot.get_guild(guild.id) is guild:
+            try:
+                await self._list(guild)
+            except (nextcord.Forbidden, nextcord.NotFound) as fault:
+                log.warning("the members of guild %s are not told: %s", guild.id, fault)
+                return
+            except Exception as fault:
+                # Whatever the library makes of an answer that is none: without the list, nobody who came or left
+                # meanwhile would be noticed.
+                log.warning("the members of guild %s could not be read (%r), again in %.0f s", guild.id, fault, pause)
+                log.debug("the reading failed so", exc_info=True)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                await self._tell(lambda db: guilds.seen(db, guild_facts(guild)))
+                return
+
+    async def _list(self, guild: nextcord.Guild) -> None:
         # Over REST, because the gateway answers one request for all members in 30 seconds, so a bot that restarts
-        # quickly would wait in vain; and who is missing on the list counts as gone.
-        async for member in guild.fetch_members(limit=None):
+        # quickly would wait in vain.
+        listed = {member.id: member async for member in guild.fetch_members(limit=None)}
+        if guild.me.id not in listed:
+            raise ListIncomplete(f"the bot itself is not among {len(listed)} members")
+        for member in listed.values():
             if guild.get_member(member.id) is None:
                 # The library tells of changes only for members that it has in its cache, and has no public way in.
                 guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
-        await self._tell(lambda db: guilds.seen(db, guild_facts(guild)))
 
     async def _runs(self, guild: nextcord.Guild) -> None:
         async def write(db: Any) -> None:

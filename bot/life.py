@@ -1,6 +1,7 @@
 """Staying connected whatever happens: a client that ends is followed by the next one, and Health says why."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -8,7 +9,6 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.pulse import tell
-from services.tasks import stop
 
 log = logging.getLogger("holdfast.bot")
 
@@ -16,6 +16,7 @@ FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 60.0, 120.0
 """Seconds. A refused login is tried again rarely: Discord counts logins (1,000 a day, external-apis §1.8)."""
 LIVED_WELL = 60.0
 """Seconds after which a client counts as having worked, so that the next pause is short again."""
+CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
 TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0
 
 NO_INTENT = "Discord refuses the intent (4014). Turn on Server Members Intent: Developer Portal › Bot."
@@ -74,10 +75,18 @@ async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException |
                 return nextcord.GatewayNotFound()
         return task.exception()
     finally:
-        if not task.done():
-            await stop(task)
-        # A client that never came up is closed too, for its cogs' sake.
-        await bot.close()
+        await _end(task)
+        # A client that never came up is closed too, for its cogs' sake; what hangs then ends with the process.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSES_WITHIN):
+                await bot.close()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """Cancel until it has ended: the library waits in a way that loses a cancellation which comes with an answer."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CANCELLED_EVERY)
 
 
 async def _rest(seconds: float, sentence: str) -> None:

@@ -125,13 +125,28 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
 
 
 async def replace_all(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """The whole list of a server's members: keep it, look at those who came unheard, let go of those not on it."""
+    """The whole list of a server's members: keep it, look at those who came unheard, let go of those not on it.
+
+    Whoever is missing on it and has a role of ours is asked for by name before that is believed: a list that was cut
+    off must cost nobody what the ledger knows of them.
+    """
     result = await db.execute(
         text("SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL"), {"server": server_id}
     )
     before = {str(discord_id) for (discord_id,) in result.all()}
     present = {member.discord_id for member in members}
     await keep(db, server_id, members)
-    await left_many(db, [(server_id, discord_id) for discord_id in sorted(before - present)])
+    granted = await db.exec(select(Grant.discord_id).where(Grant.server_id == server_id).distinct())
+    missing = before - present
+    doubtful = missing & set(granted.all())
+    await _unknown(db, server_id, sorted(doubtful))
+    await left_many(db, [(server_id, discord_id) for discord_id in sorted(missing - doubtful)])
     if came := sorted(present - before):
         await due.mark_members(db, server_id, came, due.JOINED)
+
+
+async def _unknown(db: AsyncSession, server_id: int, people: Sequence[str]) -> None:
+    """Nothing is known of these any more, so the look at them begins with asking Discord."""
+    await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(people)))
+    for discord_id in people:
+        await due.mark_member(db, server_id, discord_id, due.JOINED)

@@ -10,7 +10,7 @@ import nextcord
 import pytest
 from sqlmodel import col, select
 
-from bot import life
+from bot import events, life
 from bot.client import build
 from gateways import gateways
 from models import Grant, Member, Notice, Rule, Server, now, transaction
@@ -252,3 +252,60 @@ def test_each_end_has_its_reason(fault: BaseException | None, says: str, somebod
     sentence, refused = life.reason(fault)
     assert says in sentence
     assert refused is somebody_must_act
+
+
+async def test_a_client_that_loses_its_cancellation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(life, "CANCELLED_EVERY", 0.01)
+    began = asyncio.Event()
+
+    class Deaf:
+        """Loses the first cancellation, as the library does when it comes together with an answer."""
+
+        shards: dict[int, Any] = {}  # noqa: RUF012
+
+        async def start(self, token: str, *, reconnect: bool) -> None:
+            began.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            await asyncio.Event().wait()
+
+        async def close(self) -> None:
+            pass
+
+    task = asyncio.create_task(life.live(Deaf, "token"))  # pyright: ignore[reportArgumentType]
+    await began.wait()
+    task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_members_who_cannot_be_listed_at_first_are_known_as_soon_as_discord_answers(
+    town: Town, bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = nextcord.Guild.fetch_members
+    answers: list[Any] = [OSError("no answer"), []]
+
+    def failing(guild: nextcord.Guild, **options: Any) -> Any:
+        if str(guild.id) != guild_id or not answers:
+            return listed(guild, **options)
+        answer = answers.pop()
+
+        async def told() -> AsyncIterator[nextcord.Member]:
+            if isinstance(answer, OSError):
+                raise answer
+            for member in answer:
+                yield member
+
+        return told()
+
+    guild_id = (await town.guild())["id"]
+    await town.see(without="carol")
+    monkeypatch.setattr(nextcord.Guild, "fetch_members", failing)
+    monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
+    async with bot():
+        assert answers == []
+        assert await row(town, "carol") is not None
+        known = await row(town, "dave")
+        assert known is not None
+        assert known.left_at is None

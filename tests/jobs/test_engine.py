@@ -319,6 +319,33 @@ async def test_who_left_is_no_error_and_gets_the_role_back_on_return(town: Town,
         await given(town)
 
 
+async def test_who_is_left_out_of_a_list_is_asked_for_by_name_and_loses_nothing(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        await given(town)
+        await town.see(without="carol")
+        await looked_at(town)
+        await given(town)
+        assert "role.lost" not in await kinds(town)
+        await town.sells(token)
+        await looked_at(town)
+        await taken(town)
+
+
+async def test_who_left_while_nobody_listened_is_let_go_of_once_discord_says_so(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        await given(town)
+        await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="leave")
+        await town.see()
+        await until(lambda: _empty(town))
+    assert "member.left" in await kinds(town)
+
+
 async def test_who_came_while_nobody_listened_is_looked_at_as_soon_as_they_are_seen(town: Town, engine: Engine) -> None:
     carol = {"guild": town.name, "user": town.people["carol"]["id"]}
     await town.call("members", **carol, action="leave")

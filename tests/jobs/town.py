@@ -60,8 +60,9 @@ class Town:
             wanted in member["roles"] for member in guild["members"] if member["user_id"] == self.people[who]["id"]
         )
 
-    async def see(self) -> None:
-        """Tell the product what the bot would tell it now."""
+    async def see(self, *, without: str | None = None) -> None:
+        """Tell the product what the bot would tell it now; `without` is left out of the list of members."""
+        left_out = self.people[without]["id"] if without else None
         guild = await self.guild()
         bot = next(role for role in guild["roles"] if role["managed"])
         bot_id = next(member["user_id"] for member in guild["members"] if bot["id"] in member["roles"])
@@ -74,6 +75,7 @@ class Town:
             members=tuple(
                 MemberFacts(member["user_id"], member["username"], frozenset(member["roles"]), member["pending"])
                 for member in guild["members"]
+                if member["user_id"] != left_out
             ),
         )  # fmt: skip
         async with transaction() as db:
