@@ -3,16 +3,24 @@
 import asyncio
 import os
 
+import psycopg
 from alembic import context
-from sqlalchemy import Connection
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlmodel import SQLModel
 
 import models
-from models.database import psycopg_url
+from models.database import libpq_url, psycopg_url
+
+LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5, 12, 5.0
+"""Who waits for a table's lock has everybody after it wait too; so a migration waits shortly, and tries again."""
 
 
 def _run(connection: Connection) -> None:
+    connection.execute(text(f"SET lock_timeout = '{LOCK_SECONDS}s'"))
+    connection.commit()
     context.configure(connection=connection, target_metadata=SQLModel.metadata, compare_type=True)
     with context.begin_transaction():
         context.run_migrations()
@@ -23,9 +31,33 @@ async def _migrate() -> None:
     if not url:
         raise models.DatabaseUrlMissing("DATABASE_URL is not set.")
     engine = create_async_engine(psycopg_url(url))
-    async with engine.connect() as connection:
-        await connection.run_sync(_run)
-    await engine.dispose()
+    try:
+        for attempt in range(1, TRIES + 1):
+            try:
+                async with engine.connect() as connection:
+                    await connection.run_sync(_run)
+                return
+            except OperationalError as fault:
+                if not isinstance(fault.orig, psycopg.errors.LockNotAvailable):
+                    raise SystemExit(_unreachable(url, fault)) from None
+                if attempt == TRIES:
+                    raise SystemExit("A table stayed locked, so nothing was changed. Start again later.") from None
+                print(f"a table is in use; trying again in {PAUSE_SECONDS:g} s ({attempt} of {TRIES})", flush=True)
+                await asyncio.sleep(PAUSE_SECONDS)
+    finally:
+        await engine.dispose()
+
+
+def _unreachable(url: str, fault: OperationalError) -> str:
+    """What an operator can do about a database that does not let us in; without its password."""
+    parts = conninfo_to_dict(libpq_url(url))
+    where = f"{parts.get('host') or 'this machine'}:{parts.get('port') or 5432}"
+    reason = str(fault.orig).strip().splitlines()[0]
+    return (
+        f"The database {parts.get('dbname', '')} at {where} does not let us in: {reason}\n"
+        "Is it running, is DATABASE_URL right (postgresql://user:password@host:5432/database), and may this machine "
+        "reach it? Without DATABASE_URL the product brings a database of its own."
+    )
 
 
 asyncio.run(_migrate())

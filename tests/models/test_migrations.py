@@ -5,6 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
+import pytest
+
+from models.database import libpq_url
+from tests.conftest import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -24,3 +30,33 @@ def test_every_migration_can_be_undone_and_done_again(database_url: str) -> None
     for arguments in (("downgrade", "base"), ("upgrade", "head"), ("check",)):
         done = alembic(database_url, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("password", ["", ":s3cret"])
+def test_a_database_that_cannot_be_reached_is_told_with_what_to_do(password: str) -> None:
+    port = free_port()
+    done = alembic(f"postgresql://me{password}@127.0.0.1:{port}/holdfast", "upgrade", "head")
+    assert done.returncode == 1
+    told = done.stdout + done.stderr
+    assert f"The database holdfast at 127.0.0.1:{port} does not let us in" in told
+    assert "DATABASE_URL" in told
+    assert "Traceback" not in told
+    assert "s3cret" not in told
+
+
+def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: str) -> None:
+    assert alembic(database_url, "downgrade", "0009").returncode == 0
+    with psycopg.connect(libpq_url(database_url)) as somebody:
+        somebody.execute('LOCK TABLE "grant" IN ACCESS SHARE MODE')
+        with subprocess.Popen(
+            [sys.executable, "-u", "-m", "alembic", "upgrade", "head"],
+            cwd=ROOT, env=os.environ | {"DATABASE_URL": database_url}, stdout=subprocess.PIPE, text=True,
+        ) as migrating:  # fmt: skip
+            assert migrating.stdout is not None
+            assert "trying again" in migrating.stdout.readline()
+            # While it pauses nobody waits behind it: others go on reading and writing.
+            with psycopg.connect(libpq_url(database_url), options="-c lock_timeout=2s") as other:
+                other.execute('SELECT count(*) FROM "grant"')
+            somebody.rollback()
+            assert migrating.wait(60) == 0
+    assert alembic(database_url, "check").returncode == 0

@@ -1,0 +1,84 @@
+"""A migration runs while the version before it still serves: it adds, and takes away only what nobody uses any more.
+
+To drop or rename something, a first version stops using it; a later one drops it in a migration that says
+`UNUSED_SINCE = "0012"`, the revision with which the last use went.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+VERSIONS = Path(__file__).resolve().parents[2] / "models" / "migrations" / "versions"
+TAKES_AWAY = frozenset({"drop_table", "drop_column", "rename_table", "drop_constraint"})
+WORDS = ("DROP TABLE", "DROP COLUMN", "RENAME ", "SET NOT NULL", "ALTER TYPE")
+
+
+def breaks_the_old_version(source: str) -> Iterator[str]:
+    """What in `upgrade` would break a version that does not know of it."""
+    tree = ast.parse(source)
+    names = {node.targets[0].id for node in tree.body if isinstance(node, ast.Assign) and _is_name(node.targets[0])}
+    upgrade = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "upgrade")
+    for call in (node for node in ast.walk(upgrade) if isinstance(node, ast.Call)):
+        verb = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if verb in TAKES_AWAY and "UNUSED_SINCE" not in names:
+            yield f"{verb} in one step"
+        elif verb == "alter_column" and (changed := _keywords(call) & {"new_column_name", "type_", "nullable"}):
+            yield f"alter_column of {', '.join(sorted(changed))}"
+        elif verb == "add_column" and _refuses_old_rows(call):
+            yield "a required column without a server_default"
+        elif verb == "execute":
+            yield from (word.strip() for word in WORDS if word in ast.unparse(call).upper())
+
+
+def _is_name(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name)
+
+
+def _keywords(call: ast.Call) -> set[str]:
+    return {keyword.arg for keyword in call.keywords if keyword.arg}
+
+
+def _refuses_old_rows(call: ast.Call) -> bool:
+    """Whether who inserts without the new column is refused."""
+    column = next((one for one in call.args if isinstance(one, ast.Call)), None)
+    if column is None:
+        return False
+    required = any(one.arg == "nullable" and ast.unparse(one.value) == "False" for one in column.keywords)
+    return required and "server_default" not in _keywords(column)
+
+
+@pytest.mark.parametrize("path", sorted(VERSIONS.glob("*.py")), ids=lambda path: path.stem)
+def test_the_version_before_goes_on_serving(path: Path) -> None:
+    assert list(breaks_the_old_version(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "op.drop_column('rule', 'name')",
+        "op.drop_table('rule')",
+        "op.rename_table('rule', 'rules')",
+        "op.alter_column('rule', 'name', new_column_name='title')",
+        "op.alter_column('rule', 'name', nullable=False)",
+        "op.add_column('rule', sa.Column('x', sa.String(), nullable=False))",
+        "op.execute('ALTER TABLE rule RENAME COLUMN a TO b')",
+        "op.execute(sa.text('alter table rule drop column a'))",
+    ],
+)
+def test_what_would_break_it_is_seen(bad: str) -> None:
+    assert list(breaks_the_old_version(f"def upgrade():\n    {bad}\n"))
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        "def upgrade():\n    op.add_column('rule', sa.Column('x', sa.String(), nullable=True))\n",
+        "def upgrade():\n    op.add_column('rule', sa.Column('x', sa.String(), server_default='', nullable=False))\n",
+        "UNUSED_SINCE = '0012'\ndef upgrade():\n    op.drop_column('rule', 'x')\n",
+        "def upgrade():\n    op.create_index('a', 'rule', ['b'])\ndef downgrade():\n    op.drop_table('rule')\n",
+    ],
+)
+def test_what_only_adds_is_fine(good: str) -> None:
+    assert list(breaks_the_old_version(good)) == []
