@@ -22,7 +22,7 @@ from components.ui.toast import toaster
 from services import logs
 from settings import settings
 from state.faults import show_fault
-from state.gate import Gate
+from state.gate import Gate, exists
 from state.session import arrive
 
 logs.set_up()
@@ -38,6 +38,10 @@ def _documents(inner: ASGIApp) -> ASGIApp:
     if settings().sandbox:
         redirects[CONSOLE_PATH] = f"{settings().sandbox_url}/console"
     return Documents(inner, routes, redirects)
+
+
+def _sockets(inner: ASGIApp) -> ASGIApp:
+    return SocketGate(inner, exists)
 
 
 def _crawlers(inner: ASGIApp) -> ASGIApp:
@@ -73,7 +77,7 @@ app = rx.App(
     backend_exception_handler=show_fault,
     # The last is outermost: who calls and by which name, sockets, then the API with its own gates, then files and
     # documents, then Reflex.
-    api_transformer=[_documents, BuiltFiles, _crawlers, api, SocketGate, HostGate, Proxies, Leaving],
+    api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, Proxies, Leaving],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive))

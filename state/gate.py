@@ -27,8 +27,11 @@ PAYLOAD_BYTES = 64 * 1024
 """No screen sends more in one event; a collection's list of token ids is the longest."""
 STORED_LENGTH = 512
 """No value of ours in a browser's storage is longer."""
+LARGEST_NUMBER = 2**53
+"""The largest whole number that a browser tells exactly."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _CONNECT = "hydrate_and_load"
+_SETTER = "setvar"
 _STORAGE = "update_vars_internal"
 _FIRST = "hashes"
 """What a browser sends with a page that it has just loaded, and leaves out when only its connection is a new one."""
@@ -65,6 +68,11 @@ class Gate(Middleware):
         return None
 
 
+def exists(name: str) -> bool:
+    """Whether a screen may name this handler: Reflex gives each State a `setvar`, which none of ours uses."""
+    return name in RegistrationContext.get().event_handlers and not name.endswith(f".{_SETTER}")
+
+
 def check(name: str, payload: Mapping[str, Any]) -> None:
     """Raise Refused unless the payload is exactly what the named handler takes."""
     try:
@@ -73,13 +81,17 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
         raise Refused("not JSON") from fault
     if size > PAYLOAD_BYTES:
         raise Refused("too large")
-    registered = RegistrationContext.get().event_handlers.get(name)
-    if registered is None:
+    _check_values(payload)
+    if not exists(name):
         raise Refused("no such handler")
-    if name.endswith((f".{_CONNECT}", f".{_STORAGE}")):
-        _check_storage(payload.get("vars") or {})
-        return
+    registered = RegistrationContext.get().event_handlers[name]
     contract = _contract(registered.handler.fn)
+    if name.endswith((f".{_CONNECT}", f".{_STORAGE}")):
+        if payload.keys() - contract.keys():
+            raise Refused("unknown arguments")
+        if payload.get("vars") is not None:
+            _check_storage(payload["vars"])
+        return
     if extra := payload.keys() - contract.keys():
         raise Refused(f"{len(extra)} unknown arguments")
     for argument, (adapter, needed) in contract.items():
@@ -91,6 +103,24 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
             adapter.validate_python(_unwrapped(payload[argument]))
         except ValidationError as fault:
             raise Refused(f"{argument} has a wrong type") from fault
+
+
+def _check_values(payload: object) -> None:
+    """Raise Refused where a text, however deep, cannot be stored or sent, or a number is none that a browser has."""
+    waiting = [payload]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise Refused("a text has characters that cannot be stored")
+        elif isinstance(value, int):
+            if abs(value) > LARGEST_NUMBER:
+                raise Refused("a number is too large")
+        elif isinstance(value, list):
+            waiting.extend(cast("list[object]", value))
+        elif isinstance(value, dict):
+            fields = cast("dict[object, object]", value)
+            waiting.extend([*fields, *fields.values()])
 
 
 def _unwrapped(value: Any) -> Any:

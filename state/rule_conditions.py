@@ -70,8 +70,8 @@ class ConditionList(ConditionFields, mixin=True):
     lines: list[LineView] = []
     too_deep: bool = False
     """Whether the rule has groups within groups, which only the API can change."""
-    _slots: tuple[_Slot, ...] = ()
-    _joins: tuple[_Join, ...] = ()
+    _slots: tuple[_Slot, ...] = (_Slot(1, ROOT, ConditionDraft()),)
+    _joins: tuple[_Join, ...] = (_Join(ROOT),)
     _stored: Expression | None = None
 
     def _begin(self) -> None:

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 from urllib.parse import parse_qs
 
@@ -47,12 +47,14 @@ class _Refused(Exception):
 class SocketGate:
     """Counts sockets by address (LIMIT_SOCKETS) and lets only well-formed messages pass, no faster than LIMIT_EVENTS.
 
-    Who says something malformed is closed with a reason; who is too fast is read more slowly, so nothing is lost and
-    nobody else waits. What an event means is checked by `state.gate`.
+    `knows` tells whether a handler of that name exists. Who says something malformed is closed with a reason; who is
+    too fast is read more slowly, so nothing is lost and nobody else waits. What an event means is checked by
+    `state.gate`.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, knows: Callable[[str], bool]) -> None:
         self._app = app
+        self._knows = knows
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +73,7 @@ class SocketGate:
             return
         self._open[address] += 1
         try:
-            await self._app(scope, _Listener(receive, send).receive, send)
+            await self._app(scope, _Listener(receive, send, self._knows).receive, send)
         finally:
             self._open[address] -= 1
             if self._open[address] <= 0:
@@ -92,8 +94,8 @@ class SocketGate:
 class _Listener:
     """What one socket says: nothing malformed, nothing too large, nothing too fast, and something soon."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send = receive, send
+    def __init__(self, receive: Receive, send: Send, knows: Callable[[str], bool]) -> None:
+        self._receive, self._send, self._knows = receive, send, knows
         self._speaks_by = time.monotonic() + FIRST_WORD_SECONDS
         self._connected = self._closed = False
         self._made_up = 0.0
@@ -134,7 +136,7 @@ class _Listener:
             return
         if found := _CONNECT.fullmatch(text):
             self._connected = True
-            _check_greeting(_json(found[1]))
+            _check_greeting(_json(found[1]), self._knows)
             return
         found = _EVENT.fullmatch(text)
         if found is None or not self._connected:
@@ -143,7 +145,7 @@ class _Listener:
         if not isinstance(said, list) or len(cast("list[Any]", said)) > 2:
             raise _Refused("an event has a wrong shape")
         if said[0] == "event":
-            _check_event(cast("list[Any]", said)[1] if len(cast("list[Any]", said)) == 2 else None)
+            _check_event(cast("list[Any]", said)[1] if len(cast("list[Any]", said)) == 2 else None, self._knows)
 
     async def _pace(self) -> None:
         """Wait where this socket is ahead of its share; meanwhile the network makes its sender wait."""
@@ -164,7 +166,7 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _check_greeting(said: object) -> None:
+def _check_greeting(said: object, knows: Callable[[str], bool]) -> None:
     """What comes with the connection: nothing, or the screens' version and the first event."""
     if said is None:
         return
@@ -173,23 +175,31 @@ def _check_greeting(said: object) -> None:
     if not (schema is None or isinstance(schema, str)):
         raise _Refused("the greeting has a wrong shape")
     if greeting.get("event") is not None:
-        _check_event(greeting["event"])
+        _check_event(greeting["event"], knows)
 
 
-def _check_event(said: object) -> None:
+def _check_event(said: object, knows: Callable[[str], bool]) -> None:
     """An event names a handler, its arguments, and the address of the page it comes from."""
     event = _object(said, "an event")
     name = event.get("name")
     if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable():
         raise _Refused("an event has no name")
+    if not knows(name):
+        # Reflex would log the whole of it.
+        raise _Refused("there is no such handler")
     _object(event.get("payload", {}), "a payload")
     place = _object(event.get("router_data", {}), "a page's address")
     for key in ("pathname", "asPath"):
         text = place.get(key, "")
-        if not isinstance(text, str) or len(text) > LONGEST_ADDRESS:
-            raise _Refused("a page's address has a wrong shape")
-    query = _object(place.get("query", {}), "a page's address")
-    if any(not isinstance(value, str) or len(value) > LONGEST_ADDRESS for value in query.values()):
+        _check_place(text)
+    for key, value in _object(place.get("query", {}), "a page's address").items():
+        _check_place(key)
+        _check_place(value)
+
+
+def _check_place(text: object) -> None:
+    """A part of an address is a text that can be sent back (half a surrogate pair cannot)."""
+    if not isinstance(text, str) or len(text) > LONGEST_ADDRESS or any("\ud800" <= c <= "\udfff" for c in text):
         raise _Refused("a page's address has a wrong shape")
 
 

@@ -16,6 +16,11 @@ from settings import settings
 HELLO = "40/_event,"
 
 
+def known(name: str) -> bool:
+    """The handlers that there are."""
+    return name == "state.take"
+
+
 @pytest.fixture(autouse=True)
 async def fresh(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Nothing counted before, nothing after."""
@@ -96,7 +101,7 @@ def event(name: Any = "state.take", payload: Any = None, router_data: Any = None
 
 async def test_what_our_screens_say_is_heard() -> None:
     app = Listening()
-    socket = Socket(SocketGate(app))
+    socket = Socket(SocketGate(app, known))
     assert await socket.opened()
     greeting = {"event": json.loads(event().removeprefix("42/_event,"))[1], "state_schema": "abc"}
     said = [
@@ -122,14 +127,15 @@ async def test_what_our_screens_say_is_heard() -> None:
         ('42/_event,7["event",{}]', "a message has a wrong shape"),
         ('42/_event,["event",{}', "a message is no JSON"),
         ('42/_event,["event",' + "[" * 50_000, "a message is no JSON"),
-        ('42/_event,["event",{"name":"a","payload":{"n":NaN}}]', "a message is no JSON"),
-        ('42/_event,["event",{"name":"a","payload":{"n":' + "9" * 5_000 + "}}]", "a message is no JSON"),
+        ('42/_event,["event",{"name":"state.take","payload":{"n":NaN}}]', "a message is no JSON"),
+        ('42/_event,["event",{"name":"state.take","payload":{"n":' + "9" * 5_000 + "}}]", "a message is no JSON"),
         ('42/_event,["event",{},{}]', "an event has a wrong shape"),
         ('42/_event,["event","{}"]', "an event has a wrong shape"),
         ('42/_event,["event"]', "an event has a wrong shape"),
         (event(name=None), "an event has no name"),
         (event(name={"$ne": 1}), "an event has no name"),
         (event(name="a" * 301), "an event has no name"),
+        (event(name="state.nothing"), "there is no such handler"),
         (event(name="a\nERROR forged"), "an event has no name"),
         (event(payload=[]), "a payload has a wrong shape"),
         (event(payload="x"), "a payload has a wrong shape"),
@@ -137,6 +143,8 @@ async def test_what_our_screens_say_is_heard() -> None:
         (event(router_data={"pathname": 5}), "a page's address has a wrong shape"),
         (event(router_data={"asPath": "/" * 5_000}), "a page's address has a wrong shape"),
         (event(router_data={"query": {"a": ["b"]}}), "a page's address has a wrong shape"),
+        (event(router_data={"pathname": "/\ud800"}), "a page's address has a wrong shape"),
+        (event(router_data={"query": {"\udc00": "b"}}), "a page's address has a wrong shape"),
         (event(router_data={"query": [1]}), "a page's address has a wrong shape"),
         (event(payload={"text": "x" * sockets.LARGEST_MESSAGE}), "a message was too large"),
         (f"{HELLO}[]", "the greeting has a wrong shape"),
@@ -146,7 +154,7 @@ async def test_what_our_screens_say_is_heard() -> None:
 )
 async def test_anything_else_closes_the_socket_with_a_reason(said: str | bytes, why: str) -> None:
     app = Listening()
-    socket = Socket(SocketGate(app))
+    socket = Socket(SocketGate(app, known))
     assert await socket.opened()
     socket.say(HELLO, said, event())
     code, reason = await socket.closed()
@@ -157,7 +165,7 @@ async def test_anything_else_closes_the_socket_with_a_reason(said: str | bytes, 
 
 async def test_nothing_is_heard_before_the_greeting() -> None:
     app = Listening()
-    socket = Socket(SocketGate(app))
+    socket = Socket(SocketGate(app, known))
     assert await socket.opened()
     socket.say(event())
     assert (await socket.closed())[1] == "a message has a wrong shape"
@@ -167,7 +175,7 @@ async def test_nothing_is_heard_before_the_greeting() -> None:
 @pytest.mark.parametrize("said", [[], ["3", "3"]])
 async def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
     monkeypatch.setattr(sockets, "FIRST_WORD_SECONDS", 0.05)
-    socket = Socket(SocketGate(Listening()))
+    socket = Socket(SocketGate(Listening(), known))
     assert await socket.opened()
     socket.say(*said)
     assert await socket.closed() == (1008, "it said nothing")
@@ -175,12 +183,12 @@ async def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch, said:
 
 @pytest.mark.parametrize("query", ["", "token=", "token=a%00b", f"token={'a' * 65}", "EIO=4", "token=a&token=b"])
 async def test_a_socket_names_its_tab(query: str) -> None:
-    assert await Socket(SocketGate(Listening()), query).closed() == (1008, "it names no tab")
+    assert await Socket(SocketGate(Listening(), known), query).closed() == (1008, "it names no tab")
 
 
 async def test_an_address_has_so_many_sockets_and_others_have_theirs(limit: Callable[..., None]) -> None:
     limit(limit_sockets=2)
-    gate = SocketGate(Listening())
+    gate = SocketGate(Listening(), known)
     mine = [Socket(gate) for _ in range(2)]
     assert [await one.opened() for one in mine] == [True, True]
     assert await Socket(gate).closed() == (1013, "this address has too many sockets")
@@ -193,7 +201,7 @@ async def test_an_address_has_so_many_sockets_and_others_have_theirs(limit: Call
 
 async def test_sockets_are_not_opened_over_and_over(limit: Callable[..., None]) -> None:
     limit(limit_sockets=2)
-    gate = SocketGate(Listening())
+    gate = SocketGate(Listening(), known)
     for _ in range(2):
         socket = Socket(gate)
         assert await socket.opened()
@@ -212,7 +220,7 @@ async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
 
     monkeypatch.setattr(sockets.asyncio, "sleep", note)
     app = Listening()
-    socket = Socket(SocketGate(app))
+    socket = Socket(SocketGate(app, known))
     assert await socket.opened()
     socket.say(HELLO, *[event()] * 14)
     await socket.end()

@@ -83,6 +83,13 @@ def test_what_our_screens_send_passes(handler: str, payload: dict[str, Any]) -> 
         ("form", {"fields": {"__reflex_form_data__": [], "more": 1}}, "a form has a wrong shape"),
         ("take", {"text": {"__reflex_form_data__": []}, "number": 1}, "text has a wrong type"),
         ("guarded", {"text": "a", "actor": {"user_id": 1}}, "unknown arguments"),
+        ("take", {"text": "a\x00b", "number": 1}, "characters that cannot be stored"),
+        ("take", {"text": "\ud800", "number": 1}, "characters that cannot be stored"),
+        ("form", {"fields": {"\udfff": "a"}}, "characters that cannot be stored"),
+        ("form", {"fields": {"__reflex_form_data__": [["a", "\x00"]]}}, "characters that cannot be stored"),
+        ("take", {"text": "a", "number": 2**53 + 1}, "a number is too large"),
+        ("measure", {"value": -(10**300)}, "a number is too large"),
+        ("setvar", {"var_name": "a", "value": 1}, "no such handler"),
         ("slow", {"actor": 1, "number": 1}, "unknown arguments"),
     ],
 )
@@ -112,5 +119,8 @@ def test_only_stored_variables_can_be_set_from_outside() -> None:
         check(UPDATE, {"vars": {f"{SessionState.get_full_name()}.audience_rx_state_": "member"}})
     with pytest.raises(Refused, match="not a stored variable"):
         check(UPDATE, {"vars": {"nowhere.at_all": "x"}})
-    with pytest.raises(Refused, match="no object"):
-        check(UPDATE, {"vars": [["a", "b"]]})
+    for values in ([["a", "b"]], [], "", 0, False):
+        with pytest.raises(Refused, match="no object"):
+            check(UPDATE, {"vars": values})
+    with pytest.raises(Refused, match="unknown arguments"):
+        check(UPDATE, {"vars": {STORED: "abc"}, "self": 1})

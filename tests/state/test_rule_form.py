@@ -262,3 +262,10 @@ async def test_what_cannot_be_created_is_an_error_with_its_message_or_a_general_
     for message, told in (("Role is required", "Role is required"), ("", "Failed to create verification rule")):
         await form._refuse(message)
         assert (toasts.title, toasts.text, toasts.destructive, form.pending) == ("Error", told, True, False)
+
+
+async def test_before_the_form_has_loaded_every_button_finds_one_empty_condition() -> None:
+    form = await rx.State().get_state(RuleFormState)
+    form.add_group()
+    assert len(form._slots) == 2
+    assert len(form._joins) == 2

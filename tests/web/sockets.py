@@ -23,6 +23,11 @@ class Socket:
         self._connection = connection
         self.got: list[str] = []
 
+    @property
+    def reason(self) -> str:
+        """Why the other side closed it."""
+        return self._connection.close_reason or ""
+
     async def send(self, text: str | bytes) -> None:
         """Send a message as it stands."""
         await self._connection.send(text)

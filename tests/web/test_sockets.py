@@ -27,3 +27,16 @@ async def test_who_speaks_something_else_is_told_why_it_is_closed(web: Web, said
         await stranger.send(said)
         code, reason = await stranger.closed()
     assert (code, bool(reason)) == (1008, True)
+
+
+async def test_a_handler_that_does_not_exist_is_not_logged_with_all_that_came_with_it(web: Web) -> None:
+    session = sign_in(web.url, "ada")
+    before = len(web.logged())
+    for name in ("state.os_system", "reflex___state____state.setvar"):
+        async with socket(web, session) as stranger:
+            await stranger.event(name, {"x": "marked"})
+            assert await stranger.closed() == (1008, "there is no such handler")
+    said = web.logged()[before:]
+    assert "Traceback" not in said
+    assert "marked" not in said
+    assert session not in said

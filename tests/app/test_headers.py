@@ -1,0 +1,26 @@
+"""Headers that depend on how we are reached."""
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+
+from app.http.headers import SecurityHeaders
+from settings import settings
+
+
+@pytest.mark.parametrize(("public_url", "wanted"), [("https://roles.example", True), ("http://localhost:3000", False)])
+async def test_browsers_are_told_to_stay_on_https_where_it_is_https(
+    monkeypatch: pytest.MonkeyPatch, public_url: str, wanted: bool
+) -> None:
+    for name in ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN", "SECRET_KEY"):
+        monkeypatch.setenv(name, "x" * 32)
+    monkeypatch.setenv("PUBLIC_URL", public_url)
+    settings.cache_clear()
+    try:
+        transport = httpx.ASGITransport(app=SecurityHeaders(PlainTextResponse("a")))
+        async with httpx.AsyncClient(transport=transport, base_url=public_url) as browser:
+            answer = await browser.get("/")
+    finally:
+        settings.cache_clear()
+    told = answer.headers.get("strict-transport-security", "")
+    assert (told.startswith("max-age=31536000")) is wanted

@@ -1,0 +1,115 @@
+"""What keeps strangers out stays where it is: who may fetch anything at all, and a test behind every promise."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house import rules
+from tests.house.rules import Module
+
+ROOT = Path(__file__).resolve().parents[2]
+# Each asks addresses that an operator set and nothing else; links that strangers chose go through `fetching` alone.
+FETCHERS = {
+    "gateways/discord.py": "Discord's REST API",
+    "gateways/discord_oauth.py": "Discord's sign-in",
+    "gateways/market_wire.py": "the marketplaces' APIs",
+    "gateways/evm.py": "the nodes",
+    "gateways/evm_contract.py": "the nodes, by web3",
+    "gateways/fetching.py": "links that strangers chose",
+    # Whether something of this machine listens yet.
+    "app/supervisor.py": "this machine",
+    "app/processes.py": "this machine",
+}
+CLIENTS = frozenset(
+    {
+        "AsyncClient", "Client", "ClientSession", "AsyncConnectionPool", "ConnectionPool", "AsyncHTTPTransport",
+        "HTTPTransport", "HTTPConnection", "HTTPSConnection", "urlopen", "urlretrieve", "open_connection",
+        "create_connection", "AsyncOAuth2Client", "AsyncHTTPProvider", "HTTPProvider",
+    }
+)  # fmt: skip
+LIBRARIES = frozenset({"httpx", "httpcore", "requests", "urllib.request", "http.client", "aiohttp", "socket"})
+VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "request", "stream"})
+ROW = re.compile(r"^\|(?!\s*-|\s*Threat)(.*)\|(.*)\|(.*)\|$", re.M)
+TEST = re.compile(r"`tests/[\w/]+\.py(?:::test_\w+)?`")
+
+
+def fetches(module: Module) -> Iterator[str]:
+    """Where a module makes a client for anything outside, asks without one, or follows redirects by itself."""
+    if module.room == "sandbox":
+        return
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        owner, _, name = called.rpartition(".")
+        plain = name in CLIENTS or (owner in LIBRARIES and name in VERBS)
+        if plain and module.path not in FETCHERS:
+            yield f"{module.path}:{node.lineno} fetches by {called}"
+        follows = [word for word in node.keywords if word.arg in {"follow_redirects", "allow_redirects"}]
+        if any(not (isinstance(word.value, ast.Constant) and word.value.value is False) for word in follows):
+            yield f"{module.path}:{node.lineno} follows redirects"
+        if called == "httpx.AsyncClient" and not follows:
+            yield f"{module.path}:{node.lineno} does not say that it follows no redirects"
+
+
+def product() -> Iterator[Module]:
+    """Every module of the product."""
+    for room in rules.ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            yield Module(path.relative_to(ROOT).as_posix(), path.read_text())
+
+
+def promises_without_a_test(page: str) -> Iterator[str]:
+    """The rows of a page's tables that name no test."""
+    for threat, _, shown_by in ROW.findall(page):
+        if TEST.search(shown_by) is None:
+            yield threat.strip()
+
+
+def test_only_one_client_follows_what_strangers_chose() -> None:
+    assert [breach for module in product() for breach in fetches(module)] == []
+
+
+def test_every_fetcher_that_is_named_is_there() -> None:
+    assert [path for path in FETCHERS if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "bad"),
+    [
+        ("services/metadata.py", "import httpx\nhttpx.get(url)"),
+        ("gateways/names.py", "client = httpx.AsyncClient(follow_redirects=False)"),
+        ("gateways/names.py", "from urllib.request import urlopen\nurlopen(url)"),
+        ("gateways/names.py", "async with ClientSession() as session: pass"),
+        ("state/rules.py", "reader, writer = await asyncio.open_connection(host, 80)"),
+        ("gateways/evm.py", "client = httpx.AsyncClient(follow_redirects=True)"),
+        ("gateways/evm.py", "client = httpx.AsyncClient()"),
+        ("gateways/evm.py", "await client.get(url, follow_redirects=wanted)"),
+    ],
+)
+def test_another_way_out_is_seen(path: str, bad: str) -> None:
+    assert list(fetches(Module(path, bad)))
+
+
+@pytest.mark.parametrize(
+    ("path", "good"),
+    [
+        ("gateways/metadata.py", "await self._fetching.get(link)"),
+        ("gateways/evm.py", "client = httpx.AsyncClient(follow_redirects=False)"),
+        ("sandbox/server.py", "async with ClientSession() as session: pass"),
+    ],
+)
+def test_what_is_guarded_is_no_breach(path: str, good: str) -> None:
+    assert list(fetches(Module(path, good))) == []
+
+
+def test_every_promise_about_safety_names_a_test() -> None:
+    assert list(promises_without_a_test((ROOT / "docs" / "security.md").read_text())) == []
+
+
+def test_a_promise_without_a_test_is_seen() -> None:
+    table = "| Threat | What stops it | Shown by |\n|---|---|---|\n| A | b | none |\n| C | d | `tests/a.py::test_b` |\n"
+    assert list(promises_without_a_test(table)) == ["A"]

@@ -1,0 +1,86 @@
+"""What every answer carries, over the wire: each header is one protection."""
+
+import base64
+import hashlib
+import re
+
+import httpx
+import pytest
+
+from tests.web.conftest import Web, sign_in
+
+PLACES = (
+    "/",
+    "/login",
+    "/dashboard",
+    "/nothing/here",
+    "/favicon.svg",
+    "/robots.txt",
+    "/api/servers",
+    "/api/none",
+    "/health",
+)
+INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
+
+
+def policy_of(answer: httpx.Response) -> dict[str, list[str]]:
+    """The content policy by its directives."""
+    parts = (part.split() for part in answer.headers["content-security-policy"].split(";"))
+    return {words[0]: words[1:] for words in parts}
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_every_answer_says_how_it_may_be_used(web: Web, path: str) -> None:
+    answer = httpx.get(web.url + path)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["referrer-policy"] == "strict-origin-when-cross-origin"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert "camera=()" in answer.headers["permissions-policy"]
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_no_other_site_reads_our_answers(web: Web) -> None:
+    for path in ("/", "/api/servers"):
+        answer = httpx.get(web.url + path, headers={"Origin": "https://evil.example"})
+        allowed = answer.headers.get("access-control-allow-origin")
+        assert allowed in {None, web.url}, path
+
+
+@pytest.mark.parametrize("path", ["/", "/login", "/dashboard", "/nothing/here"])
+def test_a_page_runs_its_own_scripts_only(web: Web, path: str) -> None:
+    answer = httpx.get(web.url + path)
+    policy = policy_of(answer)
+    assert policy["default-src"] == ["'none'"]
+    assert policy["frame-ancestors"] == ["'none'"]
+    assert policy["base-uri"] == ["'none'"]
+    assert policy["form-action"] == ["'self'"]
+    assert policy["connect-src"] == ["'self'", web.url.replace("http", "ws", 1)]
+    scripts = INLINE.findall(answer.text)
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts}
+    assert set(policy["script-src"]) == {"'self'", *hashes}, "nothing inline but what the page has, and no eval"
+    assert not re.search(r"<[^>]+\son\w+\s*=", answer.text), "no handler in an attribute"
+
+
+def test_what_a_call_answers_can_do_nothing_and_is_kept_nowhere(web: Web) -> None:
+    session = sign_in(web.url, "ada")
+    for path in ("/api/auth/user", "/api/servers", "/api/me/export", "/api/wallet-verifications"):
+        answer = httpx.get(web.url + path, headers={"x-session-id": session}, timeout=30)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["cache-control"] == "no-store"
+        assert policy_of(answer)["default-src"] == ["'none'"]
+        assert policy_of(answer)["frame-ancestors"] == ["'none'"]
+
+
+def test_a_page_of_somebody_signed_in_is_kept_nowhere(web: Web) -> None:
+    answer = httpx.get(web.url, headers={"Cookie": f"hf_session={sign_in(web.url, 'ada')}"})
+    assert 'data-audience="member"' in answer.text
+    assert answer.headers["cache-control"] == "private, no-store"
+
+
+def test_nothing_secret_is_ever_in_the_log(web: Web) -> None:
+    session = sign_in(web.url, "ada")
+    httpx.get(f"{web.url}/?session={session}", headers={"Cookie": f"hf_session={session}"})
+    httpx.get(f"{web.url}/api/servers?session={session}", headers={"x-session-id": session})
+    assert session not in web.logged()
