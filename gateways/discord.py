@@ -28,6 +28,7 @@ from gateways.discord_types import (
     refusal,
 )
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
+from gateways.exchanges import to_its_end
 from gateways.shapes import Shape, listed
 
 VERSION = "1.0"
@@ -201,10 +202,8 @@ class Discord(ChannelCalls):
             ticket = await self._ticket(route, top, deadline)
             answer = None
             try:
-                async with asyncio.timeout_at(deadline):
-                    answer = await self._http.request(
-                        method, url, headers=headers, content=content, timeout=self._deadline
-                    )
+                sending = self._http.request(method, url, headers=headers, content=content, timeout=self._deadline)
+                answer = await to_its_end(sending, deadline - loop.time())
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
                 last = f"no answer ({type(fault).__name__})"
             finally:

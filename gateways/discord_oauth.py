@@ -1,6 +1,5 @@
 """Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
 
-import asyncio
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
+from gateways.exchanges import to_its_end
 from gateways.shapes import Shape, listed
 
 with warnings.catch_warnings(record=True):
@@ -208,8 +208,7 @@ class DiscordOAuth:
     async def _guarded(self, call: Any) -> Any:
         """Await a call within the deadline, its ways to fail turned into ours."""
         try:
-            async with asyncio.timeout(DEADLINE):
-                return await call
+            return await to_its_end(call, DEADLINE)
         except OAuthError as fault:
             # Discord's own: HTTP 400 with invalid_grant for a bad, used or expired code (external-apis §1.2).
             status = 401 if fault.error == "invalid_client" else 400

@@ -22,6 +22,7 @@ from gateways.errors import (
     seconds_to_wait,
 )
 from gateways.evm_errors import StateMissing, TookTooLong, TooMuch, rpc_error
+from gateways.exchanges import to_its_end
 
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
@@ -152,8 +153,7 @@ class Node:
 
     async def _post(self, body: bytes) -> object:
         try:
-            async with asyncio.timeout(self.request_seconds):
-                status, headers, content = await self._exchange(body)
+            status, headers, content = await to_its_end(self._exchange(body), self.request_seconds)
         except (TimeoutError, httpx.TimeoutException):
             raise TookTooLong(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:

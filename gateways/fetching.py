@@ -12,6 +12,7 @@ import httpx
 
 from gateways.connections import tls
 from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, seconds_to_wait
+from gateways.exchanges import to_its_end
 from gateways.public_addresses import is_public, resolve
 
 DEADLINE = 10.0
@@ -104,13 +105,14 @@ class Fetcher:
 
     async def _fetch(self, method: str, link: str, body: bytes | None, largest: int) -> bytes:
         step = _Step(method, _url(link), body)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._deadline
         try:
-            async with asyncio.timeout(self._deadline):
-                for _ in range(MOST_REDIRECTS + 1):
-                    outcome = await self._take(step, largest)
-                    if isinstance(outcome, bytes):
-                        return outcome
-                    step = outcome
+            for _ in range(MOST_REDIRECTS + 1):
+                outcome = await to_its_end(self._take(step, largest), until - loop.time())
+                if isinstance(outcome, bytes):
+                    return outcome
+                step = outcome
         except TimeoutError:
             raise ProviderDown(_name(step.url), f"no answer within {self._deadline:g} s") from None
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:

@@ -20,6 +20,7 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
+from gateways.exchanges import to_its_end
 
 DEADLINE = 10.0
 """Seconds for one question."""
@@ -68,19 +69,21 @@ class MarketWire:
             headers={} if body is None else {"Content-Type": "application/json"},
         )  # fmt: skip
         try:
-            async with asyncio.timeout(self._deadline):
-                answer = await self._http.send(request, stream=True)
-                try:
-                    content = bytearray()
-                    async for piece in answer.aiter_bytes():
-                        content += piece
-                        if len(content) > largest:
-                            raise ProviderConfused(self._name, "the answer is too large")
-                finally:
-                    await answer.aclose()
-            return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
+            return await to_its_end(self._exchange(request, largest), self._deadline)
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
             raise ProviderDown(self._name, f"no answer ({type(fault).__name__})") from None
+
+    async def _exchange(self, request: httpx.Request, largest: int) -> httpx.Response:
+        answer = await self._http.send(request, stream=True)
+        try:
+            content = bytearray()
+            async for piece in answer.aiter_bytes():
+                content += piece
+                if len(content) > largest:
+                    raise ProviderConfused(self._name, "the answer is too large")
+        finally:
+            await answer.aclose()
+        return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
 
     def _heed(self, answer: httpx.Response) -> None:
         """Remember until when nothing should be sent: Remaining and Reset (Unix seconds), Retry-After (§2.1)."""

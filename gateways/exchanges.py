@@ -1,0 +1,29 @@
+"""HTTP exchanges that run to their own end, whoever stops waiting for them."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+_running: set[asyncio.Task[object]] = set()
+
+
+async def to_its_end(exchange: Coroutine[object, object, T], seconds: float) -> T:
+    """The exchange's result, or TimeoutError after `seconds`; a caller that is cancelled leaves it to end by itself.
+
+    httpcore gives a connection back to its pool under anyio's shield, and asyncio's own cancellation goes through that
+    shield: a task cancelled in that moment keeps its place in the pool for ever, and after a few of them nothing is
+    sent to the host any more. So the exchange has a task of its own, which only anyio's deadline ends.
+    """
+    task: asyncio.Task[T] = asyncio.create_task(_within(exchange, seconds))
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return await asyncio.shield(task)
+
+
+async def _within(exchange: Coroutine[object, object, T], seconds: float) -> T:
+    with anyio.fail_after(max(0.0, seconds)):
+        return await exchange

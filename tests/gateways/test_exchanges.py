@@ -1,0 +1,86 @@
+"""Whoever stops waiting for an answer costs the host's pool no connection."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from gateways.chain_table import CHAINS
+from gateways.evm import Node
+from gateways.exchanges import to_its_end
+
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
+STEPS, ROUNDS = 6, 12
+"""Turns of the event loop after the answer was sent, until nothing is waited for any more; and more rounds of them
+than a node's pool has places."""
+
+
+class Server:
+    """Answers each request at once, and tells when it has."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.answered = asyncio.Event()
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+                await reader.readexactly(int(length.partition(b":")[2]))
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(ANSWER), ANSWER))
+                self.answered.set()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    async with listening:
+        yield made
+        for writer in made.writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+async def test_questions_that_are_given_up_at_any_moment_leave_the_connections_free(server: Server) -> None:
+    node = Node(CHAINS["base"], 0, server.url, request_seconds=2.0, stale_after=90.0)
+    try:
+        for turns in range(STEPS * ROUNDS):
+            server.answered.clear()
+            asking = asyncio.create_task(node.call("eth_chainId", ()))
+            await server.answered.wait()
+            for _ in range(turns % STEPS):
+                await asyncio.sleep(0)
+            asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asking
+        assert await node.call("eth_chainId", ()) == "0x1"
+    finally:
+        await node.close()
+
+
+async def test_an_exchange_that_takes_too_long_ends_as_a_timeout() -> None:
+    with pytest.raises(TimeoutError):
+        await to_its_end(asyncio.sleep(60), 0.01)
+
+
+async def test_an_exchange_goes_on_without_its_caller_and_its_failure_disturbs_nobody() -> None:
+    ended = asyncio.Event()
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        ended.set()
+        raise httpx.ReadError("broken")
+
+    caller = asyncio.create_task(to_its_end(fails(), 5))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await ended.wait()
