@@ -95,10 +95,12 @@ def _alone(say: Say) -> Iterator[None]:
 def _unsettled(path: Path) -> Iterator[None]:
     """Put a JSON file back as it was if the block only wrote the same again in another order, as npm does."""
     before = path.read_text()
-    yield
-    after = path.read_text()
-    if after != before and json.loads(after) == json.loads(before):
-        path.write_text(before)
+    try:
+        yield
+    finally:  # a build that was stopped has written it as well
+        after = path.read_text()
+        if after != before and json.loads(after) == json.loads(before):
+            path.write_text(before)
 
 
 def _build(say: Say) -> None:

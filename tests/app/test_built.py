@@ -78,3 +78,27 @@ def test_a_build_that_somebody_else_replaced_is_made_again(monkeypatch: pytest.M
     assert not build.ensure_built(print)
     index.write_text("<html hot reload>")
     assert build.ensure_built(print)
+
+
+def test_what_is_committed_is_what_npm_writes_so_that_no_build_changes_it() -> None:
+    build.ensure_built(lambda _: None)
+    made, kept = build.ROOT / ".web" / "package.json", build.PACKAGES
+    # Reflex copies the one over the other whenever it looks at the packages, by whatever command.
+    assert made.read_text() == kept.read_text()
+
+
+def test_a_build_that_is_stopped_puts_the_list_of_packages_back(tmp_path: Path) -> None:
+    listed = tmp_path / "package.json"
+    listed.write_text('{"a": 1, "b": 2}')
+
+    def stopped() -> None:
+        with build._unsettled(listed):
+            listed.write_text('{"b":2,"a":1}')
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert listed.read_text() == '{"a": 1, "b": 2}'
+    with build._unsettled(listed):
+        listed.write_text('{"a": 1, "b": 3}')
+    assert listed.read_text() == '{"a": 1, "b": 3}'
