@@ -15,6 +15,10 @@ from gateways.token_sheet import MOST_IDS_KEPT, Trail
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
 TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
+CONSECUTIVE = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d"
+"""ERC-2309: many ERC-721 tokens of consecutive ids at once, from the first topic's id to that in the data."""
+_RECEIVER = {TRANSFER: 2, TRANSFER_SINGLE: 3, TRANSFER_BATCH: 3, CONSECUTIVE: 3}
+"""Which topic is the owner that the tokens came to."""
 
 OWNERS_A_QUERY = 500
 """geth takes at most 1,000 values for one topic."""
@@ -39,7 +43,7 @@ class Search:
 
     contract: str
     topics: Sequence[str]
-    """The events' first topics; an owner is the last topic of each."""
+    """The first topics of the events that bring tokens to an owner."""
     head: Head
     until: float
     """Loop time at which no further piece is begun."""
@@ -78,7 +82,7 @@ class LogReader:
 
         `many` says ERC-1155. Returns whose history is complete, and why others' is not.
         """
-        topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER,)
+        topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER, CONSECUTIVE)
         search, here = Search(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.index
         for owner in owners:
             trail = trails.get(owner, Trail())
@@ -134,20 +138,25 @@ class LogReader:
     async def _piece(self, search: Search, owners: Sequence[str], start: int, end: int) -> bool:
         """Read one piece; False when it was too much for the node and a smaller one is to be tried."""
         padded = ["0x" + "0" * 24 + owner[2:] for owner in owners]
-        first: list[object] = [list(search.topics)]
-        wanted = first + ([None, padded] if search.topics == (TRANSFER,) else [None, None, padded])
-        asked = {"address": search.contract, "topics": wanted, "fromBlock": hex(start), "toBlock": hex(end)}
+        # One question for the events that have the owner in the same place.
+        places = dict.fromkeys(_RECEIVER[topic] for topic in search.topics)
+        filters = [
+            [[topic for topic in search.topics if _RECEIVER[topic] == place], *[None] * (place - 1), padded]
+            for place in places
+        ]
+        where = {"address": search.contract, "fromBlock": hex(start), "toBlock": hex(end)}
         size = end - start + 1
         search.pieces -= 1
         try:
-            logs = await self.node.call("eth_getLogs", (asked,))
+            logs = [await self.node.call("eth_getLogs", ({**where, "topics": topics},)) for topics in filters]
         except ProviderError as fault:
             if size == 1 or not too_much(fault):
                 raise
             self._most = self._ceiling = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
             self._in_a_row = 0
             return False
-        self._read(search, logs, set(owners), start, end)
+        for answer in logs:
+            self._read(search, answer, set(owners), start, end)
         self._grow(size)
         return True
 
@@ -173,7 +182,7 @@ class LogReader:
             names = [str(one).lower() for one in cast("list[object]", topics)] if isinstance(topics, list) else []
             if len(names) != 4 or names[0] not in search.topics:
                 continue  # an ERC-20's transfer, for one
-            owner = "0x" + names[2 if names[0] == TRANSFER else 3][-40:]
+            owner = "0x" + names[_RECEIVER[names[0]]][-40:]
             if owner in owners:
                 search.found[owner].update(self._ids(names, log.get("data")))
 
@@ -181,6 +190,9 @@ class LogReader:
         if topics[0] == TRANSFER:
             return (str(quantity(self.node.name, topics[3])),)
         said = binary(self.node.name, data)
+        if topics[0] == CONSECUTIVE:
+            begin, last = quantity(self.node.name, topics[1]), int.from_bytes(said[:32], "big")
+            return map(str, range(begin, min(last, begin + MOST_IDS_KEPT) + 1))
         words = [int.from_bytes(said[at : at + 32], "big") for at in range(0, len(said) - 31, 32)]
         if topics[0] == TRANSFER_SINGLE:
             return map(str, words[:1])

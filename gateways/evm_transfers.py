@@ -7,10 +7,13 @@ from typing import Protocol, cast
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, patiently
 from gateways.evm_errors import TookTooLong
-from gateways.evm_logs import TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, too_much
+from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, too_much
 from gateways.evm_pool import NodePool
 
 NOBODY = "0x" + 40 * "0"
+
+_THIRD = (TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
+"""The events that have sender and receiver as their third and fourth topic."""
 
 FIRST_SPAN, WIDEST_SPAN = 500, 10_000
 """Blocks in one request: where we start, and the most that the widest paid plans allow (external-apis §4.8)."""
@@ -89,11 +92,11 @@ class TransferLogs:
     async def of_contracts(
         self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
     ) -> list[Transfer]:
-        """By the contracts' addresses and the three transfer events; one request for all of them where that fits."""
+        """By the contracts' addresses and the four transfer events; one request for all of them where that fits."""
         filters: list[Mapping[str, object]] = [
             {
                 "address": list(contracts[start : start + CONTRACTS_AT_ONCE]),
-                "topics": [[TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH]],
+                "topics": [[TRANSFER, *_THIRD]],
             }
             for start in range(0, len(contracts), CONTRACTS_AT_ONCE)
         ]
@@ -109,8 +112,8 @@ class TransferLogs:
             filters += [
                 {"topics": [TRANSFER, who]},
                 {"topics": [TRANSFER, None, who]},
-                {"topics": [[TRANSFER_SINGLE, TRANSFER_BATCH], None, who]},
-                {"topics": [[TRANSFER_SINGLE, TRANSFER_BATCH], None, None, who]},
+                {"topics": [list(_THIRD), None, who]},
+                {"topics": [list(_THIRD), None, None, who]},
             ]
         return await self._all(chain, filters, first, last, endpoint)
 

@@ -86,8 +86,9 @@ def sure(sheet: TokenSheet) -> dict[str, dict[str, int]]:
 
 
 def spans(end: Front) -> list[int]:
-    """How many blocks each question for logs was about."""
+    """How many blocks each question for logs was about; consecutive transfers are asked for beside the others."""
     asked = [call["params"][0] for call in end.calls if call["method"] == "eth_getLogs"]
+    asked = [one for one in asked if one["topics"][0] != [evm_logs.CONSECUTIVE]]
     return [int(one["toBlock"], 16) - int(one["fromBlock"], 16) + 1 for one in asked]
 
 
@@ -146,6 +147,30 @@ async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: F
     other = await chains.tokens("base", MANY, OWNERS, trails=known)
     assert max(spans(end)) > again.block, "what another node searched is searched again"
     assert sure(other) == sure(again)
+
+
+def consecutive(owner: str, first: int, last: int) -> Any:
+    """A node on whose chain somebody got tokens of consecutive ids (ERC-2309), and by no other event."""
+
+    def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        if call["method"] != "eth_getLogs":
+            return true
+        asked = call["params"][0]
+        topics = [evm_logs.CONSECUTIVE, f"0x{first:064x}", "0x" + 64 * "0", "0x" + 24 * "0" + owner[2:]]
+        log = {"address": asked["address"], "blockNumber": asked["toBlock"], "topics": topics, "data": f"0x{last:064x}"}
+        fits = asked["topics"][0] == [evm_logs.CONSECUTIVE] and topics[3] in asked["topics"][3]
+        return {**true, "result": [log] if fits else []}
+
+    return change
+
+
+async def test_tokens_that_came_by_a_consecutive_transfer_are_candidates(chains: EvmChains, end: Front) -> None:
+    end.change = consecutive(BEN, 1, 5)
+    sheet = await chains.tokens("base", PLAIN, [BEN])
+    assert sure(sheet) == {BEN: TOKENS[BEN]}, "each is asked about: two of the five are BEN's"
+    assert sheet.trails[BEN].ids == frozenset("12345")
+    end.change = consecutive(BEN, 1, LARGEST_ID)
+    assert sure(await chains.tokens("base", PLAIN, [BEN])) == {BEN: TOKENS[BEN]}, "a range without end is not expanded"
 
 
 def refused(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:

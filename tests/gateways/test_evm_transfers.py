@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm_logs import TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
+from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm_pool import NodePool
 from gateways.evm_transfers import Transfer, TransferLogs, read_logs
 from tests.gateways.wire import Wire
@@ -37,8 +37,15 @@ def log(*topics: str, block: int = 7, address: str = CONTRACT) -> dict[str, Any]
         ((TRANSFER, topic(ALICE), topic(BOB)), []),
         ((TRANSFER_SINGLE, topic(CAROL), topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
         ((TRANSFER_BATCH, topic(CAROL), topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
+        ((CONSECUTIVE, "0x" + 64 * "1", topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
     ],
-    ids=["an ERC-721 token", "ERC-20 money", "one ERC-1155 token", "several ERC-1155 tokens"],
+    ids=[
+        "an ERC-721 token",
+        "ERC-20 money",
+        "one ERC-1155 token",
+        "several ERC-1155 tokens",
+        "consecutive ERC-721 tokens",
+    ],
 )
 def test_a_log_is_a_transfer_or_something_else(topics: tuple[str, ...], found: list[tuple[str, str]]) -> None:
     read = read_logs("a node", [log(*topics, address=CONTRACT.upper().replace("X", "x"))], 1, 9)
@@ -102,13 +109,13 @@ async def test_a_node_that_fails_is_never_an_empty_list(server: Wire) -> None:
     await pool.close()
 
 
-async def test_wallets_are_found_as_senders_and_receivers_of_both_families(server: Wire) -> None:
+async def test_wallets_are_found_as_senders_and_receivers_of_every_event(server: Wire) -> None:
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": []}))
     pool = NodePool({"base": [server.url]})
     assert await TransferLogs(pool).of_wallets("base", [ALICE], 1, 2, 0) == []
     await pool.close()
     asked = [json.loads(one.body)["params"][0]["topics"] for one in server.asked]
-    many = [TRANSFER_SINGLE, TRANSFER_BATCH]
+    many = [TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE]
     assert asked == [
         [TRANSFER, [topic(ALICE)]], [TRANSFER, None, [topic(ALICE)]],
         [many, None, [topic(ALICE)]], [many, None, None, [topic(ALICE)]],
