@@ -63,6 +63,8 @@ class Settings(BaseSettings):
     opensea_api_url: str = "https://api.opensea.io"
     opensea_url: str = "https://opensea.io"
     opensea_api_key: SecretStr | None = None
+    alchemy_nft_url: str = "https://{network}.g.alchemy.com/nft/v3"
+    alchemy_api_key: SecretStr | None = None
     magiceden_api_url: str = "https://api-mainnet.magiceden.dev"
     magiceden_url: str = "https://magiceden.io"
     ipfs_gateway_url: str = "https://ipfs.io"

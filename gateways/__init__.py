@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 
+from gateways.alchemy import Alchemy
 from gateways.chain_families import AllChains
 from gateways.chains import Chains, EvmChains, Mints
 from gateways.delegations import DelegateRegistry, Delegations, own_rights
@@ -48,9 +49,11 @@ class Gateways:
     transactions: Transactions
     names: Names
     solana_names: SolanaNames
+    listings: tuple[Alchemy, ...] = ()
+    """Who lists what accounts have, beside OpenSea; asked only through the chains."""
 
 
-_Closed = Discord | DiscordOAuth | OpenSea | MagicEden | AllChains | EvmChains | SolanaProof | Fetcher
+_Closed = Discord | DiscordOAuth | OpenSea | MagicEden | AllChains | EvmChains | SolanaProof | Fetcher | Alchemy
 _in_use: Gateways | None = None
 
 
@@ -76,6 +79,7 @@ async def close_gateways() -> None:
         return
     for client in (
         chosen.discord, chosen.oauth, chosen.opensea, chosen.magiceden, chosen.chains, chosen.solana, chosen.fetching,
+        *chosen.listings,
     ):  # fmt: skip
         if isinstance(client, _Closed):
             await client.close()
@@ -87,6 +91,8 @@ def _connect() -> Gateways:
     nodes, solana = NodePool(chosen.rpc), SolanaNodes(chosen.rpc["solana"])
     on_solana = SolanaChains(solana)
     opensea = OpenSea(chosen.opensea_api_url, chosen.opensea_url, key.get_secret_value() if key else None)
+    listing = chosen.alchemy_api_key
+    alchemy = (Alchemy(chosen.alchemy_nft_url, listing.get_secret_value()),) if listing else ()
     fetching = Fetcher(agent=f"{chosen.product_name} (+{chosen.public_url})", trusted=chosen.own_links)
     return Gateways(
         discord=Discord(chosen.discord_api_url, chosen.discord_bot_token.get_secret_value(), chosen.public_url),
@@ -101,7 +107,7 @@ def _connect() -> Gateways:
         ),
         opensea=opensea,
         magiceden=MagicEden(chosen.magiceden_api_url),
-        chains=AllChains(EvmChains(nodes, opensea if key else None), on_solana),
+        chains=AllChains(EvmChains(nodes, opensea if key else None, alchemy), on_solana),
         mints=on_solana,
         delegations=DelegateRegistry(nodes, own_rights(chosen.product_name)),
         solana=SolanaProof(solana),
@@ -116,4 +122,5 @@ def _connect() -> Gateways:
         transactions=EvmTransactions(nodes),
         names=EnsNames(nodes, fetching),
         solana_names=SolanaNames(chosen.solana_names_url, fetching),
+        listings=alchemy,
     )

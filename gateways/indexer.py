@@ -76,16 +76,32 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
     }
 
 
-async def listing(indexer: Indexer | None, chain: str, owner: str) -> Listed | str:
-    """What the indexer lists of the owner, or why there is no list."""
-    if indexer is None:
+async def listing(indexer: Indexer | None, hints: Sequence[Indexer], chain: str, owner: str) -> Listed | str:
+    """What the indexers list of the owner, or why there is no list.
+
+    The list is whole only if `indexer` gave all of its own; `hints` only ever add to it: that they list nothing is
+    never believed alone.
+    """
+    asked = [one for one in (indexer, *hints) if one is not None]
+    if not asked:
         return "no indexer is set, and without one nobody can list every collection"
+    answers = await asyncio.gather(*(_items(one, chain, owner) for one in asked))
+    listed = dict.fromkeys(
+        (token.contract, token.token_id) for told in answers if not isinstance(told, str) for token in told
+    )
+    items = tuple(dict.fromkeys(item for place in listed if (item := item_of(*place))))
+    whole = indexer is not None and not isinstance(answers[0], str) and len(items) == len(listed)
+    if not items and not whole:
+        faults = [one for one in answers if isinstance(one, str)]
+        return faults[0] if faults else "one indexer lists nothing, which alone says nothing"
+    return Listed(items, whole)
+
+
+async def _items(indexer: Indexer, chain: str, owner: str) -> Sequence[ListItem] | str:
     try:
-        listed = (await indexer.account_nfts(chain, owner)).items
+        return (await indexer.account_nfts(chain, owner)).items
     except ProviderError as fault:
         return str(fault)
-    items = tuple(item for one in listed if (item := item_of(one.contract, one.token_id)))
-    return Listed(items, len(items) == len(listed))
 
 
 def item_of(contract: str, token: str) -> Item | None:

@@ -12,7 +12,7 @@ from sandbox.traffic import HUNG_UP
 
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
 RPC_TARGETS = tuple(f"{front}:{chain}" for chain in EVM_CHAINS for front in ("rpc", "rpc2"))
-TARGETS = ("discord", "gateway", "opensea", "magiceden", *RPC_TARGETS, "solana", "metadata")
+TARGETS = ("discord", "gateway", "opensea", "magiceden", "alchemy", *RPC_TARGETS, "solana", "metadata")
 KINDS = ("down", "slow", "429", "500", "empty", "zero", "stale", "malformed")
 SLOW_SECONDS = 30.0
 

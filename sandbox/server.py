@@ -50,7 +50,7 @@ def target_of(path: str) -> str | None:
         return f"{first}:{second}"
     if (first, second) in (("opensea", "api"), ("magiceden", "v2")):
         return first
-    return first if first in ("solana", "metadata") else None
+    return first if first in ("solana", "metadata", "alchemy") else None
 
 
 async def _home(_: web.Request) -> web.Response:

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from sandbox.control.body import fields
 from sandbox.marketplaces.accounts import Accounts
+from sandbox.marketplaces.alchemy import Alchemy
 from sandbox.marketplaces.catalogue import Catalogue
 from sandbox.marketplaces.magiceden import MagicEden
 from sandbox.marketplaces.opensea import OpenSea
@@ -62,6 +63,7 @@ class Marketplaces:
         return [
             *OpenSea(self.sandbox, self.accounts["opensea"], self.catalogue).routes(),
             *MagicEden(self.sandbox, self.accounts["magiceden"], self.catalogue).routes(),
+            *Alchemy(self.sandbox, self.catalogue).routes(),
             *CollectionPages(self.catalogue).routes(),
             *[self._control(place) for place in PLACES],
             *pages,

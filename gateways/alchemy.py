@@ -1,0 +1,69 @@
+"""Alchemy's NFT API v3: what accounts are listed with (external-apis §4.1); hints for where to look, nothing more."""
+
+import asyncio
+from urllib.parse import quote
+
+from gateways.errors import ProviderConfused, ProviderDown, ProviderRefused
+from gateways.market_wire import DEADLINE, MarketWire
+from gateways.marketplaces import AccountItem, AccountItems
+from gateways.shapes import Shape
+
+ALCHEMY = "Alchemy"
+NETWORKS = {
+    "ethereum": "eth-mainnet", "polygon": "polygon-mainnet", "arbitrum": "arb-mainnet", "optimism": "opt-mainnet",
+    "base": "base-mainnet", "apechain": "apechain-mainnet", "abstract": "abstract-mainnet",
+}  # fmt: skip
+ITEMS_A_PAGE = 100
+MOST_PAGES = 100
+PAGES_DEADLINE = 60.0
+"""Seconds for all pages of one account."""
+LARGEST_PAGE = 4_000_000
+
+
+class Alchemy:
+    """The real client. `url` has {network} where a chain's name goes; the key is a part of the path."""
+
+    def __init__(self, url: str, api_key: str, *, deadline: float = DEADLINE) -> None:
+        self._url, self._key = url.rstrip("/"), quote(api_key, safe="")
+        self._wire = MarketWire(ALCHEMY, {}, deadline=deadline)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._wire.close()
+
+    async def account_nfts(self, chain: str, address: str) -> AccountItems:
+        """GET getNFTsForOwner without metadata, page after page of 100 until there is no `pageKey`.
+
+        Spam filters are never used: what they hide would count. Raises ProviderError, also for a chain that Alchemy
+        does not have, an account with more than 10,000 tokens, and pages that run in a circle.
+        """
+        if chain not in NETWORKS:
+            raise ProviderRefused(ALCHEMY, f"it does not list {chain}", status=404)
+        base = f"{self._url.replace('{network}', NETWORKS[chain])}/{self._key}/getNFTsForOwner"
+        first = f"{base}?owner={quote(address, safe='')}&withMetadata=false&pageSize={ITEMS_A_PAGE}"
+        items: dict[AccountItem, None] = {}
+        seen: set[str] = set()
+        cursor = ""
+        try:
+            async with asyncio.timeout(PAGES_DEADLINE):
+                for _ in range(MOST_PAGES):
+                    said = await self._wire.read(first + cursor, "account", largest=LARGEST_PAGE)
+                    page = Shape(said, "the account", ALCHEMY)
+                    for item in page.items("ownedNfts"):
+                        items[_item(Shape(item, "a token", ALCHEMY))] = None
+                    following = page.text_or_none("pageKey")
+                    if not following:
+                        return AccountItems(chain, address, ALCHEMY, tuple(items))
+                    if following in seen:
+                        raise ProviderConfused(ALCHEMY, "its pages run in a circle")
+                    seen.add(following)
+                    cursor = f"&pageKey={quote(following, safe='')}"
+        except TimeoutError:
+            raise ProviderDown(ALCHEMY, f"not all pages came within {PAGES_DEADLINE:g} s") from None
+        raise ProviderConfused(ALCHEMY, f"it lists more than {ITEMS_A_PAGE * MOST_PAGES} tokens for this account")
+
+
+def _item(token: Shape) -> AccountItem:
+    """Without metadata the contract is an address, with it an object that has one."""
+    contract = token.text_or_none("contractAddress") or token.inner("contract").text("address")
+    return AccountItem(contract.lower(), token.text("tokenId"))

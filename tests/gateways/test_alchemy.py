@@ -1,0 +1,139 @@
+"""Alchemy's lists of what accounts have: as the sandbox tells them, whole or an error, never proof of nothing."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from gateways.alchemy import NETWORKS, Alchemy
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused, Unauthorized
+from gateways.indexer import Listed, listing
+from gateways.marketplaces import AccountItem
+from tests.gateways.wire import Wire
+
+OWNER, CATS = "0x" + "0e" * 20, "0x" + "ca" * 20
+
+
+@pytest.fixture
+async def alchemy(server: Wire) -> AsyncIterator[Alchemy]:
+    client = Alchemy(server.url + "/{network}/nft/v3", "key/1", deadline=1.0)
+    yield client
+    await client.close()
+
+
+def page(*ids: str, key: str | None = None) -> web.Response:
+    tokens = [{"contractAddress": CATS, "tokenId": one, "balance": "1"} for one in ids]
+    return web.json_response({"ownedNfts": tokens, "totalCount": 9, "pageKey": key})
+
+
+def test_every_evm_chain_has_its_network() -> None:
+    assert NETWORKS.keys() == {key for key, chain in CHAINS.items() if chain.family == "evm"}
+
+
+async def test_the_list_is_read_page_by_page(alchemy: Alchemy, server: Wire) -> None:
+    answers = [page("1", "2", key="a=/b"), page("3")]
+    server.says(lambda: answers.pop(0))
+    found = await alchemy.account_nfts("base", OWNER)
+    assert found.items == tuple(AccountItem(CATS, one) for one in "123")
+    assert server.asked[0].path.split("?")[0] == "/base-mainnet/nft/v3/key%2F1/getNFTsForOwner"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (web.json_response({}), ProviderConfused),
+        (web.json_response({"ownedNfts": [{}]}), ProviderConfused),
+        (web.json_response({"ownedNfts": None}), ProviderConfused),
+        (web.json_response({"ownedNfts": [], "pageKey": "again"}), ProviderConfused),
+        (web.json_response({"error": {"message": "no"}}, status=401), Unauthorized),
+        (web.json_response({"error": {"message": "no"}}, status=429), ProviderBusy),
+        (web.json_response({"error": {"message": "no"}}, status=500), ProviderDown),
+    ],
+)
+async def test_what_is_no_list_is_an_error(
+    alchemy: Alchemy, server: Wire, answer: web.Response, kind: type[ProviderError]
+) -> None:
+    told = answer.body
+    assert isinstance(told, bytes)
+    server.says(lambda: web.Response(body=told, status=answer.status, content_type="application/json"))
+    with pytest.raises(kind) as raised:
+        await alchemy.account_nfts("base", OWNER)
+    assert "key" not in str(raised.value).replace("API key", "")
+
+
+async def test_a_chain_that_it_does_not_have_is_not_asked_for(alchemy: Alchemy, server: Wire) -> None:
+    with pytest.raises(ProviderRefused):
+        await alchemy.account_nfts("solana", OWNER)
+    assert server.asked == []
+
+
+@dataclass
+class Lists:
+    """An indexer that lists these tokens, or fails."""
+
+    ids: tuple[str, ...] | None = ()
+
+    async def account_nfts(self, chain: str, address: str) -> "Lists":
+        if self.ids is None:
+            raise ProviderDown("An indexer", "no answer")
+        return self
+
+    @property
+    def items(self) -> list[AccountItem]:
+        return [AccountItem(CATS, one) for one in self.ids or ()]
+
+
+@pytest.mark.parametrize(
+    ("believed", "hint", "ids", "whole"),
+    [
+        (Lists(), Lists(), [], True),
+        (Lists(("1",)), Lists(("1", "2")), [1, 2], True),
+        (Lists(), Lists(None), [], True),
+        (Lists(None), Lists(("2",)), [2], False),
+        (Lists(None), Lists(), None, False),
+        (None, Lists(), None, False),
+        (None, Lists(("2",)), [2], False),
+        (None, Lists(None), None, False),
+    ],
+)
+async def test_a_hint_adds_to_a_list_and_its_silence_is_never_a_nothing(
+    believed: Lists | None, hint: Lists, ids: list[int] | None, whole: bool
+) -> None:
+    found = await listing(believed, [hint], "base", OWNER)
+    if ids is None:
+        assert isinstance(found, str)
+    else:
+        assert found == Listed(tuple((bytes.fromhex(CATS[2:]), one) for one in ids), whole)
+
+
+async def test_the_sandbox_lists_what_its_people_have(sandbox_url: str) -> None:
+    client = Alchemy(f"{sandbox_url}/alchemy/{{network}}/nft/v3", "sandbox-alchemy-key", deadline=5.0)
+    stranger = Alchemy(f"{sandbox_url}/alchemy/{{network}}/nft/v3", "another", deadline=5.0)
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        world: dict[str, Any] = (await control.get("/control/world")).json()
+        dave = next(one for one in world["users"] if one["username"] == "dave")["wallets"]["evm"].lower()
+        held = {
+            (one["contract"].lower(), token["id"])
+            for one in world["chains"]["polygon"]["collections"]
+            for token in one["tokens"]
+            if dave in token["owners"]
+        }
+        found = await client.account_nfts("polygon", dave)
+        assert held <= {(one.contract, one.token_id) for one in found.items}
+        with pytest.raises(Unauthorized):
+            await stranger.account_nfts("polygon", dave)
+        for kind, fault in (("429", ProviderBusy), ("malformed", ProviderConfused)):
+            await control.post("/control/faults", json={"target": "alchemy", "kind": kind, "seconds": 60})
+            one = Alchemy(f"{sandbox_url}/alchemy/{{network}}/nft/v3", "sandbox-alchemy-key", deadline=5.0)
+            with pytest.raises(fault):
+                await one.account_nfts("polygon", dave)
+            await one.close()
+        await control.post("/control/faults", json={"target": "alchemy", "kind": "empty", "seconds": 60})
+        assert (await client.account_nfts("polygon", dave)).items == ()
+        await control.delete("/control/faults")
+    await client.close()
+    await stranger.close()
