@@ -1,5 +1,6 @@
 """The specification's words on the members' screens (sections 2, 3, 5, 6 and 8), each where a person reads them."""
 
+import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
@@ -84,6 +85,8 @@ async def test_sections_2_and_6_invite(product: Product, visit: NewVisitor) -> N
     with_bot = page.get_by_role("listitem").filter(has_text="Base Builders")
     for words in ("Owner", "Admin Access", "HoldfastBot Added"):
         await expect(with_bot.get_by_text(words, exact=True)).to_be_visible()
+    icon = page.get_by_role("listitem").filter(has_text="Cool Holders Club").locator("img")
+    await expect(icon).to_have_attribute("src", re.compile(r"/icons/\d+/\w+\.png"))
     guild = product.guild("Base Builders")["id"]
     await expect(with_bot.get_by_role("link", name="Configure")).to_have_attribute("href", f"/dashboard?server={guild}")
 

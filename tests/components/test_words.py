@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 import reflex as rx
 
+from components.layout import frame
 from components.layout.audience import loading
+from components.layout.navigation import member_bar
 from components.pages.account import account, account_left
 from components.pages.dashboard import dashboard
 from components.pages.invite import invite
@@ -21,6 +23,7 @@ from components.pages.wallets import wallets, wallets_left
 Screen = Callable[[], rx.Component]
 WORDS: dict[Screen, tuple[str, ...]] = {
     landing: ("Redirecting to dashboard...", "Get Started", "Login with Discord"),
+    member_bar: ("Logout", "Verify Wallets"),
     loading: ("Loading...",),
     dashboard: (
         "Welcome back, ", "Loading dashboard...", "Refresh", "Logout", "No servers configured", "Invite Bot",
@@ -46,7 +49,7 @@ WORDS: dict[Screen, tuple[str, ...]] = {
         "Refresh collection", "Minimum Tokens", "Trait Type", "Trait Value",
         "The API could not fetch this collection's traits. Type the trait's name as it is there.",
         "The API could not fetch the values of this trait. Type the value as it is there.",
-        "Token IDs", "Role", "Cancel", "Create Rule", "Creating...", "Back",
+        "Token IDs", "Add", "Role", "Cancel", "Create Rule", "Creating...", "Back",
     ),
     wallets: (
         "Back to Dashboard", "Verify New Wallet", "Wallet Address", "0x... or wallet.eth", "Verification Method",
@@ -62,7 +65,8 @@ WORDS: dict[Screen, tuple[str, ...]] = {
 LEADS: dict[Screen, tuple[str, ...]] = {
     landing: ("/api/auth/discord", "/features", "/help-center", "/discord", "/contact", "/privacy-policy",
               "/terms-of-service", "/#docs"),
-    dashboard: ("/invite", "/wallet-verification"),
+    member_bar: ("/dashboard", "/invite", "/wallet-verification", "/help-center", "/account"),
+    dashboard: ("/invite", "/server-setup"),
     account: ("/dashboard", "/invite", "/api/auth/logout"),
     account_left: ("/login",),
     invite: ("/api/auth/discord/connect", "/dashboard?server="),
@@ -71,6 +75,14 @@ LEADS: dict[Screen, tuple[str, ...]] = {
     wallets_left: ("/login",),
     oauth_error: ("/oauth-fix", "/api/auth/discord", "/"),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def bare(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A screen for itself: what bar and footer say on every page does not count as its own."""
+    if request.getfixturevalue("screen") is not landing:
+        for part in ("member_bar", "visitor_bar", "footer"):
+            monkeypatch.setattr(frame, part, lambda *_: rx.fragment())
 
 
 @pytest.mark.parametrize(
