@@ -27,6 +27,7 @@ BURST_SECONDS = 10.0
 """How many seconds' share of events may come at once."""
 LONGEST_ADDRESS = 4_096
 LONGEST_NAME = 300
+_SPLAT = "splat"
 _POLICY, _TOO_LARGE, _TRY_LATER = 1008, 1009, 1013
 # Engine.IO 4: 2 and 3 are ping and pong, 40 connects, 41 leaves, 42 is an event, of those that Reflex's screens send.
 _PONG = frozenset({"2", "3"})
@@ -194,7 +195,10 @@ def _check_event(said: object, knows: Callable[[str], bool]) -> None:
         _check_place(text)
     for key, value in _object(place.get("query", {}), "a page's address").items():
         _check_place(key)
-        _check_place(value)
+        # The parts of an address that no page has: the 404 page sends them as a list.
+        parts = cast("list[object]", value) if key == _SPLAT and isinstance(value, list) else [value]
+        for part in parts:
+            _check_place(part)
 
 
 def _check_place(text: object) -> None:

@@ -104,8 +104,9 @@ async def test_what_our_screens_say_is_heard() -> None:
     socket = Socket(SocketGate(app, known))
     assert await socket.opened()
     greeting = {"event": json.loads(event().removeprefix("42/_event,"))[1], "state_schema": "abc"}
+    lost = event(router_data={"pathname": "/no/where", "asPath": "/no/where", "query": {"splat": ["no", "where"]}})
     said = [
-        "3", f"{HELLO}{json.dumps(greeting)}", event(), '42/_event,["ping"]',
+        "3", f"{HELLO}{json.dumps(greeting)}", event(), lost, '42/_event,["ping"]',
         '42/_event,["client_error",{"message":"x"}]', "3", "41/_event,", HELLO, event(), "41",
     ]  # fmt: skip
     socket.say(*said)
@@ -143,6 +144,7 @@ async def test_what_our_screens_say_is_heard() -> None:
         (event(router_data={"pathname": 5}), "a page's address has a wrong shape"),
         (event(router_data={"asPath": "/" * 5_000}), "a page's address has a wrong shape"),
         (event(router_data={"query": {"a": ["b"]}}), "a page's address has a wrong shape"),
+        (event(router_data={"query": {"splat": [["b"]]}}), "a page's address has a wrong shape"),
         (event(router_data={"pathname": "/\ud800"}), "a page's address has a wrong shape"),
         (event(router_data={"query": {"\udc00": "b"}}), "a page's address has a wrong shape"),
         (event(router_data={"query": [1]}), "a page's address has a wrong shape"),
