@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy.exc import DBAPIError
 
+from gateways import gateways
 from models import transaction
-from services import counters, providers
+from services import counters, providers, refusals
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.web")
@@ -31,11 +32,12 @@ async def _write_for_ever() -> None:
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
         news, counts = recorder.news(), recorder.counts()
-        if news or counts:
-            try:
+        try:
+            if news or counts:
                 async with transaction() as db:
                     await providers.keep(db, news)
                     await counters.add(db, counters.ANSWERS, counts)
                 recorder.counted()
-            except DBAPIError as fault:
-                log.warning("the database did not answer, what was noted is noted again: %s", fault.orig)
+            await refusals.share(gateways().discord.refusals)
+        except DBAPIError as fault:
+            log.warning("the database did not answer, what was noted is noted again: %s", fault.orig)

@@ -7,8 +7,9 @@ import logging
 from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
+from gateways import gateways
 from models import transaction
-from services import counters, providers
+from services import counters, providers, refusals
 
 log = logging.getLogger("holdfast.bot")
 
@@ -47,6 +48,7 @@ class Pulse(commands.Cog):
                 await providers.keep(db, [*self.recorder.news(), providers.bot_is(self.connected, reason)])
                 await counters.add(db, counters.ANSWERS, self.recorder.counts())
             self.recorder.counted()
+            await refusals.share(gateways().discord.refusals)
         except DBAPIError as fault:
             log.warning("the database did not answer, the bot's state is written again soon: %s", fault.orig)
 

@@ -29,6 +29,7 @@ from gateways.discord_types import (
 )
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
 from gateways.exchanges import to_its_end
+from gateways.refusals import Refusals, TooManyRefusals
 from gateways.shapes import Shape, listed
 
 VERSION = "1.0"
@@ -36,12 +37,11 @@ ATTEMPTS = 5
 GUILDS_A_PAGE = 200
 
 
-class TooManyRefusals(ProviderBusy):
-    """We stopped ourselves: so many refusals in 10 minutes that Discord would soon shut us out (external-apis §1.7)."""
-
-
 class DiscordGateway(ChannelGateway, Protocol):
     """What the product asks Discord as the bot. Every call raises a ProviderError when there is no plain answer."""
+
+    refusals: Refusals
+    """What it refused us lately."""
 
     async def guild(self, guild_id: str) -> Guild:
         """The guild with its roles; GuildGone or MissingAccess when the bot is not in it."""
@@ -100,6 +100,7 @@ class Discord(ChannelCalls):
         self._api = api_url.rstrip("/")
         self._deadline = deadline
         self._limiter = limiter or Limiter()
+        self.refusals = Refusals()
         # The User-Agent's form is Discord's condition (external-apis §1.1).
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
         self._http = httpx.AsyncClient(headers=headers, transport=transport, follow_redirects=False, verify=tls())
@@ -223,7 +224,7 @@ class Discord(ChannelCalls):
         raise ProviderBusy(DISCORD, last) if last == "too many requests" else ProviderDown(DISCORD, last)
 
     async def _ticket(self, route: str, major: str, deadline: float) -> Ticket:
-        if (pause := self._limiter.refusals_pause()) > 0:
+        if (pause := self.refusals.pause()) > 0:
             raise TooManyRefusals(DISCORD, "stopped asking after too many refusals", retry_after=pause)
         try:
             return await self._limiter.acquire(route, major, deadline)
@@ -237,7 +238,7 @@ class Discord(ChannelCalls):
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
         scope = answer.headers.get("x-ratelimit-scope")
         if scope != "shared":
-            self._limiter.refused()
+            self.refusals.add()
         said = fields.get("retry_after")
         seconds = float(said) if isinstance(said, int | float) and not isinstance(said, bool) and said >= 0 else None
         if seconds is None:
@@ -258,7 +259,7 @@ class Discord(ChannelCalls):
         """The JSON of a success, nothing for a write's 204, or the refusal as an error."""
         status = answer.status_code
         if status in {401, 403}:
-            self._limiter.refused()
+            self.refusals.add()
         if status >= 400:
             raise refusal(status, _json(answer))
         if method in {"PUT", "DELETE"}:

@@ -1,8 +1,7 @@
-"""When a request to Discord may go out: buckets learnt from the headers, the global rate, and the cap on refusals.
+"""When a request to Discord may go out: buckets learnt from the headers, and the global rate.
 
 Discord's rules (external-apis §1.7): a bucket is `X-RateLimit-Bucket` times the guild or channel, with Limit, Remaining
-and Reset-After in its headers; 50 requests a second for the whole bot; 10,000 answers of 401, 403 or 429 (shared ones
-excepted) in 10 minutes and the address is banned.
+and Reset-After in its headers; 50 requests a second for the whole bot. Refusals are counted in `refusals.py`.
 """
 
 import asyncio
@@ -12,10 +11,6 @@ from dataclasses import dataclass, field
 
 GLOBAL_PER_SECOND = 48.0
 """Evenly spaced and 4 % under Discord's 50, so that jitter on the way never puts 51 into one of its seconds."""
-REFUSALS_ALLOWED = 1_000
-REFUSALS_WINDOW = 600.0
-"""Seconds. Discord bans at 10,000 in 10 minutes (external-apis §1.7); we stop at a tenth of that."""
-
 KEPT_BUCKETS = 20_000
 
 
@@ -112,20 +107,6 @@ class Limiter:
         self._global_until = 0.0
         self._hashes: dict[tuple[str, str], str] = {}
         self._buckets: dict[tuple[str, str], Bucket] = {}
-        self._refusals: deque[float] = deque()
-
-    def refusals_pause(self) -> float:
-        """Seconds until requests may go out again after too many refusals; 0 when there were not too many."""
-        now = _now()
-        while self._refusals and now - self._refusals[0] >= REFUSALS_WINDOW:
-            self._refusals.popleft()
-        if len(self._refusals) < REFUSALS_ALLOWED:
-            return 0.0
-        return REFUSALS_WINDOW - (now - self._refusals[len(self._refusals) - REFUSALS_ALLOWED])
-
-    def refused(self) -> None:
-        """Count one answer of 401, 403 or 429 (not of shared scope)."""
-        self._refusals.append(_now())
 
     async def acquire(self, route: str, major: str, deadline: float) -> Ticket:
         """Wait for the right to send one request; raises WaitTooLong when that cannot be before `deadline` (loop time).

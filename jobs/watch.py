@@ -7,7 +7,7 @@ from datetime import timedelta
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
 from models import transaction
-from services import alerts, counters, providers, schedules
+from services import alerts, counters, providers, refusals, schedules
 from services.providers import Recorder
 
 log = logging.getLogger("holdfast.jobs.watch")
@@ -49,6 +49,7 @@ class Watch:
                 await providers.keep(db, news)
                 await counters.add(db, counters.ANSWERS, counts)
             self.recorder.counted()
+        await refusals.share(gateways().discord.refusals)
         async with transaction() as db:
             telling = await schedules.claim(db, ALERTS, ALERTS_EVERY)
             if telling:

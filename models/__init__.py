@@ -11,7 +11,7 @@ from models.server import Access, Member, MemberChoice, Server
 from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
-from models.work import Counter, Cursor, Due, Schedule, Sighting
+from models.work import Counter, Cursor, Due, Refusal, Schedule, Sighting
 
 __all__ = [
     "Access",
@@ -34,6 +34,7 @@ __all__ = [
     "Notice",
     "Observation",
     "ProviderState",
+    "Refusal",
     "Rule",
     "Schedule",
     "Server",

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import BigInteger, DateTime, Index
 from sqlmodel import Field, SQLModel
 
 from models.types import maybe_moment, moment
@@ -71,3 +71,10 @@ class Counter(SQLModel, table=True):
     label: str = Field(primary_key=True)
     outcome: str = Field(primary_key=True)
     total: int = Field(default=0, sa_type=BigInteger)
+
+
+class Refusal(SQLModel, table=True):
+    """How many requests of all processes together Discord refused in one minute."""
+
+    minute: datetime = Field(primary_key=True, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    count: int

@@ -8,8 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.discord import Discord, TooManyRefusals, audit_reason
-from gateways.discord_limits import REFUSALS_ALLOWED, Limiter
+from gateways.discord import Discord, audit_reason
 from gateways.discord_types import (
     GuildGone,
     MemberGone,
@@ -20,6 +19,7 @@ from gateways.discord_types import (
     UserGone,
 )
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from gateways.refusals import ALLOWED, TooManyRefusals
 from tests.gateways.wire import Wire
 
 GUILD = "197038439483310086"
@@ -290,10 +290,9 @@ async def test_unknown_routes_go_one_at_a_time_and_then_as_many_as_remain() -> N
 
 
 async def test_after_too_many_refusals_we_stop_by_ourselves(server: Wire) -> None:
-    limiter = Limiter()
-    for _ in range(REFUSALS_ALLOWED - 1):
-        limiter.refused()
-    discord = Discord(server.url, "t", "http://x", limiter=limiter)
+    discord = Discord(server.url, "t", "http://x")
+    for _ in range(ALLOWED - 1):
+        discord.refusals.add()
     server.says(refuses(403, 50013))
     with pytest.raises(MissingPermissions):
         await discord.add_role(GUILD, USER, ROLE, "x")
