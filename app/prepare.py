@@ -123,8 +123,8 @@ def audit(arguments: list[str]) -> int:
             teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", "pip-audit"], inside())
         teller.done("ready")
     sys.stdout.flush()
-    # Nothing is resolved or installed: each pin is looked up as it stands.
-    python = [str(auditor), "--disable-pip", "--no-deps", "-r", "requirements.txt", *arguments]
+    # Nothing is resolved or installed: each pin is looked up as it stands, and one that cannot be is a failure.
+    python = [str(auditor), "--strict", "--disable-pip", "--no-deps", "-r", "requirements.txt", *arguments]
     code = subprocess.run(python, env=inside(), check=False).returncode
     for home in ("reflex.lock", "sandbox/npm"):
         print(f"npm packages of {home}", flush=True)
