@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import nextcord
 from sqlalchemy.exc import DBAPIError
 
+from bot import delivery
 from bot.replies import Reply, lines
 from models import transaction
 from services import meetings, request_ids
@@ -53,9 +54,10 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work)
     request_ids.begin(f"discord-{interaction.id}")
     visit = visit_of(interaction)
     if visit is None:
-        await interaction.response.send_message("Use this inside a server.", ephemeral=True)
+        await delivery.first(lambda: interaction.response.send_message("Use this inside a server.", ephemeral=True))
         return
-    await interaction.response.defer(ephemeral=True, with_message=True)
+    if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
+        return
     reply = await outcome(work(visit))
     notices = await _notices(visit)
     if notices:
@@ -86,18 +88,23 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
 
 async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply) -> bool:
     """Put the reply in the place of the answer so far; False when it can be shown no more (after 15 minutes)."""
-    try:
-        await interaction.edit_original_message(embeds=reply.embeds(), view=reply.view())
-    except nextcord.HTTPException as fault:
-        log.warning("an answer could not be shown: HTTP %s, code %s", fault.status, fault.code)
-        return False
-    return True
+    embeds, view = reply.embeds(), reply.view()
+    return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
+
+
+async def ask(interaction: nextcord.Interaction[nextcord.Client], form: nextcord.ui.Modal) -> None:
+    """Show a form."""
+    await delivery.first(lambda: interaction.response.send_modal(form))
 
 
 async def offer(interaction: nextcord.Interaction[nextcord.Client], found: Mapping[str, str]) -> None:
     """The choices of an autocomplete, shown and sent; Discord takes 25 (external-apis §1.10)."""
     choices: dict[str, str] = dict(list(found.items())[:25])
-    await interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]
+
+    def send() -> Awaitable[object]:
+        return interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]
+
+    await delivery.first(send)
 
 
 async def _notices(visit: Visit) -> list[NoticeView]:

@@ -1,12 +1,13 @@
 """Staying connected whatever happens: a client that ends is followed by the next one, and Health says why."""
 
 import asyncio
-import contextlib
 import logging
+import threading
 from collections.abc import Callable
 
 import nextcord
 from nextcord.ext import commands
+from nextcord.gateway import KeepAliveHandler
 
 from bot.pulse import tell
 
@@ -75,18 +76,27 @@ async def _one_life(bot: commands.AutoShardedBot, token: str) -> BaseException |
                 return nextcord.GatewayNotFound()
         return task.exception()
     finally:
-        await _end(task)
-        # A client that never came up is closed too, for its cogs' sake; what hangs then ends with the process.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSES_WITHIN):
-                await bot.close()
+        await _end(bot, task)
 
 
-async def _end(task: asyncio.Task[None]) -> None:
-    """Cancel until it has ended: the library waits in a way that loses a cancellation which comes with an answer."""
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=CANCELLED_EVERY)
+async def _end(bot: commands.AutoShardedBot, task: asyncio.Task[None]) -> None:
+    """Close the client, also one that never came up (for its cogs' sake), and end its task.
+
+    Closed first: while it reconnects the library loses a cancellation and goes on, unless it finds itself closed; a
+    connection that is just being made ends in order when it is left the time to. Then cancelled until it has ended.
+    """
+    closing = asyncio.create_task(bot.close())
+    await asyncio.wait({closing, task}, timeout=CLOSES_WITHIN)
+    for left in (closing, task):
+        while not left.done():
+            left.cancel()
+            await asyncio.wait({left}, timeout=CANCELLED_EVERY)
+        if not left.cancelled() and (fault := left.exception()) is not None:
+            log.info("the old client ended with %s", type(fault).__name__)
+    for thread in threading.enumerate():
+        # A connection that was being made when the client ended has its heartbeat already, and nobody else stops it.
+        if isinstance(thread, KeepAliveHandler):
+            thread.stop()
 
 
 async def _rest(seconds: float, sentence: str) -> None:

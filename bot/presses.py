@@ -3,7 +3,6 @@
 What a component is for stands in its name: `holdfast:<verb>:<argument>:…`.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
@@ -11,8 +10,6 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.forms import filled_in
-
-log = logging.getLogger("holdfast.bot")
 
 PREFIX = "holdfast"
 Pressed = Callable[[nextcord.Interaction[nextcord.Client], list[str]], Awaitable[None]]
@@ -36,12 +33,8 @@ class Presses(commands.Cog):
         if prefix != PREFIX or not rest:
             return
         verb, *arguments = rest
-        try:
-            if interaction.type is nextcord.InteractionType.component and verb in self.pressed:
-                chosen = list(map(str, cast("list[Any]", data.get("values") or [])))
-                await self.pressed[verb](interaction, [*arguments, *chosen])
-            elif interaction.type is nextcord.InteractionType.modal_submit and verb in self.sent:
-                await self.sent[verb](interaction, arguments, filled_in(data))
-        except nextcord.HTTPException as fault:
-            # Too late (3 seconds) or answered already: the person sees Discord's own word for it and presses again.
-            log.warning("a press could not be answered: HTTP %s, code %s", fault.status, fault.code)
+        if interaction.type is nextcord.InteractionType.component and verb in self.pressed:
+            chosen = list(map(str, cast("list[Any]", data.get("values") or [])))
+            await self.pressed[verb](interaction, [*arguments, *chosen])
+        elif interaction.type is nextcord.InteractionType.modal_submit and verb in self.sent:
+            await self.sent[verb](interaction, arguments, filled_in(data))

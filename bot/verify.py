@@ -8,7 +8,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot import challenge_words, waiting
-from bot.answering import Visit, answer, outcome, show
+from bot.answering import Visit, answer, ask, outcome, show
 from bot.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.presses import Presses
 from bot.replies import Reply
@@ -46,7 +46,7 @@ class Verify(commands.Cog):
 
     async def ask(self, interaction: Interaction, _: list[str]) -> None:
         """Ask for the address and the method."""
-        await interaction.response.send_modal(claim_form())
+        await ask(interaction, claim_form())
 
     async def claim(self, interaction: Interaction, _: list[str], fields: Mapping[str, str]) -> None:
         """An address was claimed: say what to show for it, and look meanwhile."""
@@ -82,7 +82,7 @@ class Verify(commands.Cog):
         """Ask for the transaction that was sent."""
         (address,) = arguments
         part = text_part(HASH, "Transaction", "Its hash, or its page's address at a block explorer", "0x…", 200)
-        await interaction.response.send_modal(Form("The transaction you sent", f"{SENT}:{address}", [part]))
+        await ask(interaction, Form("The transaction you sent", f"{SENT}:{address}", [part]))
 
     async def sent(self, interaction: Interaction, arguments: list[str], fields: Mapping[str, str]) -> None:
         """A transaction was named."""

@@ -256,6 +256,7 @@ def test_each_end_has_its_reason(fault: BaseException | None, says: str, somebod
 
 async def test_a_client_that_loses_its_cancellation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "CANCELLED_EVERY", 0.01)
+    monkeypatch.setattr(life, "CLOSES_WITHIN", 0.01)
     began = asyncio.Event()
 
     class Deaf:

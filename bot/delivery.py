@@ -1,0 +1,69 @@
+"""Getting answers through to Discord in any weather: tried again while they can still count, and never said twice."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import nextcord
+
+log = logging.getLogger("holdfast.bot")
+
+FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
+"""Discord takes a first answer for 3 seconds and what follows for 15 minutes (external-apis §1.10)."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
+ACKNOWLEDGED = 40060
+"""Discord's code for a second first answer: the earlier one got through, and only its receipt was lost."""
+
+Interaction = nextcord.Interaction[nextcord.Client]
+Send = Callable[[], Awaitable[object]]
+
+Weather = (nextcord.HTTPException, aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError)
+"""What sending can fail with; the last three are what the library makes of an answer that is broken or empty."""
+
+
+def passes(fault: BaseException) -> bool:
+    """Whether another try may fare better: an outage, a limit, a broken answer; not a refusal."""
+    return not isinstance(fault, nextcord.HTTPException) or fault.status == 429 or fault.status >= 500
+
+
+async def first(send: Send) -> bool:
+    """Send the first answer; False when it came too late or Discord refuses it, and the person sees Discord's word."""
+    loop = asyncio.get_running_loop()
+    until, pause = loop.time() + FIRST_ANSWER_SECONDS, FIRST_PAUSE
+    while True:
+        try:
+            await send()
+        except Weather as fault:
+            if isinstance(fault, nextcord.HTTPException) and fault.code == ACKNOWLEDGED:
+                return True
+            if not passes(fault) or loop.time() + pause > until:
+                log.warning("a first answer did not get through: %s", _told(fault))
+                return False
+        else:
+            return True
+        await asyncio.sleep(pause)
+        pause *= 2
+
+
+async def later(interaction: Interaction, send: Send) -> bool:
+    """Send what replaces the first answer (which may be sent any number of times); False when it cannot be shown."""
+    until, pause = interaction.created_at + LATER_ANSWERS, FIRST_PAUSE
+    while True:
+        try:
+            await send()
+        except Weather as fault:
+            if not passes(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
+                log.warning("an answer could not be shown: %s", _told(fault))
+                return False
+        else:
+            return True
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _told(fault: BaseException) -> str:
+    if isinstance(fault, nextcord.HTTPException):
+        return f"HTTP {fault.status}, code {fault.code}"
+    return type(fault).__name__

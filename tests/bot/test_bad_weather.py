@@ -1,0 +1,304 @@
+"""The bot while Discord has troubles: all comes through in the end, nothing is said twice, and Health says why."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+from sqlmodel import select, update
+
+from bot import delivery, life
+from bot.client import build
+from gateways import gateways
+from jobs.watch import ALERTS, Watch
+from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
+from sandbox.discord import channels, intents
+from sandbox.discord.entities import Message
+from sandbox.discord.errors import DiscordError
+from sandbox.discord.limits import Verdict, too_many
+from sandbox.discord.rest import answered
+from sandbox.faults import hang_up
+from services import providers, schedules, server_health
+from services.actors import Actor
+from services.expressions import Requirement, to_document
+from settings import settings
+from tests.bot.test_life import bot as bot
+from tests.jobs.conftest import product as product
+from tests.sandbox.conftest import BASE, Outside
+from tests.sandbox.conftest import discord as discord
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning"),
+    # A connection that the library was just making when its client had to end; the session closes it unasked.
+    pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
+]
+Bot = Callable[[], AbstractAsyncContextManager[None]]
+Answer = Callable[[web.Request], web.StreamResponse]
+CHANNEL = str(int(BASE) + 100)
+WAIT = 0.3
+
+
+@pytest.fixture
+def sandbox_url(discord: Outside) -> str:
+    """A Discord of this test's own, in this process, so that it can be made to do anything."""
+    return discord.sandbox.url
+
+
+def limited(scope: str, via: bool = True) -> Answer:
+    """A 429 as Discord sends it, or as the edge before it does."""
+
+    def answer(_: web.Request) -> web.StreamResponse:
+        headers = {"X-RateLimit-Scope": scope, "Retry-After": "1", "X-RateLimit-Limit": "5"}
+        if scope == "global":
+            headers["X-RateLimit-Global"] = "true"
+        made = answered(too_many(Verdict(False, scope, WAIT, headers)), 429, headers)
+        if not via:
+            del made.headers["Via"]
+        return made
+
+    return answer
+
+
+def broken(status: int) -> Answer:
+    return lambda _: answered({"message": "no", "code": 0}, status)
+
+
+# Which answer comes first, and whether Discord had done by then what it was asked.
+WEATHER: dict[str, tuple[Answer, bool]] = {
+    "limited": (limited("user"), False),
+    "shared": (limited("shared"), False),
+    "global": (limited("global"), False),
+    "edge": (limited("user", via=False), False),
+    "500": (broken(500), False),
+    "503": (broken(503), False),
+    "down": (hang_up, False),
+    "nonsense": (lambda _: web.Response(body=b'{"id": "11', content_type="application/json"), False),
+    "receipt": (broken(502), True),
+}
+
+
+class Clouds:
+    """Lets each person's first `callback` or `edit` meet with the weather that is called like them."""
+
+    def __init__(self, discord: Outside, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+        self.local = discord.sandbox.discord
+        self.stage = stage
+        self.met: set[str] = set()
+        monkeypatch.setattr(self.local, "faulty", self.faulty)
+        for name, reached in (("call_back", "callback"), ("edit", "edit")):
+            done = getattr(self.local.interactions, name)
+            monkeypatch.setattr(self.local.interactions, name, self.losing(done, reached))
+
+    async def faulty(self, request: web.Request) -> web.StreamResponse | None:
+        token = re.search(r"/(?:interactions|webhooks)/\d+/([^/]+)/", request.path)
+        stage = "callback" if request.path.endswith("/callback") else "edit"
+        name = self.name(token[1]) if token else ""
+        if stage != self.stage or name not in WEATHER or name in self.met or WEATHER[name][1]:
+            return None
+        self.met.add(name)
+        return WEATHER[name][0](request)
+
+    def name(self, token: str) -> str:
+        interaction = self.local.interactions._by_token[token]
+        return self.local.world.users[interaction.user_id].username
+
+    def losing(self, done: Callable[..., Any], reached: str) -> Callable[..., Any]:
+        def act(*arguments: Any) -> Any:
+            answer = done(*arguments)
+            if reached == self.stage and "receipt" not in self.met:
+                person = answer.user_id if reached == "callback" else arguments[0].user_id
+                if self.local.world.users[person].username == "receipt":
+                    self.met.add("receipt")
+                    raise DiscordError(500, 0, "the receipt is lost")
+            return answer
+
+        return act
+
+
+@pytest.mark.parametrize("stage", ["callback", "edit"])
+async def test_an_answer_comes_through_any_weather_and_only_once(
+    discord: Outside, bot: Bot, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    for name in WEATHER:
+        await discord.control("people", username=name)
+        await discord.control("members", guild=BASE, user=name, action="join")
+    async with bot():
+        clouds = Clouds(discord, monkeypatch, stage)
+
+        async def asks(name: str) -> list[str]:
+            body = {"guild": BASE, "user": name, "kind": "command", "name": "help"}
+            said = await discord.http.post("/control/interactions", json=body, timeout=30)
+            assert said.status_code == 200, (name, said.text)
+            return [embed["title"] for message in said.json()["messages"] for embed in message["embeds"]]
+
+        answers = await asyncio.gather(*(asks(name) for name in WEATHER))
+    assert dict(zip(WEATHER, answers, strict=True)) == {name: ["HoldfastBot in short"] for name in WEATHER}
+    assert clouds.met == set(WEATHER)
+
+
+async def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert delivery.passes(OSError())
+    assert delivery.passes(KeyError("id"))
+    tries: list[int] = []
+
+    async def send() -> None:
+        tries.append(1)
+        raise OSError
+
+    monkeypatch.setattr(delivery, "FIRST_ANSWER_SECONDS", 0.0)
+    assert await delivery.first(send) is False
+    assert len(tries) == 1
+
+
+async def server() -> Server:
+    async with transaction() as db:
+        return (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
+
+
+async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
+    """Wait until it is so, or say what it was last."""
+    deadline = time.monotonic() + 30
+    while (seen := await state()) != wanted and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
+    assert seen == wanted
+
+
+@pytest.fixture
+async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """The bot's life with short pauses."""
+    for name, seconds in (("REFUSED_PAUSE", 0.2), ("CHECKED_EVERY", 0.05), ("CLOSED_FOR", 0.2), ("FIRST_PAUSE", 0.05)):
+        monkeypatch.setattr(life, name, seconds)
+    monkeypatch.setattr(life, "LONGEST_PAUSE", 0.2)
+    task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def gateway_state() -> tuple[str, str | None]:
+    async with transaction() as db:
+        row = (await providers.states(db)).get(providers.BOT)
+    return (row.state, row.reason) if row else ("unheard", None)
+
+
+async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_bot_comes_when_it_is(
+    discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await is_(gateway_state, ("ok", None))
+    # The library itself hears the refusal: no client is ended while it connects.
+    monkeypatch.setattr(life, "CLOSED_FOR", 60.0)
+    monkeypatch.setattr(intents, "ENABLED", 0)
+    discord.sandbox.discord.gateway.sessions.clear()
+    await discord.control("gateway", action="drop")
+    await is_(gateway_state, ("down", life.NO_INTENT))
+    row = await server()
+    async with transaction() as db:
+        ada = Actor(0, row.owner_id or "", "ada")
+        seen = await server_health.look(db, gateways(), ada, row.id or 0)
+    assert seen.bot.state == "bad"
+    assert "Turn on Server Members Intent: Developer Portal › Bot." in seen.bot.text
+    monkeypatch.setattr(intents, "ENABLED", intents.GUILD_MEMBERS)
+    await is_(gateway_state, ("ok", None))
+
+
+async def test_what_happened_while_the_gateway_was_cut_for_long_is_known_when_it_is_back(
+    discord: Outside, living: None
+) -> None:
+    await is_(gateway_state, ("ok", None))
+    row = await server()
+
+    async def known() -> dict[str, tuple[bool, int]]:
+        async with transaction() as db:
+            found = (await db.exec(select(Member).where(Member.server_id == row.id))).all()
+        return {one.name: (one.left_at is None, len(one.roles)) for one in found}
+
+    assert (await known())["Carol"] == (True, 0)
+    await discord.control("faults", target="gateway", kind="down", seconds=600)
+    await is_(_state_alone, "down")
+    # So long that Discord keeps the session no more.
+    discord.sandbox.discord.gateway.sessions.clear()
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await discord.control("members", guild=BASE, user="dave", action="leave")
+    new = await discord.control("people", username="newcomer")
+    await discord.control("members", guild=BASE, user=new["id"], action="join")
+    await discord.http.delete("/control/faults")
+    await is_(gateway_state, ("ok", None))
+
+    async def caught_up() -> list[object]:
+        seen = await known()
+        return [seen["Carol"], seen["Dave"][0], seen.get("Newcomer")]
+
+    await is_(caught_up, [(True, 1), False, (True, 0)])
+
+
+async def _state_alone() -> str:
+    return (await gateway_state())[0]
+
+
+def lose_the_first_receipt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discord posts the first message and says that it failed."""
+    post, lost = channels.posted, list[str]()
+
+    def posted(local: Any, message: Message) -> None:
+        post(local, message)
+        if not lost:
+            lost.append(message.id)
+            raise DiscordError(500, 0, "the receipt is lost")
+
+    monkeypatch.setattr(channels, "posted", posted)
+
+
+async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_also_if_a_receipt_is_lost(
+    discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await is_(gateway_state, ("ok", None))
+    row = await server()
+    roles = {role["name"]: role for role in (await discord.guild(BASE))["roles"]}
+    whale = roles["Whale"]["id"]
+    async with transaction() as db:
+        kept = await db.get_one(Server, row.id)
+        kept.log_channel_id = CHANNEL
+        leaf = Requirement("basic", "base", "0x" + "c0" * 20)
+        db.add(kept)
+        db.add(Rule(
+            server_id=row.id or 0, name="Cats", role_id=whale, role_name="Whale", verification_type="basic",
+            contract_address="0x" + "c0" * 20, blockchain="base", created_by="1", expression=to_document(leaf),
+        ))  # fmt: skip
+    watch = Watch()
+
+    async def told() -> list[str]:
+        async with transaction() as db:
+            await schedules.bring_forward(db, ALERTS)
+        await watch.once()
+        channel = next(one for one in (await discord.guild(BASE))["channels"] if one["id"] == CHANNEL)
+        return [message["embeds"][0]["title"] for message in channel["messages"]]
+
+    lose_the_first_receipt(monkeypatch)
+    await discord.control("guilds", guild=BASE, action="move_role", role="Whale", position=90)
+    broken_order = "Role order broken: the rule Cats is paused"
+    await is_(told, [broken_order])
+    async with transaction() as db:
+        # As after a crash between posting and noting it.
+        await db.exec(update(Alert).values(told_at=None, attempts=1, next_at=now()))
+    await is_(told, [broken_order])
+    await discord.control("guilds", guild=BASE, action="move_role", role="Whale", position=3)
+    await is_(told, [broken_order, f"Mended: {broken_order}"])
+
+    async with transaction() as db:
+        db.add(Breaker(server_id=row.id or 0, role_id=whale, would_lose=7, holders=9))
+        db.add(ProviderState(provider="base:0", state="down", reason="No answer.",
+                             since=now() - timedelta(minutes=2), checked_at=now()))  # fmt: skip
+    weak = str(int(roles["HoldfastBot"]["permissions"]) & ~(1 << 4))
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions=weak)
+
+    async def news() -> set[str]:
+        return set((await told())[2:])
+
+    stopped, node = "Removals of Whale were stopped", "Base node 1 does not answer as it should"
+    await is_(news, {stopped, node, "The bot lacks permissions"})
+    assert len(await told()) == 5
