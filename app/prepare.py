@@ -21,6 +21,7 @@ from app.steps import (
     environment,
     inside,
     packages,
+    second_client,
     tools,
 )
 from app.telling import StepFailed, Teller
@@ -75,8 +76,10 @@ def dev(arguments: list[str]) -> int:
 
 def test(arguments: list[str]) -> int:
     """`make test`: everything the tests need, then the checks, then every test."""
-    teller = Teller(7, LOG)
+    teller = Teller(8, LOG)
     what_tests_need(teller)
+    with SetUp():
+        second_client(teller)
     checks(teller)
     teller.begin("Tests")
     teller.done("begin")

@@ -121,6 +121,13 @@ def browser(teller: Teller) -> None:
     teller.done(find_browser(TOOLS, VENV / "bin" / "npm", inside(), teller))
 
 
+def second_client(teller: Teller) -> None:
+    """A Discord client of another library, with which the tests look at the sandbox."""
+    teller.begin("Second Discord client for the tests")
+    teller.run([str(PYTHON), "-m", "app.second_client", str(TOOLS)], inside())
+    teller.done("ready")
+
+
 def checks(teller: Teller) -> None:
     """Style and types of everything."""
     teller.begin("Style and types")

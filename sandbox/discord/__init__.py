@@ -2,6 +2,7 @@
 
 import re
 import time
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,13 +102,22 @@ class Discord:
         ids = [person.id for person in self.sandbox.people if person.username == name]
         return self.world.users.get(ids[0]) if ids else None
 
+    @property
+    def bot_token(self) -> str:
+        """The bot's token as `product.env` has it."""
+        return self.sandbox.settings["DISCORD_BOT_TOKEN"]
+
+    def is_bots(self, token: str) -> bool:
+        """Whether it is the bot's token, plain or after the bot's id as real ones have it: some clients read the id."""
+        return token in (self.bot_token, f"{b64encode(self.bot_id.encode()).decode().rstrip('=')}.{self.bot_token}")
+
     def caller(self, header: str | None) -> Bot | Bearer | None:
         """Who an Authorization header is. Raises 401 for a token that nobody has."""
         if not header:
             return None
         kind, _, token = header.partition(" ")
-        if kind == "Bot" and token == self.sandbox.settings["DISCORD_BOT_TOKEN"]:
-            return Bot(token)
+        if kind == "Bot" and self.is_bots(token):
+            return Bot(self.bot_token)
         grant = self.oauth.bearer(token) if kind == "Bearer" else None
         if grant is None:
             raise unauthorized()

@@ -165,8 +165,7 @@ class Connection:
                 raise Closing(4002, "Error while decoding payload.") from None
 
     def _check_token(self, token: Any) -> None:
-        own = self.gateway.discord.sandbox.settings["DISCORD_BOT_TOKEN"]
-        if not isinstance(token, str) or token.removeprefix("Bot ") != own:
+        if not isinstance(token, str) or not self.gateway.discord.is_bots(token.removeprefix("Bot ")):
             raise Closing(4004, "Authentication failed.")
 
     def _identify(self, data: dict[str, Any]) -> None:
