@@ -185,6 +185,25 @@ async def test_a_delegate_with_too_many_delegations_spoils_nobody_else(
     assert "gas" in sheet.unsure[HOT]
 
 
+async def test_a_delegate_that_is_missing_in_the_answer_is_never_one_without_vaults(
+    hand_made: DelegateRegistry, server: Wire
+) -> None:
+    server.says(answering(NONE))
+    with pytest.raises(ProviderError):
+        await hand_made.incoming("base", [HOT, "0x" + "44" * 20])
+
+
+async def test_an_item_that_is_missing_in_a_batch_is_a_fault_of_that_item_alone(server: Wire) -> None:
+    item = {"jsonrpc": "2.0", "id": 1, "result": "0x7"}
+    server.says(web.Response(body=orjson.dumps([item]), content_type="application/json"))
+    pool = NodePool({"base": [server.url]})
+    (node,) = pool.all()
+    first, second = await node.batch([("eth_chainId", ()), ("eth_chainId", ())])
+    await pool.close()
+    assert isinstance(first, ProviderError)
+    assert second == "0x7"
+
+
 async def test_an_answer_that_is_too_large_is_asked_for_in_halves(hand_made: DelegateRegistry, server: Wire) -> None:
     too_large = web.Response(status=413)
     server.says(too_large, too_large, answering(NONE))

@@ -54,6 +54,21 @@ async def test_the_clock_finds_the_memo_among_many_while_nobody_asks(walker: Wal
     assert await walker.holds() == [walker.solana]
 
 
+async def test_a_long_past_costs_nothing_and_a_found_memo_a_handful_of_requests(walker: Walker) -> None:
+    for number in range(40):
+        await signs(walker, f"long ago {number}")
+    memo = await code(walker)
+    await clock_looks()
+    mark = (await walker.control.get("/control/requests", params={"since": 2**31})).json()["next"]
+    await signs(walker, memo)
+    assert await clock_looks() == 1
+    assert await walker.holds() == [walker.solana]
+    answer = (await walker.control.get("/control/requests", params={"since": mark})).json()["requests"]
+    asked = [one["rpc_method"] for one in answer if one["target"] == "solana"]
+    assert asked.count("getSignaturesForAddress") <= 2, asked
+    assert asked.count("getTransaction") <= 2, "what came before the challenge is not read"
+
+
 @pytest.mark.parametrize(
     "form", ["{}", "https://solscan.io/tx/{}", "https://explorer.solana.com/tx/{}?cluster=mainnet"]
 )

@@ -66,6 +66,25 @@ async def test_a_wallet_with_thousands_of_transactions_is_proved_like_any_other(
     assert verdict.success, verdict.message
 
 
+async def test_a_long_past_costs_nothing_and_a_found_proof_a_handful_of_requests(walker: Walker) -> None:
+    for value in range(40):
+        await walker.sends("base", value)
+    amount = await walker.amount()
+    await clock_looks()
+    mark = (await walker.control.get("/control/requests", params={"since": 2**31})).json()["next"]
+    await walker.sends("base", 3, to="0x" + "5e" * 20)
+    await walker.sends("base", amount)
+    assert await clock_looks() == 1
+    assert await walker.holds() == [walker.address]
+    answer = (await walker.control.get("/control/requests", params={"since": mark})).json()["requests"]
+    # The items of one request are noted one by one, and only the first has the bytes of all.
+    asked = [one for one in answer if one["target"] in {"rpc:base", "rpc2:base"}]
+    assert len([one for one in asked if one["bytes"]]) <= 6, asked
+    methods = [one["rpc_method"] for one in asked]
+    assert methods.count("eth_getTransactionCount") <= 2
+    assert methods.count("eth_getBlockByNumber") <= 20, "only the blocks since the last look are read"
+
+
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer blocks make a long absence."""
