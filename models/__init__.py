@@ -3,7 +3,7 @@
 from models.database import AsyncSession, DatabaseUrlMissing, engine, libpq_url, psycopg_url, release, transaction, use
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
-from models.grant import Breaker, Grant
+from models.grant import Breaker, Grant, Unanswered
 from models.holding import Collection, Observation, Tally, Token, TokenTrail
 from models.provider import Alert, ProviderState
 from models.rule import Rule
@@ -46,6 +46,7 @@ __all__ = [
     "Token",
     "TokenTrail",
     "Trail",
+    "Unanswered",
     "User",
     "Wallet",
     "engine",

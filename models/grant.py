@@ -62,3 +62,13 @@ class Breaker(SQLModel, table=True):
     dismissed_at: datetime | None = maybe_moment()
     """When an admin let everybody keep the role instead."""
     dismissed_by: str | None = None
+
+
+class Unanswered(SQLModel, table=True):
+    """A role write that Discord did not answer when it was last sent, and may carry out yet."""
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    discord_id: str = Field(primary_key=True)
+    role_id: str = Field(primary_key=True)
+    giving: bool = Field(primary_key=True)
+    at: datetime = moment()

@@ -22,7 +22,7 @@ from gateways.discord_types import (
 from gateways.errors import ProviderBusy, ProviderError, ProviderRefused
 from models import Grant, Notice, now
 from models.database import AsyncSession
-from services import counters, due, events, rule_states
+from services import counters, due, events, rule_states, unanswered
 from services.members import left_many, seen_many
 
 __all__ = [
@@ -84,6 +84,8 @@ class Outcome:
     member: Member | None = None
     error: str | None = None
     pause: float | None = None
+    unanswered: bool = False
+    """Whether the role write was sent and may be carried out yet."""
 
 
 async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> list[Intent]:
@@ -93,7 +95,7 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
     """
     result = await db.execute(
         text(
-            """
+            f"""
             SELECT * FROM (
                 SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
                        COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
@@ -108,11 +110,11 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
                 WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
                 AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
                 AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
-                AND NOT g.id = ANY(CAST(:busy AS integer[]))
+                AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT {unanswered.STILL_OPEN}
             ) o ORDER BY turn, id LIMIT :limit
             """
         ),
-        {"limit": limit, "busy": list(busy)},
+        {"limit": limit, "busy": list(busy), "late": unanswered.LATE},
     )
     return [
         Intent(
@@ -130,6 +132,7 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
     `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
     twice. Raises TokenRejected, after which no writer may go on.
     """
+    sent = False
     try:
         member = None
         if not sure:
@@ -140,6 +143,7 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
                 return Outcome(Result.WAIT, member, "membership screening is not done", pause=60)
         if not intent.giving and now() - intent.intended_at > STALE_AFTER:
             return Outcome(Result.AGAIN, member)
+        sent = True
         if intent.giving:
             await outside.discord.add_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
         else:
@@ -156,7 +160,8 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
         return Outcome(Result.REFUSED, error=str(fault))
     except (ProviderBusy, ProviderRefused, ProviderError) as fault:
         outcome = failed(intent, str(fault))
-        return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0))
+        perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
+        return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0), unanswered=perhaps)
     return Outcome(Result.DONE)
 
 
@@ -169,6 +174,9 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     """Write down what came of an intent, if it is still the one that stands in the ledger."""
     if outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
+    if outcome.unanswered:
+        who = (intent.server_id, intent.discord_id, intent.role_id)
+        await unanswered.note(db, *who, giving=intent.giving)
     match outcome.result:
         case Result.DONE | Result.ALREADY:
             await _succeeded(db, intent, outcome.result)

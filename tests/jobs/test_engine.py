@@ -5,9 +5,11 @@ import logging
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import gateways
+from gateways.errors import ProviderDown
 from jobs.looker import Looker
 from models import Due, Event, Grant, Rule, now, transaction
 from services import breaker, event_log, intents, request_ids, sweep, undo
@@ -169,6 +171,40 @@ async def test_a_removal_that_was_sent_before_a_crash_is_not_sent_again(town: To
     async with engine():
         await until(lambda: _empty(town))
     assert await town.writes(start) == ["DELETE"]
+
+
+async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_given_back(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        await given(town)
+
+    async def unheard(*_: object) -> None:
+        raise ProviderDown("Discord", "no answer (ReadTimeout)")
+
+    monkeypatch.setattr(gateways().discord, "remove_role", unheard)
+    await town.sells(token)
+    await looked_at(town)
+    async with transaction() as db:
+        (intent,) = await intents.open_intents(db, 10, set())
+    outcome = await intents.carry_out(gateways(), intent, sure=True)
+    async with transaction() as db:
+        await intents.record(db, intent, outcome)
+    await town.buys("carol")
+    await looked_at(town)
+    async with engine():
+        assert [row.state for row in await grants(town)] == ["giving"], "it is right again, but not sent yet"
+        async with transaction() as db:
+            assert await intents.open_intents(db, 10, set()) == []
+        carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
+        await town.call("members", action="remove_role", **carol)  # Discord does now what it was asked long ago
+        async with transaction() as db:
+            await db.execute(text("UPDATE unanswered SET at = at - interval '2 minutes'"))
+        await given(town)
+    assert "role.lost" not in await kinds(town)
 
 
 async def test_a_removal_that_could_not_be_sent_for_long_is_decided_anew(town: Town, engine: Engine) -> None:

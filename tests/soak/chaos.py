@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -72,7 +73,7 @@ class Chaos:
 
     def __init__(self, world: World, machine: Machine, random: Random, pace: Pace, say: Callable[[str], None]) -> None:
         self.world, self.machine, self.random, self.pace, self.say = world, machine, random, pace, say
-        self.late, self.wrong = False, list[str]()
+        self.slow, self.wrong = list[tuple[float, float]](), list[str]()
         self.down: dict[str, float] = {}
         deeds: list[tuple[Callable[[], Awaitable[None]], float]] = [
             (self.trade, 10), (self.edit, 1.5), (self.pause_or_resume, 1), (self.come_or_go, 1.5), (self.wallet, 1),
@@ -102,7 +103,7 @@ class Chaos:
         self.say("everything is healed")
         await self.world.control.delete("/control/faults")
         self.machine.start_all()
-        if self.late:
+        if self.slow:
             # What was asked of the slow Discord is done by it meanwhile.
             await asyncio.sleep(LATE_SECONDS)
         for deal in self.world.deals:
@@ -198,7 +199,8 @@ class Chaos:
         target = self.random.choice(sorted(FAULTS))
         kinds = FAULTS[target] + ((SLOW_WRITES,) if target == "discord" and self.pace.late_writes else ())
         kind, seconds = self.random.choice(kinds), self.random.uniform(1, self.pace.fault)
-        self.late = self.late or (target, kind) == ("discord", SLOW_WRITES)
+        if (target, kind) == ("discord", SLOW_WRITES):
+            self.slow.append((time.time(), time.time() + seconds + 1))
         self.say(f"{target} is {kind} for {seconds:.1f} s")
         await self.world.call("faults", target=target, kind=kind, seconds=seconds)
 

@@ -72,12 +72,18 @@ async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say:
     for deal in first_deals(world):
         assert await world.make(deal), "nothing stands against a rule"
     say("the world is there")
-    wrong = await Chaos(world, machine, random, pace, say).run()
+    chaos = Chaos(world, machine, random, pace, say)
+    wrong = await chaos.run()
     wrong += await _quiet(world, say)
     assert (await world.read_chains()).owners == world.holdings.owners, "the mirror is the chain"
     done = judge.writes(await _requests(world, since), {guild.id for guild in world.guilds})
     say(f"{len(done)} roles were written")
-    return [*judge.faults(done, world.timeline, world.away), *wrong, *machine.ended(), *machine.unexpected()]
+    return [
+        *judge.faults(done, world.timeline, world.away, chaos.slow),
+        *wrong,
+        *machine.ended(),
+        *machine.unexpected(),
+    ]
 
 
 async def _quiet(world: World, say: Callable[[str], None]) -> list[str]:
