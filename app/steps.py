@@ -88,10 +88,15 @@ def packages(teller: Teller, requirements: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "--require-virtualenv", "install"]
     teller.run([*pip, *options, "-r", requirements], inside(), measure)
     stamp.write_text(digest)
-    if requirements != "requirements.txt" and read_pins(ROOT / "requirements.txt") <= pins:
+    if requirements != "requirements.txt" and versions(read_pins(ROOT / "requirements.txt")) <= versions(pins):
         product = hashlib.sha256("\n".join(sorted(read_pins(ROOT / "requirements.txt"))).encode()).hexdigest()
         (VENV / ".installed-requirements.txt").write_text(product)
     teller.done(f"{len(seen)} installed")
+
+
+def versions(pins: set[str]) -> set[str]:
+    """What is pinned, without the machines that it is for: another package may want it on more of them."""
+    return {pin.partition(";")[0].strip() for pin in pins}
 
 
 def read_pins(path: Path) -> set[str]:
