@@ -18,7 +18,8 @@ WORDS = ("DROP TABLE", "DROP COLUMN", "RENAME ", "SET NOT NULL", "ALTER TYPE")
 def breaks_the_old_version(source: str) -> Iterator[str]:
     """What in `upgrade` would break a version that does not know of it."""
     tree = ast.parse(source)
-    names = {node.targets[0].id for node in tree.body if isinstance(node, ast.Assign) and _is_name(node.targets[0])}
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
     upgrade = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "upgrade")
     for call in (node for node in ast.walk(upgrade) if isinstance(node, ast.Call)):
         verb = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -30,10 +31,6 @@ def breaks_the_old_version(source: str) -> Iterator[str]:
             yield "a required column without a server_default"
         elif verb == "execute":
             yield from (word.strip() for word in WORDS if word in ast.unparse(call).upper())
-
-
-def _is_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name)
 
 
 def _keywords(call: ast.Call) -> set[str]:

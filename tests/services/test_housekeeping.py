@@ -1,6 +1,7 @@
 """What is let go of by itself, and when."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from sqlmodel import col, select
@@ -96,8 +97,11 @@ async def test_what_has_ended_goes(database: str) -> None:
         await sessions.open_session(db, user_id, "lives")
         for address, ended in (("0xa", days[1]), ("0xb", days[8])):
             db.add(
-                Challenge(user_id=user_id, family="evm", address=address, code=address, amount_wei=1, expires_at=ended)
-            )  # pyright: ignore[reportArgumentType]
+                Challenge(
+                    user_id=user_id, family="evm", address=address, code=address, amount_wei=Decimal(1),
+                    expires_at=ended,
+                )
+            )  # fmt: skip
         for name, until in ((b"a", days[1]), (b"b", moment + timedelta(minutes=1))):
             db.add(
                 SignIn(
