@@ -30,8 +30,8 @@ class Finding:
 def examine(values: Mapping[str, str]) -> list[Finding]:
     """Everything that a live start wants, judged by the settings alone (names in upper case, empty ones left out)."""
     return [
-        *_application(values), _token(values), _address(values), _redirect(values), _intent(), _key(values),
-        *_providers(values), *_chains(values), _sandbox(values),
+        *_application(values), _token(values), _address(values), _proxy(values), _redirect(values), _intent(),
+        _key(values), *_providers(values), *_chains(values), _sandbox(values),
     ]  # fmt: skip
 
 
@@ -82,6 +82,14 @@ def _address(values: Mapping[str, str]) -> Finding:
     if parts.scheme != "https":
         return Finding(LACKING, name, f"PUBLIC_URL is {url}, so cookies would travel readable for everybody.", how)
     return Finding(RIGHT, name, f"PUBLIC_URL is {url}.")
+
+
+def _proxy(values: Mapping[str, str]) -> Finding:
+    if values.get("TRUSTED_PROXIES"):
+        return Finding(RIGHT, "Proxy", "TRUSTED_PROXIES names the proxy.")
+    how = "Set TRUSTED_PROXIES to the proxy's address; 127.0.0.1 for one on this machine."
+    text = "TRUSTED_PROXIES is not set: behind a proxy all people count as one address, and share its limits."
+    return Finding(ADVICE, "Proxy", text, how)
 
 
 def _redirect(values: Mapping[str, str]) -> Finding:

@@ -32,6 +32,8 @@ def test_a_whole_configuration_lacks_nothing() -> None:
     assert [one for one in found if one.level == LACKING] == []
     assert levels(WHOLE)["Chain base"] == RIGHT
     assert levels(WHOLE)["Chain polygon"] == ADVICE
+    assert levels(WHOLE)["Proxy"] == ADVICE
+    assert levels({**WHOLE, "TRUSTED_PROXIES": "127.0.0.1"})["Proxy"] == RIGHT
     (redirect,) = [one for one in found if one.name == "Redirect URI"]
     assert "https://roles.example.com/api/auth/discord/callback" in redirect.how
 
