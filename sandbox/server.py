@@ -115,3 +115,6 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         return web.json_response({"message": refusal.message}, status=refusal.status)
     except json.JSONDecodeError:
         return web.json_response({"message": "The body is not JSON."}, status=400)
+    except ConnectionResetError:
+        # Who asked hung up in the middle of the question: no answer reaches them, and nothing is wrong here.
+        return web.Response(status=400)
