@@ -20,8 +20,15 @@ async def to_its_end(exchange: Coroutine[object, object, T], seconds: float) -> 
     """
     task: asyncio.Task[T] = asyncio.create_task(_within(exchange, seconds))
     _running.add(task)
-    task.add_done_callback(_running.discard)
+    task.add_done_callback(_ended)
     return await asyncio.shield(task)
+
+
+def _ended(task: asyncio.Task[object]) -> None:
+    _running.discard(task)
+    if not task.cancelled():
+        # Looked at, so that asyncio does not report the failure of what nobody waits for any more.
+        task.exception()
 
 
 async def _within(exchange: Coroutine[object, object, T], seconds: float) -> T:

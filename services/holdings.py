@@ -23,6 +23,9 @@ from services.wants import ANY, EVM, TokenWant, Wants, family_of
 
 S = TypeVar("S", BalanceSheet, TokenSheet)
 
+AT_ONCE = 4
+"""Contracts of one chain that are asked token by token at a time; each asks over several of a node's connections."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -65,6 +68,7 @@ class _Reader:
         self._chains = outside.chains
         self._question = question
         self._first = first
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def all(self) -> Answers:
         """Everything at once."""
@@ -80,7 +84,9 @@ class _Reader:
 
         async def tokens(want: TokenWant) -> None:
             before = first.tokens.get(want) if first is not None else None
-            answers.tokens[want] = await self._get(before, lambda node: self._tokens(want, node))
+            # Each has a deadline of its own: all at once, those at the end of the line would only ever wait.
+            async with self._turns:
+                answers.tokens[want] = await self._get(before, lambda node: self._tokens(want, node))
 
         async def anything() -> None:
             answers.anything = await self._get(first and first.anything, self._anything)

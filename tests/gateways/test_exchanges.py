@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 
 import httpx
@@ -71,7 +72,8 @@ async def test_an_exchange_that_takes_too_long_ends_as_a_timeout() -> None:
 
 
 async def test_an_exchange_goes_on_without_its_caller_and_its_failure_disturbs_nobody() -> None:
-    ended = asyncio.Event()
+    ended, reported = asyncio.Event(), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
     async def fails() -> None:
         await asyncio.sleep(0)
@@ -84,3 +86,7 @@ async def test_an_exchange_goes_on_without_its_caller_and_its_failure_disturbs_n
     with pytest.raises(asyncio.CancelledError):
         await caller
     await ended.wait()
+    del caller
+    await asyncio.sleep(0)
+    gc.collect()
+    assert reported == []

@@ -1,0 +1,43 @@
+"""Many contracts asked token by token: each has its turn and its whole deadline."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+from gateways import Gateways
+from gateways.token_sheet import TokenSheet
+from services import holdings
+from services.holdings import AT_ONCE, Question
+from services.wants import Wants
+
+MANY = tuple((f"0x{number:040x}", ()) for number in range(1, 25))
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+class Crowded:
+    """A chain that remembers how many questions it had at a time."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def tokens(self, chain: str, contract: str, owners: Sequence[str], **_: Any) -> TokenSheet:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return TokenSheet(chain, contract, 70, NOW, 0, "Base node 1", {}, {})
+
+    def endpoints(self, _: str) -> int:
+        return 2
+
+
+async def test_not_all_contracts_are_asked_at_once_so_that_none_spends_its_deadline_in_the_line() -> None:
+    chains = Crowded()
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
+    question = Question("base", Wants(tokens=MANY), ("0x" + "a1" * 20,))
+    first = await holdings.ask(outside, question)
+    second = await holdings.ask_again(outside, question, first)
+    assert set(first.tokens) == set(second.tokens) == set(MANY)
+    assert 1 < chains.most <= AT_ONCE
