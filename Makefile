@@ -1,6 +1,6 @@
 # Every target does all of its own set-up; the steps are in app/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check backup restore doctor live-check audit screenshots lighthouse soak lock clean
+TARGETS := run dev test check backup restore doctor live-check audit fuzz load screenshots lighthouse soak lock clean
 export FILE FORCE
 
 .PHONY: help $(TARGETS)
@@ -15,6 +15,8 @@ help:
 	@echo "make live-check   ask the real Discord, OpenSea and nodes with your keys, reading only"
 	@echo "make audit   known vulnerabilities of what we depend on (needs a network)"
 	@echo "make screenshots   a picture of every screen, in data/screenshots"
+	@echo "make fuzz   many more odd calls, events and texts than make test tries"
+	@echo "make load   500 sockets and 200 calls a second, and what came of them"
 	@echo "make lighthouse    Lighthouse's scores of the public pages"
 	@echo "make soak   everything goes wrong for hours, and the verdict (ARGS=\"--seeds 1-20 --seconds 120\")"
 	@echo "make lock   compile requirements*.txt from requirements*.in"

@@ -26,6 +26,7 @@ from app.steps import (
 )
 from app.telling import StepFailed, Teller
 
+FUZZED = ("tests/web/test_call_fuzz.py", "tests/web/test_event_fuzz.py", "tests/services/test_strangers_texts.py")
 MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis")
 
 
@@ -34,7 +35,7 @@ def main(target: str, arguments: list[str]) -> int:
     targets = {
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
-        "live-check": live_check, "audit": audit,
+        "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -85,6 +86,19 @@ def test(arguments: list[str]) -> int:
     teller.done("begin")
     # Every core has its own share; who asks for some tests only, or says `-n` themselves, gets just that.
     return become("-m", "pytest", *(arguments or ["-n", str(os.cpu_count() or 1)]))
+
+
+def fuzz(arguments: list[str]) -> int:
+    """`make fuzz`: many more odd calls, events and texts than `make test` tries."""
+    what_tests_need(Teller(5, LOG))
+    os.environ.update({"FUZZ_EXAMPLES": "300", "FUZZ_ROUNDS": "40", "HYPOTHESIS_PROFILE": "fuzz"})
+    return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
+
+
+def load(arguments: list[str]) -> int:
+    """`make load`: sockets and calls as on a busy evening, and what came of them."""
+    what_tests_need(Teller(5, LOG))
+    return become("-m", "tests.load", *arguments)
 
 
 def backup(arguments: list[str]) -> int:

@@ -42,7 +42,7 @@ def _made() -> FastAPI:
         generate_unique_id_function=lambda route: "_".join([*map(str, route.tags), route.name]),
     )
     problems.answer_for(made)
-    calls = APIRouter(prefix="/api")
+    calls = APIRouter(prefix="/api", responses=problems.PROBLEMS)
     nouns = (
         auth, servers, server_export, server_health, members, events, analytics, discord, collections, rules, wallets,
         me, openapi,

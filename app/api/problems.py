@@ -2,14 +2,17 @@
 
 import logging
 import math
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ConfigDict
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from app.api.caller import known_caller
+from app.api.shapes import Answer
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
 from services import request_ids
@@ -18,6 +21,33 @@ from services.errors import HoldfastError, NotSignedIn, Retryable, unavailable
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+class ProblemAnswer(Answer):
+    """What went wrong, in a sentence for a person; some errors offer more beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    message: str
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemAnswer, "description": description}
+    for status, description in {
+        400: "A field's value cannot be taken.",
+        401: "Nobody is signed in.",
+        403: "The caller may not do this.",
+        404: "Not there, or not the caller's to know of.",
+        408: "The request took too long to arrive.",
+        409: "It contradicts what is already there.",
+        413: "The request is too large.",
+        422: "The request does not have this call's shape.",
+        429: "Too often; `Retry-After` says in how many seconds again.",
+        502: "A provider's answer cannot be used.",
+        503: "A provider or the database does not answer; `Retry-After` says when to try again.",
+    }.items()
+}
+"""What every call may answer beside what it is for."""
 
 
 def answer_for(api: FastAPI) -> None:

@@ -113,3 +113,34 @@ def test_every_promise_about_safety_names_a_test() -> None:
 def test_a_promise_without_a_test_is_seen() -> None:
     table = "| Threat | What stops it | Shown by |\n|---|---|---|\n| A | b | none |\n| C | d | `tests/a.py::test_b` |\n"
     assert list(promises_without_a_test(table)) == ["A"]
+
+
+# Ways by which a text becomes markup or a program in the browser.
+INTERPRETERS = frozenset({"html", "markdown", "script", "call_script", "iframe"})
+
+
+def interprets(module: Module) -> Iterator[str]:
+    """Where a screen could read somebody's words as more than words."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            owner, _, name = called.rpartition(".")
+            if owner in {"rx", "rx.el"} and name in INTERPRETERS:
+                yield f"{module.path}:{node.lineno} calls {called}"
+            if any(word.arg == "dangerously_set_inner_html" for word in node.keywords):
+                yield f"{module.path}:{node.lineno} sets inner HTML"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "innerHTML" in node.value:
+            yield f"{module.path}:{node.lineno} sets inner HTML"
+
+
+def test_no_screen_reads_words_as_markup_or_a_program() -> None:
+    assert [breach for module in product() for breach in interprets(module)] == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["rx.html(State.name)", "rx.markdown(State.bio)", "rx.el.script(State.name)", "rx.call_script(f'x({name})')",
+     "rx.el.div(dangerously_set_inner_html={'__html': State.name})", "rx.Var('node.innerHTML = name')"],
+)  # fmt: skip
+def test_a_screen_that_interprets_is_seen(bad: str) -> None:
+    assert list(interprets(Module("components/pages/members.py", bad)))

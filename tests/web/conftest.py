@@ -63,6 +63,11 @@ def web(postgres_url: str, template_url: str, sandbox_url: str) -> Iterator[Web]
             "SANDBOX_PORT": str(urlsplit(sandbox_url).port),
             "DATABASE_URL": database,
             "DATA_DIR": str(directory / "data"),
+            # Everybody here has the same address.
+            **{
+                f"LIMIT_{name}": "100000"
+                for name in ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "RECHECKS", "SOCKETS")
+            },
             # A supervisor's child starts no companions.
             "HOLDFAST_SUPERVISED": "1",
             "PYTHONWARNINGS": "ignore",

@@ -1,0 +1,126 @@
+"""`make load`: a web process with 500 tabs open and 200 reads a second, half of the time beside callers that stall."""
+
+import asyncio
+import os
+import platform
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import quantiles
+
+import httpx
+
+from tests.product import Machine
+from tests.web.conftest import Web, sign_in
+from tests.web.sockets import socket
+
+TABS = int(os.environ.get("LOAD_TABS", "500"))
+CALLS_PER_SECOND = int(os.environ.get("LOAD_CALLS", "200"))
+SECONDS = int(os.environ.get("LOAD_SECONDS", "20"))
+STALLING = 300
+"""Connections that begin a request and never end it."""
+HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: x"
+HALF_A_BODY = b"POST /api/servers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+PATHS = ("/api/servers", "/api/wallet-verifications", "/health", "/api/me/sessions", "/")
+
+
+@dataclass
+class Tally:
+    """How long each call took, and what went wrong."""
+
+    seconds: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def line(self, name: str, lasted: float) -> str:
+        """All of it in one line."""
+        cuts = [1000 * cut for cut in quantiles(self.seconds, n=100)]
+        faults = f"{len(self.faults)} errors {sorted(set(self.faults))[:3] if self.faults else ''}"
+        return (
+            f"{name}: {len(self.seconds) / lasted:.0f} calls/s, half within {cuts[49]:.0f} ms, "
+            f"99 of 100 within {cuts[98]:.0f} ms, {faults}"
+        )
+
+
+async def calls(client: httpx.AsyncClient, session: str, seconds: int) -> Tally:
+    """Reads at a steady pace, whether or not those before have been answered."""
+    tally, under_way, began = Tally(), set[asyncio.Task[None]](), time.monotonic()
+
+    async def one(path: str) -> None:
+        start = time.monotonic()
+        try:
+            answer = await client.get(path, headers={"Cookie": f"hf_session={session}"})
+        except httpx.HTTPError as fault:
+            tally.faults.append(type(fault).__name__)
+            return
+        tally.seconds.append(time.monotonic() - start)
+        if answer.status_code != 200:
+            tally.faults.append(f"{path} {answer.status_code}")
+
+    for number in range(CALLS_PER_SECOND * seconds):
+        await asyncio.sleep(max(0.0, began + number / CALLS_PER_SECOND - time.monotonic()))
+        task = asyncio.create_task(one(PATHS[number % len(PATHS)]))
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+    await asyncio.gather(*under_way)
+    return tally
+
+
+@asynccontextmanager
+async def stalling(web: Web) -> AsyncIterator[None]:
+    """Callers that open a connection, say half a request, and wait."""
+    writers: list[asyncio.StreamWriter] = []
+    for number in range(STALLING):
+        _, writer = await asyncio.open_connection("localhost", web.port)
+        writer.write(HALF_A_HEAD if number % 2 else HALF_A_BODY)
+        writers.append(writer)
+    try:
+        yield
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+async def main() -> int:
+    """Run it and say what came of it; 1 when anything failed."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="hf-load-") as directory:
+        machine = Machine(Path(directory), 3_600)
+        machine.build()
+        try:
+            machine.start()
+            web = Web(machine.product.url, machine.log)
+            return await measure(web)
+        finally:
+            machine.stop()
+
+
+async def measure(web: Web) -> int:
+    """The load itself."""
+    session = await asyncio.to_thread(sign_in, web.url, "ada")
+    limits = httpx.Limits(max_connections=100)
+    async with AsyncExitStack() as stack, httpx.AsyncClient(base_url=web.url, timeout=30, limits=limits) as client:
+        began = time.monotonic()
+        tabs = [await stack.enter_async_context(socket(web, session if number % 2 else None)) for number in range(TABS)]
+        print(f"{TABS} tabs open and greeted in {time.monotonic() - began:.1f} s", flush=True)
+        tallies: list[Tally] = []
+        for name in ("alone", f"beside {STALLING} stalling callers"):
+            began = time.monotonic()
+            if name == "alone":
+                tallies.append(await calls(client, session, SECONDS))
+            else:
+                async with stalling(web):
+                    tallies.append(await calls(client, session, SECONDS))
+            print(tallies[-1].line(name, time.monotonic() - began), flush=True)
+        alive = await asyncio.gather(*(tab.alive() for tab in tabs), return_exceptions=True)
+    lost = [one for one in alive if isinstance(one, BaseException)]
+    print(f"{TABS - len(lost)} of {TABS} tabs still answer")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%F')}")
+    return 1 if lost or any(tally.faults for tally in tallies) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,191 @@
+"""Texts that strangers wrote: whatever they are, each reader gives its answer or its own error, and nothing else."""
+
+import csv
+import io
+import json
+import os
+import re
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gateways import attributes, token_links
+from gateways.errors import ProviderError
+from gateways.evm_transfers import read_logs
+from gateways.fetching import LinkForbidden, _url
+from gateways.public_addresses import is_public
+from gateways.solana_assets import read_asset
+from services import addresses, collection_urls, discord_text, event_csv, expressions, proof, token_ids
+from services.errors import FieldRefused
+from services.expressions import Expression
+
+settings.register_profile("fuzz", max_examples=5_000, deadline=None)
+settings.register_profile("usual", max_examples=60, deadline=None, derandomize=True, database=None)
+USUAL = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+
+PIECES = (
+    "https://", "http://", "//", "opensea.io/", "magiceden.io/", "collection/", "assets/", "item/", "0x", "0X", "/",
+    ".",
+    "..", "%2e%2e", "%00", "\x00", "@", ":443", "#", "?", "[", "]", "::1", "127.0.0.1", "ipfs://", "ar://",
+    "data:application/json;base64,", "Qm", "{id}", "vitalik.eth", "bonfida.sol", "1-5", "5-1", ",", "-", "–", "٣", "²",
+    "9" * 80, "a" * 40, "1" * 44, "\ud800", "‮", "\n", " ", "holdfast:", "ada", "ß", "İ", "<script>",
+)  # fmt: skip
+texts = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def shaped(*names: str) -> st.SearchStrategy[Any]:
+    """Objects with the fields that a reader looks for, holding anything."""
+    return st.dictionaries(st.sampled_from(names), values, max_size=len(names)) | values
+
+
+@USUAL
+@given(texts)
+def test_an_address_is_one_or_is_refused(text: str) -> None:
+    try:
+        family, address = addresses.parse(text)
+    except addresses.AddressRefused:
+        return
+    assert family in {"evm", "solana"}
+    assert addresses.parse(address) == (family, address), "what was read is read the same again"
+
+
+@USUAL
+@given(texts)
+@example("https://[::1")
+@example("https://opensea.io:99999/collection/a")
+def test_a_collections_page_is_one_or_is_refused(text: str) -> None:
+    try:
+        collection_urls.read(text)
+    except (collection_urls.LinkRefused, addresses.AddressRefused):
+        return
+
+
+@USUAL
+@given(texts, st.sampled_from(["ethereum", "solana"]))
+def test_token_ids_are_some_or_are_refused(text: str, chain: str) -> None:
+    try:
+        entries = token_ids.added((), text, chain)
+    except FieldRefused:
+        return
+    for entry in entries if chain == "ethereum" else ():
+        found = token_ids.bounds(entry)
+        assert found is not None
+        assert 0 <= found[0] <= found[1] <= token_ids.LARGEST
+    assert token_ids.normal(entries, chain) == entries
+
+
+@USUAL
+@given(texts, texts)
+def test_a_bio_without_the_code_and_the_marker_proves_nothing(bio: str, username: str) -> None:
+    found = proof.judge(bio, "holdfast-abcdefghjk", username)
+    if "holdfast-abcdefghjk" not in bio.casefold():
+        assert found is not proof.Marker.CODE
+    if "holdfast:" not in bio.casefold():
+        assert found is not proof.Marker.HANDLE
+
+
+@USUAL
+@given(shaped("all", "any", "not", "atLeast", "type", "chain", "contract", "minTokens", "trait", "tokenIds", "n", "of"))
+def test_a_rules_tree_is_one_or_is_refused(document: Any) -> None:
+    try:
+        tree: Expression = expressions.parse(document)
+    except expressions.ExpressionRefused:
+        return
+    assert expressions.parse(expressions.to_document(tree)) == tree
+
+
+@USUAL
+@given(shaped("name", "image", "attributes", "traits", "properties", "trait_type", "value", "display_type"))
+def test_metadata_has_traits_or_is_none(document: Any) -> None:
+    try:
+        found = attributes.of_metadata(document)
+    except attributes.NoMetadata:
+        return
+    assert len(found.found) <= attributes.MOST_TRAITS
+    for one in found.found:
+        assert len(one.kind) <= attributes.LONGEST_KIND
+        assert not isinstance(one.value, str) or len(one.value) <= attributes.LONGEST_VALUE
+    json.dumps([one.value for one in found.found], allow_nan=False)
+
+
+@USUAL
+@given(texts)
+def test_a_tokens_link_is_located_within_the_gateways_or_not_used(link: str) -> None:
+    where = token_links.ContentGateways("https://ipfs.example", "https://arweave.example")
+    try:
+        found = token_links.located(link, where)
+    except token_links.LinkUnusable:
+        return
+    if isinstance(found, str) and link.strip().lower().startswith(("ipfs:", "ar:")):
+        assert found.startswith(("https://ipfs.example/ipfs/", "https://arweave.example/"))
+        assert ".." not in found.split("/")
+
+
+@USUAL
+@given(texts)
+@example("https://[::1")
+@example("https://a\x00b/")
+@example("https://" + "a" * 300)
+def test_a_link_is_read_or_forbidden(link: str) -> None:
+    try:
+        assert _url(link).host
+    except LinkForbidden:
+        return
+
+
+@USUAL
+@given(st.ip_addresses().map(str) | texts)
+def test_an_address_of_the_net_is_public_or_not(address: str) -> None:
+    assert is_public(address) in {True, False}
+
+
+@USUAL
+@given(st.lists(shaped("topics", "data", "address", "blockNumber", "blockHash", "removed"), max_size=3) | values)
+def test_logs_are_transfers_or_an_error_of_the_node(answer: Any) -> None:
+    try:
+        read_logs("Node 1", answer, 0, 10)
+    except ProviderError:
+        return
+
+
+@USUAL
+@given(shaped("id", "interface", "ownership", "grouping", "burnt", "compression", "content", "supply", "token_info"))
+def test_an_asset_is_one_or_an_error_of_the_index(item: Any) -> None:
+    try:
+        read_asset("Node 1", item)
+    except ProviderError:
+        return
+
+
+@USUAL
+@given(texts)
+def test_no_text_of_others_is_markup_a_mention_or_a_link_in_discord(text: str) -> None:
+    shown = discord_text.plain(text)
+    assert "\n" not in shown
+    assert not re.search(r"https?:/+", shown, re.I)
+    bare = shown.replace("\\\\", "")
+    for position, letter in enumerate(bare):
+        if letter in "*_~`|[]<@":
+            assert bare[position - 1] == "\\", shown
+
+
+@USUAL
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_no_cell_of_a_table_is_a_formula(cells: list[str]) -> None:
+    line = event_csv.table([cells])
+    read = next(csv.reader(io.StringIO(line, newline="")))
+    assert len(read) == len(cells)
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in read)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00"])
+def test_what_cannot_be_stored_is_no_address(text: str) -> None:
+    with pytest.raises(addresses.AddressRefused):
+        addresses.parse(f"0x{text}")

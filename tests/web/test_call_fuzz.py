@@ -1,0 +1,73 @@
+"""Calls made out of our own description, sensible and odd: none fails, and all answers are as described."""
+
+import os
+from typing import Any
+
+import httpx
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, strategies
+from schemathesis.checks import CHECKS
+
+from tests.web.conftest import Web, sign_in
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "4"))
+"""Calls of each kind; `make fuzz` makes many more."""
+WANTED = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
+
+
+@pytest.fixture(scope="module")
+def description(web: Web) -> Any:
+    """The document that programs read."""
+    return schemathesis.openapi.from_url(f"{web.url}/api/openapi.json")
+
+
+@pytest.fixture(scope="module")
+def server(web: Web) -> str:
+    """A server that ada runs, so that calls get further than "not found"."""
+    with httpx.Client(base_url=web.url, headers={"x-session-id": sign_in(web.url, "ada")}, timeout=30) as ada:
+        guild = ada.get("/api/discord/servers").json()[0]
+        added = ada.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
+        assert added.status_code in {201, 409}, added.text
+        return str(ada.get("/api/servers").json()[0]["internalId"])
+
+
+def operations() -> list[str]:
+    """Every call as `METHOD path`."""
+    from app.api import api
+
+    return [
+        f"{method.upper()} {path}"
+        for path, methods in api.openapi()["paths"].items()
+        for method in methods
+        if path.startswith("/api/")
+    ]
+
+
+@pytest.mark.parametrize("operation", operations())
+def test_no_call_fails_and_each_answers_as_described(web: Web, description: Any, server: str, operation: str) -> None:
+    method, path = operation.split(" ", 1)
+    session = sign_in(web.url, "ada")
+    checks = CHECKS.get_by_names(WANTED)
+    call = description[path][method]
+
+    @hypothesis.settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(case=call.as_strategy(), inside=strategies.booleans())
+    def attempt(case: Any, inside: bool) -> None:
+        if inside and "server_id" in case.path_parameters:
+            case.path_parameters["server_id"] = server
+        if inside and "serverId" in case.query:
+            case.query["serverId"] = server
+        headers = {"x-session-id": session}
+        answer = case.call(headers=headers, timeout=30)
+        case.validate_response(answer, checks=checks, headers=headers)
+
+    attempt()
