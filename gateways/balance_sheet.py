@@ -102,6 +102,11 @@ class BalanceSheet:
             self._places.update(("0x" + names[at : at + 40], at // 40) for at in range(0, len(names), 40))
         return self._places.get(owner.lower())
 
+    def row(self, contract: str) -> bytes:
+        """The cells of a contract, in the owners' order (see Cells); unknown throughout if it was not asked about."""
+        place = _place(self.contracts, contract)
+        return bytes(len(self.owners) // 20) if place is None else bytes(self.cells.rows[place])
+
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
         """The owners known to hold some, lower-case, with how many."""
         row = _place(self.contracts, contract)

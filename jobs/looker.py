@@ -18,7 +18,8 @@ from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
 
-BATCH = 500
+BATCH = 2_500
+"""Members of one look: what a look costs whoever is in it is shared by so many."""
 IDLE_SECONDS = 1.0
 """How often somebody whose pause has ended is noticed without a call."""
 RENEW_SECONDS = 20

@@ -4,7 +4,7 @@ from models.database import AsyncSession, DatabaseUrlMissing, engine, libpq_url,
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.grant import Breaker, Grant, Unanswered
-from models.holding import Collection, Observation, Tally, Token, TokenTrail
+from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
 from models.provider import Alert, ProviderState
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
@@ -42,6 +42,8 @@ __all__ = [
     "Sighting",
     "SignIn",
     "SpentTransaction",
+    "Survey",
+    "Surveyed",
     "Tally",
     "Token",
     "TokenTrail",

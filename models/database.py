@@ -1,6 +1,6 @@
 """The engine of this process and the transaction, the one way to the database."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -68,6 +68,14 @@ async def use(url: str | None) -> None:
     if _engine is not None:
         await _engine.dispose()
     _engine = None if url is None else create_async_engine(psycopg_url(url), pool_pre_ping=True, pool_size=20)
+
+
+def joined(values: Iterable[object]) -> str:
+    """Many ids, addresses or numbers as one parameter, for `string_to_array(:name, ',')`.
+
+    The driver looks at each element of a list to quote it, which would cost a round more than all its decisions.
+    """
+    return ",".join(map(str, values))
 
 
 @asynccontextmanager

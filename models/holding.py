@@ -35,15 +35,41 @@ class Token(SQLModel, table=True):
 
 
 class Observation(SQLModel, table=True):
-    """The newest trusted reading of one wallet's balance in one contract; an unknown never overwrites it."""
+    """One wallet's balance in one contract when it was last seen to change; an unknown never overwrites it.
+
+    What was never more than nothing has no row: that it was read is known from the wallet's survey.
+    """
 
     chain: str = Field(primary_key=True)
-    contract: str = Field(primary_key=True)
     address: str = Field(primary_key=True)
+    contract: str = Field(primary_key=True)
     amount: Decimal = Field(sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
     block: int = Field(sa_type=BigInteger)
     source: str
     observed_at: datetime = moment()
+
+
+class Survey(SQLModel, table=True):
+    """A bulk reading of one chain: which contracts told the balances of many wallets, at which block."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    chain: str
+    block: int = Field(sa_type=BigInteger)
+    source: str
+    observed_at: datetime = moment()
+    contracts: list[str] = texts()
+
+
+class Surveyed(SQLModel, table=True):
+    """The newest survey of a server's members that a wallet was in, with an answer from each of its contracts.
+
+    At its block the wallet held what its observations say, and nothing where there is none.
+    """
+
+    chain: str = Field(primary_key=True)
+    address: str = Field(primary_key=True)
+    server_id: int = Field(primary_key=True)
+    survey_id: int
 
 
 class Tally(SQLModel, table=True):

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, DateTime, Index
+from sqlalchemy import BigInteger, DateTime, Index, text
 from sqlmodel import Field, SQLModel
 
 from models.types import maybe_moment, moment
@@ -11,7 +11,7 @@ from models.types import maybe_moment, moment
 class Due(SQLModel, table=True):
     """Somebody who must be looked at; unique, so marking twice is marking once with the greater urgency."""
 
-    __table_args__ = (Index("ix_due_next", "priority", "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+    __table_args__ = (Index("ix_due_next", text("priority DESC"), "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
     kind: str = Field(primary_key=True)
     """`member`: every role of one member of one server."""

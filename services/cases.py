@@ -7,14 +7,16 @@ from typing import Any
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Grant, Member, Rule, Server
-from models.database import AsyncSession
+from models import Rule, Server
+from models.database import AsyncSession, joined
 from services import claimants, delegations, standards
 from services.due import Claim
 from services.expressions import parse, requirements
 from services.policy import GrantFacts, RuleTerms
 from services.stakes import Delegated
 from services.wants import EVM, Wants, by_chain, family_of
+
+NO_ROLES: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -50,38 +52,36 @@ async def load(
     `supposing` are the rules to decide by instead of the stored ones, for a look at what a change would do.
     """
     server_ids = sorted({claim.server_id for claim in claims})
-    people = sorted({claim.discord_id for claim in claims})
-    servers = {row.id: row for row in (await db.exec(select(Server).where(col(Server.id).in_(server_ids)))).all()}
-    rules = await _rules(db, server_ids)
-    wallets = await _wallets(db, server_ids, people)
-    grants = await _grants(db, server_ids, people)
-    members = {
-        (row.server_id, row.discord_id): row
-        for row in (
-            await db.exec(
-                select(Member).where(col(Member.server_id).in_(server_ids), col(Member.discord_id).in_(people))
-            )
-        ).all()
+    whom = {
+        "servers": joined(claim.server_id for claim in claims),
+        "people": joined(claim.discord_id for claim in claims),
     }
+    found = await db.exec(
+        select(Server.id, Server.discord_id, Server.bot_invited).where(col(Server.id).in_(server_ids))
+    )
+    servers = {server_id: (guild_id, invited) for server_id, guild_id, invited in found.all()}
+    rules = await _rules(db, server_ids)
+    wallets = await _wallets(db, whom)
+    grants = await _grants(db, whom)
+    members = await _seen(db, whom)
     terms_by_server = rules if supposing is None else {server_id: tuple(supposing) for server_id in server_ids}
     wants = await _wants(db, terms_by_server)
     chains = {server_id: delegations.chains_of(terms) for server_id, terms in terms_by_server.items()}
     delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _members(claims)})
     cases: list[Case] = []
     for claim in claims:
-        server = servers.get(claim.server_id)
+        guild_id, invited = servers.get(claim.server_id, ("", False))
         who = (claim.server_id, claim.discord_id)
         member = members.get(who)
-        terms = terms_by_server.get(claim.server_id, ())
         cases.append(
             Case(
                 claim=claim,
-                guild_id=server.discord_id if server else "",
-                bot_invited=bool(server and server.bot_invited),
+                guild_id=guild_id,
+                bot_invited=invited,
                 known=member is not None,
-                left=bool(member and member.left_at),
-                roles=frozenset(member.roles) if member else frozenset(),
-                rules=terms,
+                left=member is not None and member[1],
+                roles=frozenset(member[0]) if member and member[0] else NO_ROLES,
+                rules=terms_by_server.get(claim.server_id, ()),
                 wallets=wallets.get(who, ()),
                 grants=grants.get(who, ()),
                 wants=wants.get(claim.server_id, {}),
@@ -140,41 +140,64 @@ async def _rules(db: AsyncSession, server_ids: Sequence[int]) -> dict[int, tuple
     return {server_id: tuple(rules) for server_id, rules in found.items()}
 
 
-async def _wallets(
-    db: AsyncSession, server_ids: Sequence[int], people: Sequence[str]
-) -> dict[tuple[int, str], tuple[tuple[str, str], ...]]:
+Who = tuple[int, str]
+"""A server's id and a member's Discord id."""
+
+_WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_array(:people, ','))
+           AS c (server_id, discord_id)"""
+
+
+async def _seen(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[list[str], bool]]:
+    """The roles of each member that we know of, and whether they left."""
     result = await db.execute(
         text(
-            """
-            SELECT s.id, u.discord_id, w.family, w.address
-            FROM "user" u JOIN wallet w ON w.user_id = u.id
-            CROSS JOIN unnest(CAST(:servers AS integer[])) AS s (id)
-            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = s.id
-            WHERE u.discord_id = ANY(CAST(:people AS text[])) AND COALESCE(c.use_wallets, true)
-            ORDER BY w.id
+            f"""
+            SELECT m.server_id, m.discord_id, m.roles, m.left_at IS NOT NULL
+            FROM {_WHOM} JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
             """
         ),
-        {"servers": list(server_ids), "people": list(people)},
+        whom,
     )
-    found: dict[tuple[int, str], list[tuple[str, str]]] = {}
+    return {(server_id, discord_id): (roles, left) for server_id, discord_id, roles, left in result.all()}
+
+
+async def _wallets(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[tuple[str, str], ...]]:
+    result = await db.execute(
+        text(
+            f"""
+            SELECT c.server_id, c.discord_id, w.family, w.address
+            FROM {_WHOM} JOIN "user" u ON u.discord_id = c.discord_id JOIN wallet w ON w.user_id = u.id
+            LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = c.server_id
+            WHERE COALESCE(m.use_wallets, true) ORDER BY w.id
+            """
+        ),
+        whom,
+    )
+    found: dict[Who, tuple[tuple[str, str], ...]] = {}
     for server_id, discord_id, family, address in result.all():
-        found.setdefault((int(server_id), str(discord_id)), []).append((str(family), str(address)))
-    return {who: tuple(wallets) for who, wallets in found.items()}
+        who = (server_id, discord_id)
+        found[who] = (*found.get(who, ()), (family, address))
+    return found
 
 
-async def _grants(
-    db: AsyncSession, server_ids: Sequence[int], people: Sequence[str]
-) -> dict[tuple[int, str], tuple[GrantFacts, ...]]:
-    found: dict[tuple[int, str], list[GrantFacts]] = {}
-    rows = await db.exec(select(Grant).where(col(Grant.server_id).in_(server_ids), col(Grant.discord_id).in_(people)))
-    for row in rows.all():
-        lost_at = row.updated_at if row.state == "lost" else None
-        facts = GrantFacts(
-            row.role_id, row.state, tuple(row.rule_ids), row.no_since, lost_at,
-            gift=row.gift_since is not None, held_back=row.held_back_at is not None,
-        )  # fmt: skip
-        found.setdefault((row.server_id, row.discord_id), []).append(facts)
-    return {who: tuple(grants) for who, grants in found.items()}
+async def _grants(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[GrantFacts, ...]]:
+    result = await db.execute(
+        text(
+            f"""
+            SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
+                   CASE WHEN g.state = 'lost' THEN g.updated_at END,
+                   g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL
+            FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id ORDER BY g.role_id
+            """
+        ),
+        whom,
+    )
+    found: dict[Who, tuple[GrantFacts, ...]] = {}
+    for server_id, discord_id, role_id, state, rule_ids, no_since, lost_at, gift, held_back in result.all():
+        who = (server_id, discord_id)
+        facts = GrantFacts(role_id, state, tuple(rule_ids), no_since, lost_at, gift=gift, held_back=held_back)
+        found[who] = (*found.get(who, ()), facts)
+    return found
 
 
 def evidence(readings: Sequence[Any]) -> dict[str, Any]:

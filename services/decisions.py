@@ -11,7 +11,8 @@ from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
 from models.database import AsyncSession
-from services import delegations, holdings, readings, token_trails, traits
+from services import delegations, holdings, readings, surveys, token_trails, traits
+from services.alike import Alike
 from services.cases import Case
 from services.delegations import Fetched, Pair
 from services.expressions import Answer, Requirement, requirements
@@ -39,12 +40,23 @@ class Looked:
 
     case: Case
     decisions: list[Decision]
-    readings: dict[int, list[Reading]]
+    answers: Mapping[Place, Answers] = field(repr=False)
+    found: dict[int, list[Reading]] | None = None
+    """What was read of the member; None until somebody asks, where balances tell everything."""
+    calm: bool = False
+    """Whether everything is known and as it should be, so that nothing has to be done or written."""
     live: LiveMember | None = None
     """The member as Discord just showed them, when the ledger and the gateway's picture did not fit together."""
     gone: bool = False
     fault: str | None = None
     """Why nothing could be decided at all."""
+
+    @property
+    def readings(self) -> dict[int, list[Reading]]:
+        """By rule what was read of the member."""
+        if self.found is None:
+            self.found = _read(self.case, self.answers)
+        return self.found
 
     @property
     def doubtful(self) -> bool:
@@ -65,9 +77,9 @@ class Looked:
         rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
         return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
 
-    def every_reading(self) -> list[Reading]:
-        """All that was read of the member."""
-        return [reading for found in self.readings.values() for reading in found]
+    def readings_made(self) -> list[Reading]:
+        """All that was read of the member; nothing for whom balances alone decided as for somebody who looks alike."""
+        return [reading for found in (self.found or {}).values() for reading in found]
 
 
 @dataclass(slots=True)
@@ -86,8 +98,8 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
     """What has to be asked of each chain for each server, no older than what was seen before."""
     asked: dict[Place, Question] = {}
     for (server_id, chain), (wants, owners) in _places(cases).items():
-        not_before = await holdings.newest_block(db, chain, wants.contracts, owners)
         followed = [*{contract for contract, _ in wants.tokens}, *([ANY] if wants.anything else [])]
+        not_before = await surveys.newest_block(db, chain, wants.balances, followed, owners)
         hints = _with_claimed(await token_trails.load(db, chain, followed, owners), chain, wants, cases)
         tokens = [
             (chain, contract, token_id)
@@ -96,7 +108,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
             for token_id in sorted(trail.ids)
         ]
         known = await traits.known(db, tokens[:MOST_KNOWN])
-        asked[server_id, chain] = Question(chain, wants, owners, not_before, hints, known)
+        asked[server_id, chain] = Question(chain, wants, owners, not_before, hints, known, server_id)
     return asked
 
 
@@ -143,9 +155,9 @@ async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, 
     answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True))
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted])
     await _read_traits(outside, done, cases, answers, again=False)
-    for case in cases:
-        done.looked.append(_decide(case, answers, now))
-    await _meet(outside, [item for item in done.looked if _puzzling(item)], now)
+    alike = Alike(answers)
+    done.looked = [_decide(case, answers, now, alike) for case in cases]
+    await _meet(outside, [item for item in done.looked if not item.calm and _puzzling(item)], now)
     await _confirm(outside, done, wanted, answers, now)
     return done
 
@@ -154,9 +166,11 @@ async def _read_traits(
     outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers], *, again: bool
 ) -> None:
     """Read the traits of the held tokens on which an answer still depends; a second look asks the tokens first."""
+    asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
     tokens = {
         token
         for case in cases
+        if case.claim.server_id in asking
         for rule in case.rules
         if rule.decides
         for leaf in requirements(rule.expression)
@@ -172,7 +186,17 @@ async def _read_traits(
         told.traits.update({token: said for token, said in found.items() if token[0] == chain})
 
 
-def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime) -> Looked:
+def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime, alike: Alike | None = None) -> Looked:
+    """Decide one case, with `alike` only if nobody who looks the same to the policy was decided before."""
+    known = alike.decisions(case, lambda: _conclude(case, _read(case, answers), now)) if alike else None
+    if known is not None:
+        decisions, calm = known
+        return Looked(case, decisions, answers, calm=calm and case.known)
+    found = _read(case, answers)
+    return Looked(case, _conclude(case, found, now), answers, found)
+
+
+def _read(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Reading]]:
     found: dict[int, list[Reading]] = {}
     for rule in case.rules:
         if rule.decides:
@@ -182,7 +206,7 @@ def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime) -> Look
                 )
                 for leaf in requirements(rule.expression)
             ]
-    return Looked(case, _conclude(case, found, now), found)
+    return found
 
 
 def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> list[Decision]:
@@ -237,7 +261,9 @@ async def _confirm(
     answers: Mapping[Place, Answers],
     now: datetime,
 ) -> None:
-    losing = [item for item in done.looked if _confirmable(item)]
+    losing = [item for item in done.looked if not item.calm and _confirmable(item)]
+    if not losing:
+        return
     places = _places([item.case for item in losing])
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
     doubts, seconds = await asyncio.gather(
@@ -249,7 +275,7 @@ async def _confirm(
     await _read_traits(outside, done, [item.case for item in losing], confirmed, again=True)
     for item in losing:
         second = _decide(_doubting(item.case, doubts), confirmed, now)
-        item.readings = {
+        item.found = {
             rule_id: [readings.agree(a, b) for a, b in zip(first, second.readings[rule_id], strict=True)]
             for rule_id, first in item.readings.items()
         }

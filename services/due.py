@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
-from models.database import AsyncSession
+from models.database import AsyncSession, joined
 from services import request_ids
 
 CHANNEL = "holdfast_due"
@@ -206,10 +206,9 @@ async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> 
     """Lock the claims and tell (by key) of which nothing has become known since they were claimed."""
     result = await db.execute(
         text(
-            """
-            SELECT key FROM due WHERE kind = 'member' AND claimed_by = :worker
-            AND (key, version) IN (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[])))
-            ORDER BY key FOR UPDATE
+            f"""
+            SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
+            WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d
             """
         ),
         _arrays(worker, claims),
@@ -221,14 +220,17 @@ async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once."""
     await db.execute(
         text(
-            """
-            DELETE FROM due WHERE kind = 'member' AND claimed_by = :worker
-            AND (key, version) IN (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[])))
+            f"""
+            WITH gone AS (
+                DELETE FROM due d USING {_CLAIMS}
+                WHERE d.kind = 'member' AND d.key = c.key AND d.version = c.version AND d.claimed_by = :worker
+            )
+            UPDATE due d SET claimed_until = NULL, claimed_by = NULL FROM {_CLAIMS}
+            WHERE d.kind = 'member' AND d.key = c.key AND d.version <> c.version AND d.claimed_by = :worker
             """
         ),
         _arrays(worker, claims),
     )
-    await _release(db, worker, claims)
 
 
 async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons: Sequence[str | None]) -> None:
@@ -239,7 +241,8 @@ async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons:
             """
             UPDATE due d SET attempts = d.attempts + 1, priority = LEAST(d.priority, :again), reason = w.reason,
                              due_at = now() + w.pause * interval '1 second'
-            FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]), CAST(:pauses AS integer[]),
+            FROM (SELECT * FROM unnest(string_to_array(:keys, ','),
+                                       CAST(string_to_array(:versions, ',') AS bigint[]), CAST(:pauses AS integer[]),
                                        CAST(:reasons AS text[])) AS w (key, version, pause, reason)) w
             WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
             """
@@ -255,7 +258,8 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
         text(
             """
             UPDATE due d SET attempts = 0, priority = 0, reason = NULL, due_at = w.due_at
-            FROM (SELECT * FROM unnest(CAST(:keys AS text[]), CAST(:versions AS bigint[]),
+            FROM (SELECT * FROM unnest(string_to_array(:keys, ','),
+                                       CAST(string_to_array(:versions, ',') AS bigint[]),
                                        CAST(:moments AS timestamptz[])) AS w (key, version, due_at)) w
             WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
             """
@@ -269,15 +273,19 @@ async def _release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> No
     await db.execute(
         text(
             "UPDATE due SET claimed_until = NULL, claimed_by = NULL "
-            "WHERE kind = 'member' AND claimed_by = :worker AND key = ANY(CAST(:keys AS text[]))"
+            "WHERE kind = 'member' AND claimed_by = :worker AND key = ANY(string_to_array(:keys, ','))"
         ),
-        {"worker": worker, "keys": [claim.key for claim in claims]},
+        {"worker": worker, "keys": joined(claim.key for claim in claims)},
     )
+
+
+_CLAIMS = """unnest(string_to_array(:keys, ','), CAST(string_to_array(:versions, ',') AS bigint[]))
+             AS c (key, version)"""
 
 
 def _arrays(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
     return {
         "worker": worker,
-        "keys": [claim.key for claim in claims],
-        "versions": [claim.version for claim in claims],
+        "keys": joined(claim.key for claim in claims),
+        "versions": joined(claim.version for claim in claims),
     }

@@ -137,7 +137,7 @@ _AT_ONCE = (
     """,
     *(
         f"DELETE FROM {table} WHERE address IN (SELECT address FROM wallet WHERE user_id = :user)"
-        for table in ("observation", "tally", "token_trail", "sighting")
+        for table in ("observation", "surveyed", "tally", "token_trail", "sighting")
     ),
     *(
         f"DELETE FROM {table} WHERE delegate IN (SELECT address FROM wallet WHERE user_id = :user)"

@@ -10,4 +10,4 @@ async def remember(db: AsyncSession, done: Round) -> None:
     await holdings.remember(db, done.asked)
     await traits.remember(db, done.traits)
     await delegations.remember(db, done.delegations)
-    await tallies.remember(db, [reading for item in done.looked for reading in item.every_reading()])
+    await tallies.remember(db, [reading for item in done.looked for reading in item.readings_made()])

@@ -3,19 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from sqlalchemy import func
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
+from typing import TypeVar
 
 from gateways import Gateways
 from gateways.chains import BalanceSheet
 from gateways.errors import ProviderError
 from gateways.token_sheet import TokenSheet, Trail
-from models import Observation, Sighting, Tally
 from models.database import AsyncSession
-from services import standards, token_trails
+from services import standards, surveys, token_trails
 from services.readings import Answers, Place
 from services.token_trails import Trails
 from services.trait_match import TokenTraits
@@ -37,6 +32,7 @@ class Question:
     not_before: int = 0
     trails: Trails = field(default_factory=dict[str, Mapping[str, Trail]])
     traits: Mapping[Place, TokenTraits] = field(default_factory=dict[Place, TokenTraits])
+    server_id: int = 0
 
 
 async def ask(outside: Gateways, question: Question) -> Answers:
@@ -177,29 +173,15 @@ async def _attempt(call: Callable[[int | None], Awaitable[S]], node: int | None)
         return str(fault)
 
 
-async def newest_block(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> int:
-    """The newest block at which any of these was seen, or something moved: an answer from before it is of no use."""
-    newest = 0
-    for table in (Observation, Tally):
-        found = await db.exec(
-            select(func.max(table.block)).where(
-                table.chain == chain, col(table.contract).in_(contracts), col(table.address).in_(owners)
-            )
-        )
-        newest = max(newest, found.one() or 0)
-    moved = await db.exec(
-        select(func.max(Sighting.block)).where(Sighting.chain == chain, col(Sighting.address).in_(owners))
-    )
-    return max(newest, moved.one() or 0)
-
-
 async def remember(db: AsyncSession, asked: Iterable[tuple[Question, Answers]]) -> None:
     """Keep the trusted balances, where to look for tokens, and what contracts are.
 
     What is unknown overwrites nothing, nor does an older block.
     """
     pairs = list(asked)
-    await _remember_balances(db, pairs)
+    for question, answers in pairs:
+        if answers.sheet is not None and question.wants.balances:
+            await surveys.remember(db, question.server_id, question.wants.balances, question.owners, answers.sheet)
     await token_trails.remember(db, [one for question, answers in pairs for one in _new_trails(question, answers)])
     learnt = {
         (question.chain, contract): standard
@@ -216,27 +198,3 @@ def _new_trails(question: Question, answers: Answers) -> Iterable[tuple[str, str
         for address, trail in sheet.trails.items():
             if trail != before.get(address):
                 yield question.chain, sheet.contract, address, trail
-
-
-async def _remember_balances(db: AsyncSession, asked: Iterable[tuple[Question, Answers]]) -> None:
-    rows: Mapping[tuple[str, str, str], dict[str, Any]] = {
-        (question.chain, contract, owner): {
-            "chain": question.chain, "contract": contract, "address": owner, "amount": amount,
-            "block": answers.sheet.block, "source": answers.sheet.source, "observed_at": answers.sheet.block_time,
-        }
-        for question, answers in asked
-        if answers.sheet is not None
-        for contract in question.wants.balances
-        for owner in question.owners
-        if (amount := answers.sheet.amount(contract, owner)) is not None
-    }  # fmt: skip
-    values = [rows[key] for key in sorted(rows)]
-    for start in range(0, len(values), 4000):
-        statement = insert(Observation).values(values[start : start + 4000])
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["chain", "contract", "address"],
-                set_={name: statement.excluded[name] for name in ("amount", "block", "source", "observed_at")},
-                where=col(Observation.block) <= statement.excluded.block,
-            )
-        )

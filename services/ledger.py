@@ -15,7 +15,7 @@ from services import batches, breaker, due, events, findings
 from services.cases import evidence
 from services.decisions import Looked, Round, facts_of
 from services.members import left_many, seen_many
-from services.policy import Decision, Move
+from services.policy import Decision, Move, keeps_differently
 
 INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
@@ -32,23 +32,23 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     now = (await db.execute(select(func.now()))).scalar_one()
     await findings.remember(db, done)
     ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
-    looked = [item for item in done.looked if item.case.claim.key in ours]
+    looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [(item.case.claim.server_id, item.case.claim.discord_id) for item in looked if item.gone])
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
-    pairs = [(item, decision) for item in active for decision in item.decisions]
-
-    def moving(*moves: Move) -> list[Pair]:
-        return [pair for pair in pairs if pair[1].move in moves]
-
-    written = await _give(db, moving(Move.GIVE), now)
-    written += await _return(db, moving(Move.RETURN), now)
-    written += await _take(db, moving(Move.TAKE), now)
-    await _adopt(db, moving(Move.ADOPT), now)
-    await _keep(db, moving(Move.KEEP))
-    await _wait(db, moving(Move.WAIT))
-    await _forget(db, moving(Move.FORGET))
-    await _lost(db, moving(Move.LOST), now)
+    moving: dict[Move, list[Pair]] = {move: [] for move in Move}
+    for item in active:
+        for decision in item.decisions:
+            if decision.move is not Move.NONE:
+                moving[decision.move].append((item, decision))
+    written = await _give(db, moving[Move.GIVE], now)
+    written += await _return(db, moving[Move.RETURN], now)
+    written += await _take(db, moving[Move.TAKE], now)
+    await _adopt(db, moving[Move.ADOPT], now)
+    await _keep(db, moving[Move.KEEP])
+    await _wait(db, moving[Move.WAIT])
+    await _forget(db, moving[Move.FORGET])
+    await _lost(db, moving[Move.LOST], now)
     await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
     if written:
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
@@ -184,8 +184,7 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     changed = [
         pair
         for pair in pairs
-        if (grant := facts_of(pair[0], pair[1].role_id)) is not None
-        and (grant.rule_ids != pair[1].rule_ids or grant.no_since or grant.gift or grant.held_back)
+        if (grant := facts_of(pair[0], pair[1].role_id)) is not None and keeps_differently(pair[1], grant)
     ]
     await _update(
         db,
@@ -282,10 +281,11 @@ def _state(pair: Pair) -> str:
 async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round) -> None:
     """Be done with the claims: doubtful ones come again soon, grace times when they end, others at the next event."""
     claims = {item.case.claim.key: item for item in looked}
-    doubtful = [item for item in looked if item.doubtful]
+    stirred = [item for item in looked if not item.calm]
+    doubtful = [item for item in stirred if item.doubtful]
     waits = [
         (item.case.claim, min(moments))
-        for item in looked
+        for item in stirred
         if not item.doubtful and (moments := [d.due_at for d in item.decisions if d.due_at is not None])
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}

@@ -50,6 +50,12 @@ _PARTS = {
         FROM observation o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
         ORDER BY o.chain, o.contract, o.address
     """,
+    "walletReadings": """
+        SELECT d.chain, d.address, d.server_id AS "serverId", CAST(s.block AS text) AS block, s.source,
+               s.observed_at AS "observedAt", s.contracts
+        FROM surveyed d JOIN survey s ON s.id = d.survey_id JOIN wallet w ON w.address = d.address
+        WHERE w.user_id = :user ORDER BY d.chain, d.address, d.server_id
+    """,
     "walletTokens": """
         SELECT o.chain, o.contract, o.address, o.scope, CAST(o.amount AS text) AS amount, o.at_least AS "atLeast",
                o.reason, CAST(o.block AS text) AS block, o.source, o.observed_at AS "observedAt"

@@ -148,6 +148,19 @@ def _decide_role(
     return _when_wrong(role_id, (*rules, *former), grant, has_role, now)
 
 
+def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
+    """Whether everything is known of the role, and neither the role nor its line in the ledger has to change."""
+    if decision.doubtful or decision.move not in {Move.NONE, Move.KEEP}:
+        return False
+    grant = next((grant for grant in grants if grant.role_id == decision.role_id), None)
+    return decision.move is Move.NONE or (grant is not None and not keeps_differently(decision, grant))
+
+
+def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
+    """Whether a role that stays does so for other reasons than the ledger says, or the ledger has doubts to drop."""
+    return grant.rule_ids != decision.rule_ids or bool(grant.no_since) or grant.gift or grant.held_back
+
+
 def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:
     """The rules that hold the role: those that say yes, and those that gave it and have not said no to it since.
 

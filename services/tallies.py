@@ -13,6 +13,7 @@ from sqlmodel import col, select
 
 from models import Observation, Tally
 from models.database import AsyncSession
+from services import surveys
 from services.expressions import Answer, Requirement
 from services.parts import Part, doubts_of, vaults_for
 from services.readings import Reading, addresses_on, conclude, needed_of
@@ -71,6 +72,13 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
     for row in balances.all():
         part = Part(row.address, int(row.amount))
         memory[row.chain, row.contract, row.address, BALANCE] = Seen(part, row.block, row.source, row.observed_at)
+    for (chain, contract, address), one in (await surveys.newest(db, contracts, addresses)).items():
+        key = (chain, contract, address, BALANCE)
+        before = memory.get(key)
+        if before is None or before.block <= one.block:
+            # What the survey found unchanged since, or never more than nothing.
+            part = before.part if before is not None else Part(address, 0)
+            memory[key] = Seen(part, one.block, one.source, one.observed_at)
     tokens = await db.exec(select(Tally).where(col(Tally.contract).in_(contracts), col(Tally.address).in_(addresses)))
     for row in tokens.all():
         key = (row.chain, row.contract, row.address, row.scope)

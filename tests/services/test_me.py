@@ -27,6 +27,8 @@ from models import (
     Server,
     Sighting,
     SignIn,
+    Survey,
+    Surveyed,
     Tally,
     TokenTrail,
     Trail,
@@ -73,6 +75,9 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
     their = (await db.exec(select(Wallet).join(User).where(User.discord_id == other.discord_id))).one()
     their.evidence = {"movedFrom": who}
     elsewhere = await a_server(db)
+    survey = Survey(chain="base", block=9, source="a node", contracts=[CONTRACT])
+    db.add(survey)
+    await db.flush()
     db.add_all(
         [
             their,
@@ -87,6 +92,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
             Member(server_id=elsewhere.id or 0, discord_id=who, name="gone from here", left_at=now()),
             MemberChoice(server_id=server_id, user_id=user_id, share_wallets=True),
             Notice(discord_id=who, kind="wallet.moved"),
+            Surveyed(chain="base", address=one.wallet, server_id=server_id, survey_id=survey.id or 0),
             Observation(chain="base", contract=CONTRACT, address=one.wallet, amount=3, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
             Tally(chain="base", contract=CONTRACT, address=one.wallet, scope="s", amount=1, block=9, source="a node"),  # pyright: ignore[reportArgumentType]
             TokenTrail(chain="base", contract=CONTRACT, address=one.wallet, ids=["1"]),
@@ -246,6 +252,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         document = await me.export(db, one.actor)
     parts = {
         "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
+        "surveyed": "walletReadings",
         "sighting": "walletTransfersSeen", "delegation": "walletDelegations",
         "delegation_read": "walletDelegationsRead", "tally": "walletTokens", "token_trail": "walletTokensToLookAt",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",

@@ -1,0 +1,149 @@
+"""The chain that benchmarks read: a real local EVM node with ten ERC-721 collections, minted token by token."""
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eth_abi.abi import encode
+
+from sandbox.tools import find_anvil
+from tests.conftest import free_port
+
+ROOT = Path(__file__).resolve().parents[1]
+ARTEFACTS = json.loads((ROOT / "sandbox" / "contracts" / "artefacts.json").read_text())
+MULTICALL3 = "0xcA11bde05977b3631167028862bE2a173976CA11"
+CHAIN, CHAIN_ID = "base", 8453
+COLLECTIONS, SUPPLY = 10, 10_000
+MOVES_A_TRANSACTION = 2_000
+LOADING_GAS, READING_GAS = 10**12, 50_000_000
+"""What one call may use while the lab is filled, and afterwards: geth's and reth's default (performance facts, 1)."""
+
+
+def wallet(number: int) -> str:
+    """The address of a wallet of the lab; the same at every run, and spread as real addresses are."""
+    return "0x" + hashlib.sha256(f"wallet {number}".encode()).hexdigest()[:40]
+
+
+def holder(collection: int, token: int, holders: int) -> int:
+    """The number of the wallet that holds a token: uneven, so that some hold several and some none."""
+    return (token * (2 * collection + 1) + token * token // 7) % holders
+
+
+class Lab:
+    """The node and what is on it."""
+
+    def __init__(self, url: str, pid: int) -> None:
+        self.url = url
+        self.pid = pid
+        self.contracts: list[str] = []
+
+    def rpc(self, method: str, *params: Any) -> Any:
+        """One JSON-RPC call; its result."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            said = json.loads(answer.read())
+        if "error" in said:
+            raise RuntimeError(f"{method}: {said['error']}")
+        return said["result"]
+
+    def send(self, to: str | None, data: bytes) -> dict[str, Any]:
+        """One transaction from the node's first account; its receipt."""
+        call = {"from": self.rpc("eth_accounts")[0], "data": "0x" + data.hex(), "gas": hex(LOADING_GAS // 10)}
+        name = self.rpc("eth_sendTransaction", call | ({} if to is None else {"to": to}))
+        deadline = time.monotonic() + 120
+        while (receipt := self.rpc("eth_getTransactionReceipt", name)) is None:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the node does not mine")
+            time.sleep(0.02)
+        if receipt["status"] != "0x1":
+            raise RuntimeError(f"a transaction of {len(data)} bytes failed")
+        return receipt
+
+    def deploy(self, name: str) -> str:
+        """A new collection, with the node's first account as its keeper."""
+        keeper = self.rpc("eth_accounts")[0]
+        arguments = encode(["string", "string", "string", "address"], [name, "B", "https://example.org/", keeper])
+        made = self.send(None, bytes.fromhex(ARTEFACTS["Collection721"]["bytecode"][2:]) + arguments)
+        return str(made["contractAddress"]).lower()
+
+    def mint(self, contract: str, first: int, owners: list[str]) -> None:
+        """Mint tokens from `first` on, one for each of `owners`."""
+        nobody = "0x" + 40 * "0"
+        for start in range(0, len(owners), MOVES_A_TRANSACTION):
+            some = enumerate(owners[start : start + MOVES_A_TRANSACTION], start=first + start)
+            moves = [(nobody, owner, token, 1) for token, owner in some]
+            self.settle(contract, moves)
+
+    def settle(self, contract: str, moves: list[tuple[str, str, int, int]]) -> None:
+        """Many transfers in one transaction: from, to, token and amount of each."""
+        settle = next(v for k, v in ARTEFACTS["Collection721"]["selectors"].items() if k.startswith("settle("))
+        # Packed by hand: the codec would take longer than the chain.
+        words = [_word(32), _word(len(moves))]
+        for before, after, token, amount in moves:
+            words += [_word(int(before, 16)), _word(int(after, 16)), _word(token), _word(amount)]
+        self.send(contract, bytes.fromhex(settle[2:]) + b"".join(words))
+
+    def fill(self, holders: int, collections: int = COLLECTIONS, supply: int = SUPPLY) -> None:
+        """Deploy the collections and mint all of their tokens to the first `holders` wallets."""
+        self.rpc("anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
+        for number in range(collections):
+            contract = self.deploy(f"Collection {number}")
+            self.mint(contract, 1, [wallet(holder(number, token, holders)) for token in range(supply)])
+            self.contracts.append(contract)
+        self.rpc("evm_setBlockGasLimit", hex(READING_GAS))
+        # The head must not grow stale while benchmarks run.
+        self.rpc("evm_setIntervalMining", 5)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Mine a block, so that the head is not stale."""
+        self.rpc("anvil_mine", "0x1")
+
+    def cpu(self) -> float:
+        """Seconds of processor time that the node has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _word(value: int) -> bytes:
+    return value.to_bytes(32, "big")
+
+
+@contextmanager
+def lab(*options: str) -> Iterator[Lab]:
+    """An empty node; it ends with the block."""
+    binary = find_anvil(ROOT / "data" / "tools")
+    if binary is None:
+        raise SystemExit("No EVM node: `make bench` installs it, or name one with the variable ANVIL.")
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as home:
+        fixed = ["--chain-id", str(CHAIN_ID), "--gas-limit", str(LOADING_GAS), "--hardfork", "prague",
+                 "--prune-history", "1000", "--no-request-size-limit", "--quiet"]  # fmt: skip
+        process = subprocess.Popen(
+            [binary, "--port", str(port), *fixed, *options], env=os.environ | {"HOME": home, "TMPDIR": home}
+        )
+        made = Lab(f"http://127.0.0.1:{port}", process.pid)
+        try:
+            deadline = time.monotonic() + 30
+            while True:
+                try:
+                    made.rpc("eth_chainId")
+                    break
+                except (urllib.error.URLError, OSError):
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
+            yield made
+        finally:
+            process.kill()
+            process.wait()

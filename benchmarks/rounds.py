@@ -1,0 +1,140 @@
+"""Rounds: every method in a process of its own, one after the other, several times over; medians and ratios."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from benchmarks.lab import ROOT
+
+PEERS = ROOT / "data" / "bench"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of one method: seconds by the clock and of the processor, for so many units, with a sum to compare."""
+
+    seconds: float
+    cpu: float
+    units: int
+    sum: int
+    rss: int
+    """Kilobytes at the most."""
+
+    @property
+    def each(self) -> float:
+        """Microseconds by the clock for one unit."""
+        return self.seconds / self.units * 1e6
+
+    @property
+    def cpu_each(self) -> float:
+        """Microseconds of this process's processor time for one unit."""
+        return self.cpu / self.units * 1e6
+
+
+@dataclass
+class Method:
+    """A way of doing the work: a command that prints one Sample as JSON, and whose sum must be `expected`."""
+
+    name: str
+    command: Sequence[str]
+    expected: int | None = None
+    samples: list[Sample] = field(default_factory=list[Sample])
+    missing: str = ""
+    """Why it could not run."""
+
+    def run(self) -> None:
+        """One run; raises when the sum is wrong, for a fast wrong answer is worth nothing."""
+        if self.missing:
+            return
+        done = subprocess.run(self.command, cwd=ROOT, capture_output=True, text=True, env=environment(), check=False)
+        if done.returncode != 0:
+            self.missing = (done.stderr.strip().splitlines() or ["it failed"])[-1][:150]
+            return
+        sample = Sample(**json.loads(done.stdout.strip().splitlines()[-1]))
+        if self.expected is not None and sample.sum != self.expected:
+            raise SystemExit(f"{self.name} says {sample.sum} where {self.expected} is right")
+        self.samples.append(sample)
+
+
+def environment() -> dict[str, str]:
+    """The environment of a method: node from the wheel, and one thread for what would take all."""
+    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, "NODE_PATH": str(PEERS / "npm" / "node_modules")}
+
+
+def interleaved(methods: Sequence[Method], rounds: int, before: Callable[[], None] = lambda: None) -> None:
+    """Run each method once a round, so that whatever else the machine does meets all of them alike."""
+    for number in range(rounds):
+        for method in methods:
+            before()
+            method.run()
+            print(f"\r  round {number + 1} of {rounds}: {method.name:<44}", end="", file=sys.stderr, flush=True)
+    print("\r" + 70 * " " + "\r", end="", file=sys.stderr, flush=True)
+
+
+def ratio(slow: Method, fast: Method) -> tuple[float, float, float] | None:
+    """How many times faster `fast` is, per unit, round by round: median, least and most."""
+    pairs = [a.each / b.each for a, b in zip(slow.samples, fast.samples, strict=False)]
+    return (median(pairs), min(pairs), max(pairs)) if pairs else None
+
+
+def show(title: str, unit: str, methods: Sequence[Method], ours: Method) -> None:
+    """The table of one benchmark."""
+    print(f"\n{title}\n")
+    print(
+        f"| method | µs a {unit}, median (min-max) | own CPU, µs a {unit} | memory, MB | ours is so many times faster |"
+    )
+    print("|---|---|---|---|---|")
+    for method in methods:
+        if method.missing:
+            print(f"| {method.name} | not run: {method.missing} | | | |")
+            continue
+        each = [sample.each for sample in method.samples]
+        cpu = median(sample.cpu_each for sample in method.samples)
+        rss = max(sample.rss for sample in method.samples) // 1024
+        said = ratio(method, ours)
+        times = "" if said is None or method is ours else f"{said[0]:.1f} ({said[1]:.1f}-{said[2]:.1f})"
+        print(
+            f"| {method.name} | {median(each):.2f} ({min(each):.2f}-{max(each):.2f}) | {cpu:.2f} | {rss} | {times} |",
+            flush=True,
+        )
+
+
+def goal(text: str, value: float | None, least: float | None = None, most: float | None = None) -> None:
+    """One line about a goal, and whether this run met it."""
+    if value is None:
+        print(f"- {text}: not measured")
+        return
+    met = (least is None or value >= least) and (most is None or value <= most)
+    wanted = f"at least {least:g}" if least is not None else f"at most {most:g}"
+    print(f"- {'met' if met else 'MISSED'}: {text}: {value:.3g} ({wanted})", flush=True)
+
+
+class Measured:
+    """The clock's and the processor's time of a block of this process."""
+
+    def __enter__(self) -> "Measured":
+        self._clock, self._cpu = time.perf_counter(), cpu_of(resource.getrusage(resource.RUSAGE_SELF))
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.seconds = time.perf_counter() - self._clock
+        self.cpu = cpu_of(resource.getrusage(resource.RUSAGE_SELF)) - self._cpu
+
+    def tell(self, units: int, total: int) -> None:
+        """Print the sample."""
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sample = Sample(self.seconds, self.cpu, units, total, rss)
+        print(json.dumps(sample.__dict__), flush=True)
+
+
+def cpu_of(usage: resource.struct_rusage) -> float:
+    """Seconds of processor time."""
+    return usage.ru_utime + usage.ru_stime

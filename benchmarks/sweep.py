@@ -1,0 +1,134 @@
+"""Reading balances, and the whole round with database and policy, beside other libraries on the same node."""
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.lab import COLLECTIONS, ROOT, SUPPLY, Lab, holder, lab
+from benchmarks.rounds import PEERS, Method, Sample, environment, goal, interleaved, ratio, show
+from benchmarks.town import database
+
+HOLDERS = 10_000
+
+
+@dataclass
+class WholeRound(Method):
+    """The product's whole round, in a process that stays: what is measured is a round in which nothing changed."""
+
+    process: subprocess.Popen[str] | None = None
+    counts: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def run(self) -> None:
+        """One round."""
+        process = self.process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        said = json.loads(process.stdout.readline())
+        self.counts = said.pop("counts")
+        self.samples.append(Sample(**said))
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, members and tokens")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--members", type=int, help="members in the whole round")
+    given = parser.parse_args(arguments)
+    rounds = given.rounds or (2 if given.quick else 5)
+    members = given.members or (10_000 if given.quick else 100_000)
+    supply = 2_000 if given.quick else SUPPLY
+    with lab() as node:
+        print("Minting the collections ...", file=sys.stderr)
+        node.fill(HOLDERS, supply=supply)
+        reading(node, rounds, supply)
+        with database() as url, whole_process(url, node, members) as process:
+            whole(node, process, rounds, members, supply)
+
+
+def total(wallets: int, supply: int) -> int:
+    """The sum of the balances of the first `wallets` wallets, from how the lab was filled."""
+    tokens = ((collection, token) for collection in range(COLLECTIONS) for token in range(supply))
+    return sum(holder(collection, token, HOLDERS) < wallets for collection, token in tokens)
+
+
+def ways(node: Lab, name: str, command: Sequence[str], wallets: int, supply: int) -> Method:
+    """A method that reads the balances of so many wallets."""
+    arguments = [node.url, ",".join(node.contracts), str(wallets)]
+    return Method(name, [*command, *arguments], total(wallets, supply))
+
+
+def viem(node: Lab, name: str, size: int, wallets: int, supply: int) -> Method:
+    """viem's multicall with a size of its batches."""
+    return ways(node, name, ["node", "benchmarks/peers/viem.mjs", str(size)], wallets, supply)
+
+
+def reading(node: Lab, rounds: int, supply: int) -> None:
+    """Reading 10,000 wallets x 10 collections; what would take minutes reads fewer wallets."""
+    here = [sys.executable, "-m", "benchmarks.reading"]
+    own = ways(node, "Holdfast", [*here, "ours"], 10_000, supply)
+    fallback = ways(node, "Holdfast, node without state override (aggregate3)", [*here, "fallback"], 10_000, supply)
+    floor = ways(node, "floor: the same loop over bare sockets", [*here, "floor"], 10_000, supply)
+    default = viem(node, "viem multicall, default", 0, 1_000, supply)
+    large = viem(node, "viem multicall, 36 kB batches", 36_000, 1_000, supply)
+    other = [str(PEERS / "multicall" / "bin" / "python"), "benchmarks/peers/multicall_py.py", "x"]
+    banteg = ways(node, "multicall.py, 1,000 a request", other, 1_000, supply)
+    one = ways(node, "web3.py, one by one", [*here, "web3"], 20, supply)
+    many = ways(node, "AsyncWeb3, 20 at once", [*here, "asyncweb3"], 20, supply)
+    methods = [own, floor, fallback, banteg, large, default, many, one]
+    interleaved(methods, rounds)
+    show("Reading balances, 10,000 wallets x 10 collections", "check", methods, own)
+    print()
+    for name, method, least in (
+        ("viem, default", default, 50), ("viem, 36 kB batches", large, 30), ("multicall.py", banteg, 12),
+    ):  # fmt: skip
+        said = ratio(method, own)
+        goal(f"times faster than {name}", said and said[0], least=least)
+    said = ratio(own, floor)
+    goal("times the floor", said and said[0], most=1.5)
+    said = ratio(default, fallback)
+    goal("aggregate3: times faster than viem, default", said and said[0], least=10)
+
+
+@contextlib.contextmanager
+def whole_process(url: str, node: Lab, members: int) -> Iterator["subprocess.Popen[str]"]:
+    """The process that does whole rounds, once its people are there."""
+    print(f"Settling {members:,} members ...", file=sys.stderr)
+    command = [sys.executable, "-m", "benchmarks.whole", url, node.url, ",".join(node.contracts), str(members)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise SystemExit("the whole round could not be prepared")
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def whole(node: Lab, process: "subprocess.Popen[str]", rounds: int, members: int, supply: int) -> None:
+    """A whole round in which nothing changed, beside viem's bare reading of the same kind of balances."""
+    own = WholeRound("Holdfast: the whole round, database and policy", [], process=process)
+    default = viem(node, "viem multicall, default: the balances alone", 0, 1_000, supply)
+    interleaved([own, default], rounds)
+    show(f"The whole round, {members:,} members x {COLLECTIONS} rules, nothing changed", "check", [own, default], own)
+    print()
+    said = ratio(default, own)
+    goal("times faster than viem's bare multicall", said and said[0], least=5)
+    goal("database statements per 10,000 members", own.counts["statements"] / members * 10_000, most=60)
+    goal("requests to the node per 1,000 checks", own.counts["requests"] / (members * COLLECTIONS) * 1000, most=0.1)
+    print(f"  processor time a member: {own.counts['cpu']}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,120 @@
+"""The database that benchmarks work on: a PostgreSQL of their own with servers, members, wallets, rules and grants."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from sqlalchemy import text
+
+import models
+from app.postgres import Postgres
+from benchmarks.lab import CHAIN, ROOT, wallet
+from gateways import close_gateways
+from models import Rule, Server, transaction
+from services.expressions import Requirement, to_document
+from settings import settings
+
+GUILD = 700_000_000_000_000_000
+PERSON = 800_000_000_000_000_000
+ROLE = 900_000_000_000_000_000
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """An empty, migrated database as a product's start makes it; its address."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory,
+        Postgres(Path(directory) / "db", say=lambda _: None) as postgres,
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "alembic", "upgrade", "head"],
+            cwd=ROOT, env=os.environ | {"DATABASE_URL": postgres.url}, check=True, capture_output=True,
+        )  # fmt: skip
+        yield postgres.url
+
+
+@asynccontextmanager
+async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> AsyncIterator[None]:
+    """This process as one of the product's: its settings name the database and the nodes of the benchmarks' chain."""
+    values = {
+        "DATABASE_URL": database_url, "PUBLIC_URL": "http://localhost:3999", "SECRET_KEY": "benchmark",
+        "DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "2", "DISCORD_BOT_TOKEN": "3",
+        f"RPC_{CHAIN.upper()}": " ".join(nodes),
+    } | more  # fmt: skip
+    os.environ.update(values)
+    settings.cache_clear()
+    await models.use(database_url)
+    try:
+        yield
+    finally:
+        await close_gateways()
+        await models.use(None)
+        settings.cache_clear()
+
+
+async def people(count: int, *, servers: int = 1) -> list[int]:
+    """That many people, each with one wallet of the lab and a member of one of the servers; the servers' ids."""
+    async with transaction() as db:
+        made = [Server(discord_id=str(GUILD + at), name=f"Server {at}", bot_invited=True) for at in range(servers)]
+        db.add_all(made)
+        await db.flush()
+        ids = [server.id or 0 for server in made]
+        connection = await db.connection()
+        raw = (await connection.get_raw_connection()).driver_connection
+        assert raw is not None
+        async with raw.cursor() as cursor:
+            await cursor.execute(
+                'INSERT INTO "user" (id, discord_id, username, connected, created_at, updated_at) '
+                "SELECT n, CAST(%s + n AS text), 'somebody', false, now(), now() FROM generate_series(1, %s) n",
+                (PERSON, count),
+            )
+            columns = "user_id, family, address, method, evidence, created_at"
+            async with cursor.copy(f"COPY wallet ({columns}) FROM STDIN") as copy:
+                for number in range(count):
+                    await copy.write_row((number + 1, "evm", wallet(number), "opensea_bio", "{}", models.now()))
+            await cursor.execute(
+                "INSERT INTO member (server_id, discord_id, name, roles, pending, seen_at) "
+                "SELECT (CAST(%s AS integer[]))[1 + n %% %s], CAST(%s + n AS text), 'somebody', '{}', false, now() "
+                "FROM generate_series(1, %s) n",
+                (ids, servers, PERSON, count),
+            )
+    await _analyse()
+    return ids
+
+
+async def rules(server_id: int, contracts: Sequence[str]) -> list[str]:
+    """A rule for each contract, each with a role of its own; the roles."""
+    roles = [str(ROLE + at) for at in range(len(contracts))]
+    async with transaction() as db:
+        for role, contract in zip(roles, contracts, strict=True):
+            leaf = Requirement("basic", CHAIN, contract)
+            db.add(
+                Rule(
+                    server_id=server_id, name="A rule", role_id=role, role_name="Role", verification_type="basic",
+                    contract_address=contract, blockchain=CHAIN, created_by="0", expression=to_document(leaf),
+                )
+            )  # fmt: skip
+    return roles
+
+
+async def written() -> None:
+    """Every intention of the ledger as carried out, as if Discord had done it all."""
+    async with transaction() as db:
+        await db.execute(text("UPDATE \"grant\" SET state = 'held', next_at = NULL WHERE state = 'giving'"))
+        await db.execute(
+            text(
+                "UPDATE member m SET roles = g.roles FROM (SELECT server_id, discord_id, array_agg(role_id) AS roles "
+                'FROM "grant" GROUP BY 1, 2) g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id'
+            )
+        )
+    await _analyse()
+
+
+async def _analyse() -> None:
+    async with models.engine().connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+        await connection.execute(text("VACUUM ANALYZE"))

@@ -1,0 +1,127 @@
+"""The process that does whole rounds: `python -m benchmarks.whole DATABASE NODE CONTRACTS MEMBERS`.
+
+Says "ready" once its members are settled; then each line that it reads is one round, and answered by one Sample.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event, text
+
+import models
+from benchmarks import town
+from benchmarks.rounds import Measured, Sample
+from gateways import gateways
+from jobs import looker
+from models import transaction
+from services import sweep
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Counts:
+    """Statements sent to the database, requests sent to nodes, and the database's processor time."""
+
+    def __init__(self) -> None:
+        self.statements = self.requests = 0
+        self._postmaster = ""
+
+    async def begin(self) -> None:
+        """Count from now on."""
+        async with transaction() as db:
+            directory = (await db.execute(text("SHOW data_directory"))).scalar_one()
+        self._postmaster = (Path(directory) / "postmaster.pid").read_text().split()[0]
+        event.listen(models.engine().sync_engine, "before_cursor_execute", self._statement)
+        chains: Any = gateways().chains
+        pool: Any = chains._evm._pool
+        for node in pool.all():
+            node._http.event_hooks = {"request": [self._request]}
+
+    def _statement(self, *_: Any) -> None:
+        self.statements += 1
+
+    async def _request(self, _: Any) -> None:
+        self.requests += 1
+
+    def database_cpu(self) -> float:
+        """Seconds of the server's processes; those that ended are in the postmaster's own account."""
+        return sum(_cpu(one) for one in Path("/proc").iterdir() if one.name.isdigit() and self._is_ours(one))
+
+    def _is_ours(self, process: Path) -> bool:
+        return process.name == self._postmaster or _parent(process) == self._postmaster
+
+
+def _fields(process: Path) -> list[str]:
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _parent(process: Path) -> str:
+    fields = _fields(process)
+    return fields[1] if fields else ""
+
+
+def _cpu(process: Path) -> float:
+    fields = _fields(process)
+    return sum(int(fields[at]) for at in (11, 12, 13, 14)) / TICKS if fields else 0.0
+
+
+async def one_round(workers: int = 2) -> int:
+    """A round from its start until nobody is left to be looked at, as a jobs process does it; how many members."""
+    async with transaction() as db:
+        members = await sweep.start_sweep(db)
+
+    async def work() -> None:
+        worker = looker.Looker(asyncio.Event())
+        while await worker.once():
+            pass
+
+    await asyncio.gather(*(work() for _ in range(workers)))
+    return members
+
+
+async def main() -> None:
+    """Prepare, then one round a line."""
+    url, node, contracts, count = sys.argv[1:5]
+    members, named = int(count), contracts.split(",")
+    async with town.product(url, [node]):
+        (server,) = await town.people(members)
+        await town.rules(server, named)
+        await one_round()
+        await town.written()
+        await one_round()
+        counts = Counts()
+        await counts.begin()
+        print("ready", flush=True)
+        while await asyncio.to_thread(sys.stdin.readline):
+            counts.statements = counts.requests = 0
+            before = counts.database_cpu()
+            with Measured() as time:
+                done = await one_round()
+            assert done == members, (done, members)
+            async with transaction() as db:
+                left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+            assert left == 0, f"{left} members could not be answered"
+            sample = Sample(time.seconds, time.cpu, members * len(named), 0, _rss())
+            cpu = {
+                "ours, µs": round(time.cpu / members * 1e6),
+                "database, µs": round((counts.database_cpu() - before) / members * 1e6),
+            }
+            said = {"statements": counts.statements, "requests": counts.requests, "cpu": cpu}
+            print(json.dumps({**sample.__dict__, "counts": said}), flush=True)
+
+
+def _rss() -> int:
+    """Kilobytes of memory at the most."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

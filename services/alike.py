@@ -1,0 +1,114 @@
+"""Deciding in bulk: members who look the same to the policy are decided once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateways.balance_sheet import LARGE
+from gateways.chains import BalanceSheet
+from services import readings
+from services.cases import Case
+from services.expressions import Requirement, requirements
+from services.parts import told_of
+from services.policy import Decision, as_it_is
+from services.readings import Answers
+from services.wants import EVM, family_of
+
+
+class Alike:
+    """The decisions of one batch by what they depend on: rules, balances, ledger and roles.
+
+    Only where every requirement of a server is told by balances; of all others nothing is known here.
+    """
+
+    def __init__(self, answers: Mapping[tuple[int, str], Answers]) -> None:
+        self._answers = answers
+        self._chains: dict[int, list[_Cells] | None] = {}
+        self._roles: dict[int, frozenset[str]] = {}
+        self._known: dict[Hashable, tuple[list[Decision], bool]] = {}
+
+    def decisions(self, case: Case, decide: Callable[[], list[Decision]]) -> tuple[list[Decision], bool] | None:
+        """What `decide` says, asked once for all who are alike, and whether there is nothing to be done about it.
+
+        None where balances do not tell everything.
+        """
+        key = self._key(case)
+        if key is None:
+            return None
+        found = self._known.get(key)
+        if found is None:
+            said = decide()
+            found = self._known[key] = (said, all(as_it_is(one, case.grants) for one in said))
+        return found
+
+    def _key(self, case: Case) -> Hashable | None:
+        server_id = case.claim.server_id
+        if server_id not in self._chains:
+            self._chains[server_id] = self._by_chain(case)
+            self._roles[server_id] = frozenset(rule.role_id for rule in case.rules)
+        chains = self._chains[server_id]
+        if chains is None or case.delegated.vaults or case.delegated.doubts:
+            return None
+        held: list[Hashable] = []
+        alone = len(case.wallets) == 1
+        for family, address in case.wallets:
+            held.append(family)
+            if family == EVM:
+                # One wallet alone has enough or not; of several, the amounts add up.
+                held += [(cells.reached if alone else cells.amounts).get(address) for cells in chains]
+        roles = case.roles and case.roles & self._roles[server_id].union(grant.role_id for grant in case.grants)
+        return server_id, tuple(held), case.grants, roles
+
+    def _by_chain(self, case: Case) -> list[_Cells] | None:
+        leaves: dict[str, list[Requirement]] = {}
+        for rule in case.rules:
+            for leaf in requirements(rule.expression) if rule.decides else ():
+                leaves.setdefault(leaf.chain, []).append(leaf)
+        found: list[_Cells] = []
+        for chain, asked in leaves.items():
+            answers = self._answers.get((case.claim.server_id, chain))
+            if not all(_by_balance(leaf, answers) for leaf in asked):
+                return None
+            if answers is not None and answers.sheet is not None:
+                found.append(_Cells.of(answers.sheet, asked))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """What one chain's sheet says of each wallet, one cell a contract that a requirement names."""
+
+    amounts: Mapping[str, tuple[int, ...]]
+    reached: Mapping[str, tuple[int, ...]]
+    """Instead of each amount, how many of the numbers that requirements need it reaches; 0 for unknown."""
+
+    @classmethod
+    def of(cls, sheet: BalanceSheet, leaves: Sequence[Requirement]) -> _Cells:
+        """The cells by wallet."""
+        names = sheet.owners.hex()
+        owners = ["0x" + names[at : at + 40] for at in range(0, len(names), 40)]
+        needs: dict[str, set[int]] = {}
+        for leaf in leaves:
+            needs.setdefault(leaf.contract, set()).add(readings.needed_of(leaf))
+        amounts = [sheet.row(contract) for contract in needs]
+        reached = [row.translate(_steps(needs[contract])) for contract, row in zip(needs, amounts, strict=True)]
+        return cls(
+            dict(zip(owners, zip(*amounts, strict=True), strict=True)),
+            dict(zip(owners, zip(*reached, strict=True), strict=True)),
+        )
+
+
+def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
+    """Whether a balance answers the requirement, or nothing does because nobody has a wallet there.
+
+    A cell tells amounts apart up to 253: who needs more is looked at one by one.
+    """
+    if leaf.type != "basic" or family_of(leaf.chain) != EVM or readings.needed_of(leaf) >= LARGE - 1:
+        return False
+    return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
+
+
+def _steps(needs: set[int]) -> bytes:
+    """A table from a cell (the amount plus one, 0 for unknown) to 1 and how many of the needed numbers it reaches."""
+    return bytes(0 if cell == 0 else 1 + sum(cell - 1 >= least for least in needs) for cell in range(256))

@@ -1,0 +1,176 @@
+"""What bulk readings of balances told, kept in sets: what changed, and for whom everything was read at which block."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import text
+
+from gateways.chains import BalanceSheet
+from models.database import AsyncSession, joined
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest survey that a wallet and a contract were in."""
+
+    block: int
+    source: str
+    observed_at: datetime
+
+
+async def remember(
+    db: AsyncSession, server_id: int, contracts: Sequence[str], owners: Sequence[str], sheet: BalanceSheet
+) -> None:
+    """Keep a trusted reading: a few statements, however many wallets it has, and rows for changes only.
+
+    What is unknown overwrites nothing, nor does an older block. A wallet of which something is unknown does not count
+    as surveyed; what is known of it gets rows of its own.
+    """
+    told = [contract for contract in contracts if sheet.unknown(contract) < len(owners)]
+    if not told:
+        return
+    unsure = {owner for contract in told for owner in _unknown(sheet, contract, owners)}
+    held = {(owner, contract): amount for contract in told for owner, amount in sheet.holders(contract)}
+    stored = await _stored(db, sheet.chain, owners)
+    changed = {key: amount for key, amount in held.items() if stored.get(key) != amount or key[0] in unsure}
+    # Who is known to hold nothing any more; of whom something is unknown, also what they never held.
+    changed |= {key: 0 for key, amount in stored.items() if amount and key not in held and _zero(sheet, *key)}
+    changed |= {(owner, contract): 0 for owner in unsure for contract in told if _zero(sheet, owner, contract)}
+    if changed:
+        await _write(db, sheet, changed)
+    sure = [owner for owner in owners if owner not in unsure] if unsure else owners
+    if sure:
+        await _note(db, server_id, sheet, told, sure)
+
+
+def _unknown(sheet: BalanceSheet, contract: str, owners: Sequence[str]) -> list[str]:
+    """The wallets of which a contract gave no answer."""
+    if sheet.unknown(contract) == 0:
+        return []
+    return [owner for owner in owners if sheet.amount(contract, owner) is None]
+
+
+def _zero(sheet: BalanceSheet, owner: str, contract: str) -> bool:
+    return sheet.amount(contract, owner) == 0
+
+
+async def _stored(db: AsyncSession, chain: str, owners: Sequence[str]) -> dict[tuple[str, str], int]:
+    """The amounts that we have of these wallets, by wallet and contract."""
+    result = await db.execute(
+        text(
+            "SELECT address, contract, amount FROM observation "
+            "WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))"
+        ),
+        {"chain": chain, "owners": joined(owners)},
+    )
+    return {(address, contract): amount for address, contract, amount in result.all()}
+
+
+async def _write(db: AsyncSession, sheet: BalanceSheet, changed: Mapping[tuple[str, str], int]) -> None:
+    keys = sorted(changed)
+    await db.execute(
+        text(
+            """
+            INSERT INTO observation (chain, address, contract, amount, block, source, observed_at)
+            SELECT :chain, h.address, h.contract, h.amount, :block, :source, :at FROM unnest(
+                string_to_array(:owners, ','), string_to_array(:contracts, ','),
+                CAST(string_to_array(:amounts, ',') AS numeric[])
+            ) AS h (address, contract, amount)
+            ON CONFLICT (chain, address, contract) DO UPDATE SET amount = EXCLUDED.amount, block = EXCLUDED.block,
+                source = EXCLUDED.source, observed_at = EXCLUDED.observed_at
+                WHERE observation.block <= EXCLUDED.block
+            """
+        ),
+        {
+            "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
+            "owners": joined(owner for owner, _ in keys), "contracts": joined(contract for _, contract in keys),
+            "amounts": joined(changed[key] for key in keys),
+        },
+    )  # fmt: skip
+
+
+async def _note(
+    db: AsyncSession, server_id: int, sheet: BalanceSheet, told: Sequence[str], sure: Sequence[str]
+) -> None:
+    """Note of these wallets that all these contracts told of them at the sheet's block."""
+    await db.execute(
+        text(
+            """
+            WITH made AS (
+                INSERT INTO survey (chain, block, source, observed_at, contracts)
+                VALUES (:chain, :block, :source, :at, string_to_array(:told, ',')) RETURNING id
+            )
+            INSERT INTO surveyed (chain, address, server_id, survey_id)
+            SELECT :chain, a, :server, made.id FROM unnest(string_to_array(:sure, ',')) AS a, made ORDER BY a
+            ON CONFLICT (chain, address, server_id) DO UPDATE SET survey_id = EXCLUDED.survey_id
+            """
+        ),
+        {
+            "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
+            "told": joined(told), "sure": joined(sure), "server": server_id,
+        },
+    )  # fmt: skip
+
+
+async def newest(
+    db: AsyncSession, contracts: Sequence[str], addresses: Sequence[str]
+) -> Mapping[tuple[str, str, str], Newest]:
+    """By chain, contract and wallet the newest survey that told of them."""
+    result = await db.execute(
+        text(
+            """
+            SELECT d.chain, c.contract, d.address, s.block, s.source, s.observed_at
+            FROM surveyed d JOIN survey s ON s.id = d.survey_id
+            CROSS JOIN unnest(s.contracts) AS c (contract)
+            WHERE d.address = ANY(string_to_array(:addresses, ',')) AND d.chain = s.chain
+            AND c.contract = ANY(string_to_array(:contracts, ','))
+            ORDER BY s.block
+            """
+        ),
+        {"addresses": joined(addresses), "contracts": joined(contracts)},
+    )
+    return {
+        (str(chain), str(contract), str(address)): Newest(int(block), str(source), observed_at)
+        for chain, contract, address, block, source, observed_at in result.all()
+    }
+
+
+async def newest_block(
+    db: AsyncSession, chain: str, contracts: Sequence[str], by_token: Sequence[str], owners: Sequence[str]
+) -> int:
+    """The newest block at which any of these wallets was seen, or something moved: an older answer is of no use.
+
+    `by_token` are the contracts that are asked token by token.
+    """
+    result = await db.execute(
+        text(
+            """
+            SELECT max(block) FROM (
+                SELECT max(s.block) AS block FROM survey s WHERE s.id IN (
+                    SELECT DISTINCT d.survey_id FROM surveyed d
+                    WHERE d.chain = :chain AND d.address = ANY(string_to_array(:owners, ',')))
+                UNION ALL SELECT max(block) FROM observation
+                WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+                AND contract = ANY(string_to_array(:contracts, ','))
+                UNION ALL SELECT max(block) FROM tally
+                WHERE chain = :chain AND contract = ANY(string_to_array(:by_token, ','))
+                AND address = ANY(string_to_array(:owners, ','))
+                UNION ALL SELECT max(block) FROM sighting
+                WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+            ) seen
+            """
+        ),
+        {"chain": chain, "owners": joined(owners), "contracts": joined(contracts), "by_token": joined(by_token)},
+    )
+    return int(result.scalar_one() or 0)
+
+
+async def forget_replaced(db: AsyncSession) -> None:
+    """Delete surveys that no wallet's newest one is any more; a running round's are let be."""
+    await db.execute(
+        text(
+            "DELETE FROM survey s WHERE s.observed_at < now() - interval '1 day' "
+            "AND NOT EXISTS (SELECT 1 FROM surveyed d WHERE d.survey_id = s.id)"
+        )
+    )
