@@ -45,6 +45,7 @@ async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> 
         "DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "2", "DISCORD_BOT_TOKEN": "3",
         f"RPC_{CHAIN.upper()}": " ".join(nodes),
     } | more  # fmt: skip
+    before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     settings.cache_clear()
     await models.use(database_url)
@@ -53,6 +54,11 @@ async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> 
     finally:
         await close_gateways()
         await models.use(None)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
         settings.cache_clear()
 
 
@@ -86,9 +92,9 @@ async def people(count: int, *, servers: int = 1) -> list[int]:
     return ids
 
 
-async def rules(server_id: int, contracts: Sequence[str]) -> list[str]:
-    """A rule for each contract, each with a role of its own; the roles."""
-    roles = [str(ROLE + at) for at in range(len(contracts))]
+async def rules(server_id: int, contracts: Sequence[str], *, first: int = 0) -> list[str]:
+    """A rule for each contract, each with a role of its own, numbered from `first`; the roles."""
+    roles = [str(ROLE + first + at) for at in range(len(contracts))]
     async with transaction() as db:
         for role, contract in zip(roles, contracts, strict=True):
             leaf = Requirement("basic", CHAIN, contract)

@@ -19,7 +19,7 @@ from jobs.looker import Looker
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import health, logs, sweep
+from services import due, health, logs, sweep
 from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
@@ -34,7 +34,8 @@ def lives(parts: Collection[str]) -> list[Life]:
     due_called, intent_called = asyncio.Event(), asyncio.Event()
     found: list[Life] = [Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run]
     if "looker" in parts:
-        found.append(Looker(due_called).run)
+        # Somebody who waits, came or traded does not wait for a round over a million members.
+        found += [Looker(due_called).run, Looker(due_called, least=due.SEEN).run]
     if "writer" in parts:
         found.append(Writer(intent_called).run)
     if "watch" in parts:

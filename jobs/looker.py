@@ -18,8 +18,10 @@ from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
 
-BATCH = 2_500
-"""Members of one look: what a look costs whoever is in it is shared by so many."""
+BATCH = 5_000
+"""Members of one look, where balances tell everything: what a look costs however few they are is shared by so many."""
+FEW = 500
+"""Members of one look, where tokens have to be asked about one by one."""
 IDLE_SECONDS = 1.0
 """How often somebody whose pause has ended is noticed without a call."""
 RENEW_SECONDS = 20
@@ -47,9 +49,11 @@ def is_dead(worker: str) -> bool:
 class Looker:
     """One worker; as many as wanted may run, on as many machines."""
 
-    def __init__(self, called: asyncio.Event, batch: int = BATCH) -> None:
+    def __init__(self, called: asyncio.Event, *, least: int = due.SWEPT) -> None:
         self.called: asyncio.Event = called
-        self.batch: int = batch
+        self.least: int = least
+        """Who is less urgent than this is left to others."""
+        self.batch: int = BATCH
         self.name: str = worker_name()
 
     async def run(self) -> None:
@@ -69,7 +73,9 @@ class Looker:
     async def once(self) -> int:
         """One batch; tells how many members were in it."""
         async with transaction() as db:
-            claims = await due.claim(db, self.name, self.batch)
+            claimed = await due.claim(db, self.name, self.batch, self.least)
+            claims = await cases.as_many_as_fit(db, self.name, claimed, FEW)
+        self.batch = BATCH if len(claims) == len(claimed) else FEW
         if claims:
             renewing = asyncio.create_task(self._renew())
             try:

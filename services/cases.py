@@ -9,7 +9,7 @@ from sqlmodel import col, select
 
 from models import Rule, Server
 from models.database import AsyncSession, joined
-from services import claimants, delegations, standards
+from services import claimants, delegations, due, standards
 from services.due import Claim
 from services.expressions import parse, requirements
 from services.policy import GrantFacts, RuleTerms
@@ -99,6 +99,24 @@ async def delegations_to_read(
     rules = await _rules(db, server_ids) if supposing is None else dict.fromkeys(server_ids, tuple(supposing))
     chains = {server_id: delegations.chains_of(terms) for server_id, terms in rules.items()}
     return await delegations.stale(db, chains, claims)
+
+
+async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim], few: int) -> list[Claim]:
+    """The claims that can be looked at together; the worker lets go of the others.
+
+    All whose servers' rules are answered by balances, which tell of thousands at once; of the rest the first `few`.
+    """
+    if len(claims) <= few:
+        return list(claims)
+    wants = await _wants(db, await _rules(db, sorted({claim.server_id for claim in claims})))
+    by_token = {
+        server_id for server_id, chains in wants.items() if any(one.tokens or one.anything for one in chains.values())
+    }
+    too_many = [claim for claim in claims if claim.server_id in by_token][few:]
+    if too_many:
+        await due.let_go(db, worker, too_many)
+    left = {claim.key for claim in too_many}
+    return [claim for claim in claims if claim.key not in left]
 
 
 def _members(claims: Sequence[Claim]) -> list[tuple[int, str]]:

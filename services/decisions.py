@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
 from gateways import Gateways
-from gateways.discord_types import Member as LiveMember
 from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
@@ -17,81 +16,17 @@ from services.cases import Case
 from services.delegations import Fetched, Pair
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
-from services.policy import Decision, GrantFacts, Move, decide
+from services.looked import Looked, Place, Round, read_all
+from services.policy import Decision, Move, decide
 from services.readings import Answers, Reading
-from services.rule_form import chain_title
 from services.token_trails import Trails
-from services.traits import TokenTraits
 from services.verdicts import verdict
 from services.wants import ANY, Wants, family_of, with_vaults
-
-Place = tuple[int, str]
-"""A server's id and a chain."""
 
 MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
 MOST_FETCHED = 600
 """Tokens whose traits are read outside for one batch; the others' are unknown, and come up again soon."""
-
-
-@dataclass(slots=True)
-class Looked:
-    """What came of looking at one case."""
-
-    case: Case
-    decisions: list[Decision]
-    answers: Mapping[Place, Answers] = field(repr=False)
-    found: dict[int, list[Reading]] | None = None
-    """What was read of the member; None until somebody asks, where balances tell everything."""
-    calm: bool = False
-    """Whether everything is known and as it should be, so that nothing has to be done or written."""
-    live: LiveMember | None = None
-    """The member as Discord just showed them, when the ledger and the gateway's picture did not fit together."""
-    gone: bool = False
-    fault: str | None = None
-    """Why nothing could be decided at all."""
-
-    @property
-    def readings(self) -> dict[int, list[Reading]]:
-        """By rule what was read of the member."""
-        if self.found is None:
-            self.found = _read(self.case, self.answers)
-        return self.found
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether somebody has to look again soon."""
-        return self.fault is not None or any(decision.doubtful for decision in self.decisions)
-
-    @property
-    def doubt(self) -> str | None:
-        """Why somebody has to look again: what could not be read, and where."""
-        if self.fault is not None:
-            return self.fault
-        unknown = (one for readings in self.readings.values() for one in readings if one.answer is Answer.UNKNOWN)
-        first = next(unknown, None)
-        return None if first is None else f"{chain_title(first.requirement.chain)}: {first.reason or 'not read'}"
-
-    def evidence(self, decision: Decision) -> list[Reading]:
-        """The readings behind a decision: those of the rules for its role."""
-        rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
-        return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
-
-    def readings_made(self) -> list[Reading]:
-        """All that was read of the member; nothing for whom balances alone decided as for somebody who looks alike."""
-        return [reading for found in (self.found or {}).values() for reading in found]
-
-
-@dataclass(slots=True)
-class Round:
-    """One look at a batch: the questions that were asked of the chains, and what came of each case."""
-
-    asked: list[tuple[Question, Answers]] = field(default_factory=list[tuple[Question, Answers]])
-    looked: list[Looked] = field(default_factory=list[Looked])
-    traits: dict[readings.Place, TokenTraits | str] = field(default_factory=dict[readings.Place, TokenTraits | str])
-    """The traits that were read for it."""
-    delegations: list[Fetched] = field(default_factory=list[Fetched])
-    """What registries said of delegations the second time, where that was something else."""
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
@@ -188,25 +123,12 @@ async def _read_traits(
 
 def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime, alike: Alike | None = None) -> Looked:
     """Decide one case, with `alike` only if nobody who looks the same to the policy was decided before."""
-    known = alike.decisions(case, lambda: _conclude(case, _read(case, answers), now)) if alike else None
+    known = alike.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if alike else None
     if known is not None:
         decisions, calm = known
         return Looked(case, decisions, answers, calm=calm and case.known)
-    found = _read(case, answers)
+    found = read_all(case, answers)
     return Looked(case, _conclude(case, found, now), answers, found)
-
-
-def _read(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Reading]]:
-    found: dict[int, list[Reading]] = {}
-    for rule in case.rules:
-        if rule.decides:
-            found[rule.id] = [
-                readings.read(
-                    leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
-                )
-                for leaf in requirements(rule.expression)
-            ]
-    return found
 
 
 def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> list[Decision]:
@@ -301,8 +223,3 @@ def _doubting(case: Case, doubts: Mapping[Pair, str]) -> Case:
     if not mine:
         return case
     return replace(case, delegated=replace(case.delegated, doubts={**case.delegated.doubts, **mine}))
-
-
-def facts_of(item: Looked, role_id: str) -> GrantFacts | None:
-    """The ledger's line for a role of this case, as it was loaded."""
-    return next((grant for grant in item.case.grants if grant.role_id == role_id), None)

@@ -156,14 +156,18 @@ async def _mark(
     return marked
 
 
-async def claim(db: AsyncSession, worker: str, limit: int) -> list[Claim]:
-    """Up to `limit` due members, the most urgent first, under a lease; another worker's are skipped."""
+async def claim(db: AsyncSession, worker: str, limit: int, least: int = SWEPT) -> list[Claim]:
+    """Up to `limit` due members of at least this priority, the most urgent first, under a lease.
+
+    Another worker's are skipped.
+    """
     result = await db.execute(
         text(
             """
             WITH next AS (
                 SELECT kind, key FROM due
-                WHERE kind = 'member' AND due_at <= now() AND (claimed_until IS NULL OR claimed_until < now())
+                WHERE kind = 'member' AND priority >= :least AND due_at <= now()
+                AND (claimed_until IS NULL OR claimed_until < now())
                 ORDER BY priority DESC, due_at LIMIT :limit FOR UPDATE SKIP LOCKED
             )
             UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker
@@ -171,13 +175,13 @@ async def claim(db: AsyncSession, worker: str, limit: int) -> list[Claim]:
             RETURNING d.key, d.version, d.attempts, d.priority, d.request_id
             """
         ),
-        {"limit": limit, "lease": LEASE, "worker": worker},
+        {"limit": limit, "least": least, "lease": LEASE, "worker": worker},
     )
     claims: list[Claim] = []
     for key, version, attempts, priority, request in result.all():
         server, _, discord_id = str(key).partition(":")
         claims.append(Claim(int(server), discord_id, int(version), int(attempts), int(priority), request))
-    return claims
+    return sorted(claims, key=lambda one: -one.priority)
 
 
 async def renew(db: AsyncSession, worker: str) -> None:
@@ -267,6 +271,11 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
         {**_arrays(worker, [claim for claim, _ in moments]), "moments": [moment for _, moment in moments]},
     )
     await _release(db, worker, [claim for claim, _ in moments])
+
+
+async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+    """Leave these to whoever comes next, this worker included."""
+    await _release(db, worker, claims)
 
 
 async def _release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:

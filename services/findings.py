@@ -2,7 +2,7 @@
 
 from models.database import AsyncSession
 from services import delegations, holdings, tallies, traits
-from services.decisions import Round
+from services.looked import Round
 
 
 async def remember(db: AsyncSession, done: Round) -> None:

@@ -15,11 +15,11 @@ from models.database import AsyncSession, release
 from services import cases, decisions, delegations, rights, rule_contracts
 from services.actors import Actor
 from services.cases import Case, terms_of
-from services.decisions import Looked, Place
 from services.due import Claim
 from services.errors import ProviderUnavailable
 from services.expressions import parse, requirements
 from services.holdings import Question
+from services.looked import Looked, Place
 from services.policy import Decision, GrantFacts, Move, RuleTerms
 from services.rule_form import RuleDraft, check, expression_of
 from services.rule_rows import apply, copy_of, new_row

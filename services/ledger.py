@@ -13,7 +13,7 @@ from models import Grant, Notice
 from models.database import AsyncSession
 from services import batches, breaker, due, events, findings
 from services.cases import evidence
-from services.decisions import Looked, Round, facts_of
+from services.looked import Looked, Round, facts_of
 from services.members import left_many, seen_many
 from services.policy import Decision, Move, keeps_differently
 

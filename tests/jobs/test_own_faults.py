@@ -13,7 +13,7 @@ from jobs.looker import Looker
 from models import Due, Grant, now, transaction
 from services import decisions, due, work_health
 from services.cases import Case
-from services.decisions import Round
+from services.looked import Round
 from services.tasks import stop
 from tests.jobs.conftest import Engine
 from tests.jobs.test_engine import given

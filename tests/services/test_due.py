@@ -160,3 +160,18 @@ async def test_marks_that_overlap_do_not_deadlock() -> None:
 
     await asyncio.gather(*(mark_all() for _ in range(8)))
     assert len(await rows()) == 30
+
+
+async def test_who_takes_the_urgent_only_leaves_the_others() -> None:
+    await mark(1, "5", due.SWEPT)
+    await mark(1, "6", due.SEEN)
+    async with transaction() as db:
+        (claim,) = await due.claim(db, "w1", 10, due.SEEN)
+    assert claim.discord_id == "6"
+
+
+async def test_what_is_let_go_of_is_there_for_the_next() -> None:
+    await mark(1, "5")
+    async with transaction() as db:
+        await due.let_go(db, "w1", await due.claim(db, "w1", 10))
+    assert [claim.key for claim in await claimed("w2")] == ["1:5"]

@@ -1,0 +1,125 @@
+"""What a round costs in numbers that do not depend on the machine: statements, requests, bytes and rows."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+
+import models
+from benchmarks import town
+from benchmarks.lab import wallet
+from gateways.chain_table import CHAINS
+from jobs import looker
+from jobs.looker import Looker
+from models import transaction
+from services import sweep
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front
+
+MEMBERS = looker.BATCH // 2
+CONTRACTS = [address(n) for n in range(10)]
+HOLDERS = [wallet(n) for n in range(0, MEMBERS, 40)]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    """Ten collections in which every fortieth wallet holds one token."""
+
+    async def build(url: str) -> None:
+        for contract in CONTRACTS:
+            await deploy(url, contract, COLLECTION, {int(holder, 16): 1 for holder in HOLDERS})
+
+    with anvil("--gas-limit", "50000000", "--block-time", "5") as url:
+        asyncio.run(build(url))
+        yield url
+
+
+@pytest.fixture
+async def end(node: str, database_url: str) -> AsyncIterator[Front]:
+    async with front(node) as one, town.product(database_url, [one.url]):
+        yield one
+
+
+class Statements:
+    """Counts the statements of this process while the block lasts."""
+
+    def __enter__(self) -> "Statements":
+        self.count = 0
+        event.listen(models.engine().sync_engine, "before_cursor_execute", self._one)
+        return self
+
+    def _one(self, *_: Any) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        event.remove(models.engine().sync_engine, "before_cursor_execute", self._one)
+
+
+async def look_at_all() -> int:
+    """A round from its start until nobody is due; tells how many statements the looks took."""
+    async with transaction() as db:
+        assert await sweep.start_sweep(db) == MEMBERS
+    worker = Looker(asyncio.Event())
+    with Statements() as statements:
+        while await worker.once():
+            pass
+    return statements.count
+
+
+async def rows(table: str) -> int:
+    async with transaction() as db:
+        return int((await db.execute(text(f'SELECT count(*) FROM "{table}"'))).scalar_one())
+
+
+async def test_a_round_in_which_nothing_changed(end: Front) -> None:
+    (server,) = await town.people(MEMBERS)
+    await town.rules(server, CONTRACTS)
+    await look_at_all()
+    assert await rows("grant") == len(HOLDERS) * len(CONTRACTS), "each difference is one line of the ledger"
+    assert await rows("observation") == len(HOLDERS) * len(CONTRACTS), "who holds nothing has no row"
+    await town.written()
+    end.requests = end.bytes = 0
+    looks = await look_at_all()
+    assert looks <= 60 * looker.BATCH / 10_000, "at most 60 statements per 10,000 members"
+    checks = MEMBERS * len(CONTRACTS)
+    assert end.requests <= 0.2 * checks / 1_000, "the head, and two calls or three"
+    assert end.bytes <= 10 * checks
+    async with transaction() as db:
+        changed = await db.execute(text("SELECT count(*) FROM \"grant\" WHERE state <> 'held'"))
+        assert changed.scalar_one() == 0
+    assert await rows("due") == 0
+
+
+async def test_a_hostile_collection_spoils_only_its_own_answers(end: Front, node: str) -> None:
+    bad = address(500)
+    await deploy(node, bad, HOSTILE["burns all its gas"])
+    (server,) = await town.people(MEMBERS)
+    good = await town.rules(server, CONTRACTS[:3])
+    (other,) = await town.rules(server, [bad], first=3)
+    async with transaction() as db:
+        await sweep.start_sweep(db)
+    await Looker(asyncio.Event()).once()
+    async with transaction() as db:
+        given = (await db.execute(text('SELECT role_id, count(*) FROM "grant" GROUP BY 1'))).all()
+        doubtful = await db.execute(text("SELECT count(*), min(reason) FROM due WHERE attempts = 1"))
+        count, reason = doubtful.one()
+    assert dict(given) == dict.fromkeys(good, len(HOLDERS)), f"and nothing for {other}"
+    assert count == MEMBERS, "everybody comes up again for the rule that nobody could answer"
+    assert reason == f"{CHAINS['base'].title}: the contract gave no answer"
+
+
+async def test_members_whose_tokens_are_asked_one_by_one_are_looked_at_a_few_at_a_time(end: Front) -> None:
+    (server,) = await town.people(looker.FEW * 3)
+    await town.rules(server, CONTRACTS[:1])
+    async with transaction() as db:
+        await db.execute(text("UPDATE rule SET expression = jsonb_set(expression, '{type}', '\"any_nft\"')"))
+        await sweep.start_sweep(db)
+    worker = Looker(asyncio.Event())
+    await worker.once()
+    assert await rows("due") == looker.FEW * 3, "who has no answer yet comes up again"
+    async with transaction() as db:
+        looked = await db.execute(text("SELECT count(*) FROM due WHERE attempts = 1 AND claimed_by IS NULL"))
+        free = await db.execute(text("SELECT count(*) FROM due WHERE attempts = 0 AND claimed_by IS NULL"))
+        assert (looked.scalar_one(), free.scalar_one()) == (looker.FEW, looker.FEW * 2)
+    assert worker.batch == looker.FEW
