@@ -1,9 +1,10 @@
 """How the production web process is started: screens, socket and API from one granian, without Reflex's own command."""
 
 import os
+import subprocess
 import sys
 
-from settings import settings
+from settings import ROOT, settings
 
 APP = "app.app:app"
 
@@ -31,3 +32,17 @@ def command() -> tuple[list[str], dict[str, str]]:
         "__REFLEX_MOUNT_FRONTEND_COMPILED_APP": "true",
     }
     return argv, environment
+
+
+def main() -> None:
+    """`python -m app.web`: the web alone, where bot, jobs and database run elsewhere."""
+    if not settings().database_url:
+        sys.exit("DATABASE_URL is not set: the web alone needs the database that bot and jobs share.")
+    subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, check=True)
+    argv, environment = command()
+    os.chdir(ROOT)
+    os.execve(argv[0], argv, {**os.environ, **environment, "HOLDFAST_SUPERVISED": "1"})
+
+
+if __name__ == "__main__":
+    main()

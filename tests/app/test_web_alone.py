@@ -1,0 +1,33 @@
+"""The web without bot, jobs and database on its machine."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from app import web
+from settings import settings
+
+
+def test_without_a_database_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    settings.cache_clear()
+    with pytest.raises(SystemExit, match="DATABASE_URL is not set"):
+        web.main()
+    settings.cache_clear()
+
+
+def test_it_starts_nothing_beside_itself_and_several_workers_where_redis_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[tuple[Sequence[str], Mapping[str, str]]] = []
+    monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/holdfast")
+    monkeypatch.setenv("REDIS_URL", "redis://elsewhere")
+    monkeypatch.setenv("WEB_CONCURRENCY", "3")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(web.os, "chdir", lambda _: None)
+    monkeypatch.setattr(web.os, "execve", lambda _, argv, environment: became.append((argv, environment)))
+    settings.cache_clear()
+    web.main()
+    settings.cache_clear()
+    ((argv, environment),) = became
+    assert argv[argv.index("--workers") + 1] == "3"
+    assert environment["HOLDFAST_SUPERVISED"] == "1"
