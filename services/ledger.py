@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Table, bindparam, delete, func, or_, select, text, tuple_, update
+from sqlalchemy import Table, bindparam, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel, col
 
@@ -85,7 +85,8 @@ async def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
         }
         for pair in pairs
     ]  # fmt: skip
-    await db.execute(insert(Grant).values(rows).on_conflict_do_nothing())
+    # For many rows, not of many values: one statement takes at most 65,535 parameters.
+    await db.execute(insert(Grant).on_conflict_do_nothing(), rows)
     return len(rows)
 
 
@@ -101,7 +102,8 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None
         }
         for pair in pairs
     ]  # fmt: skip
-    await db.execute(insert(Grant).values(rows).on_conflict_do_nothing())
+    # For many rows, not of many values: one statement takes at most 65,535 parameters.
+    await db.execute(insert(Grant).on_conflict_do_nothing(), rows)
     batch = uuid4()
     await events.record_all(
         db,
@@ -215,7 +217,6 @@ async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     if pairs:
-        keys = [tuple(_row(pair).values()) for pair in pairs]
         # Who was known to have it until now lost it by somebody else's hand; the log has nothing of that yet.
         gone = [_row(pair) for pair in pairs if _state(pair) == "held"]
         await events.record_all(
@@ -225,9 +226,9 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
                 for row in gone
             ],
         )
-        await db.execute(
-            delete(Grant).where(tuple_(col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id)).in_(keys))
-        )
+        connection = await db.connection()
+        table: Table = SQLModel.metadata.tables["grant"]
+        await connection.execute(delete(table).where(_THIS_GRANT()), [_keys(pair) for pair in pairs])
 
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:

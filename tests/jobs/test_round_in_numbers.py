@@ -123,3 +123,17 @@ async def test_members_whose_tokens_are_asked_one_by_one_are_looked_at_a_few_at_
         free = await db.execute(text("SELECT count(*) FROM due WHERE attempts = 0 AND claimed_by IS NULL"))
         assert (looked.scalar_one(), free.scalar_one()) == (looker.FEW, looker.FEW * 2)
     assert worker.batch == looker.FEW
+
+
+async def test_a_first_round_in_which_everybody_gets_every_role(end: Front, node: str) -> None:
+    members = 1_300
+    whole = [address(600 + n) for n in range(6)]
+    for contract in whole:
+        await deploy(node, contract, "1 0 MSTORE 32 0 RETURN")  # one token for whoever is asked about
+    (server,) = await town.people(members)
+    await town.rules(server, whole)
+    async with transaction() as db:
+        await sweep.start_sweep(db)
+    await Looker(asyncio.Event()).once()
+    assert await rows("grant") == members * len(whole), "more lines than one statement can take"
+    assert await rows("due") == 0
