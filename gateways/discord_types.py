@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import cast
 
 from gateways.errors import NotThere, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
@@ -92,6 +93,8 @@ class Member:
     roles: frozenset[str]
     pending: bool
     bot: bool = False
+    joined_at: datetime | None = None
+    """Since when the user is in the guild, this time; Discord may leave it out (external-apis §1.4)."""
 
     @property
     def display_name(self) -> str:
@@ -210,7 +213,19 @@ def read_member(value: object, user_id: str) -> Member:
         roles=frozenset(roles),
         pending=member.flag("pending", default=False),
         bot=user.flag("bot", default=False),
+        joined_at=_moment(member.text_or_none("joined_at")),
     )
+
+
+def _moment(said: str | None) -> datetime | None:
+    """An ISO 8601 time; what cannot be read is not known."""
+    if said is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def read_user(value: object) -> BotUser:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gateways import Gateways
+from gateways.discord_types import Member as LiveMember
 from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
@@ -17,7 +18,7 @@ from services.delegations import Fetched, Pair
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
-from services.policy import Decision, Move, decide
+from services.policy import Decision, GrantFacts, Move, decide
 from services.readings import Answers, Reading
 from services.token_trails import Trails
 from services.verdicts import verdict
@@ -164,7 +165,15 @@ async def _meet_one(outside: Gateways, item: Looked, now: datetime) -> None:
         item.decisions = []
     else:
         item.case.roles = item.live.roles
+        item.left_behind = tuple(grant for grant in item.case.grants if _left_behind(grant, item.live))
+        item.case.grants = tuple(grant for grant in item.case.grants if grant not in item.left_behind)
         item.decisions = _conclude(item.case, item.readings, now)
+
+
+def _left_behind(grant: GrantFacts, live: LiveMember) -> bool:
+    if grant.state not in {"held", "lost"} or grant.role_id in live.roles:
+        return False
+    return grant.created_at is not None and live.joined_at is not None and grant.created_at < live.joined_at
 
 
 def _confirmable(item: Looked) -> list[Decision]:

@@ -14,7 +14,7 @@ from models.database import AsyncSession
 from services import batches, breaker, due, events, findings
 from services.cases import evidence
 from services.looked import Looked, Round, facts_of
-from services.members import left_many, seen_many
+from services.members import came_back, left_many, seen_many
 from services.policy import Decision, Move, keeps_differently
 
 INTENT_CHANNEL = "holdfast_intent"
@@ -35,6 +35,14 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [(item.case.claim.server_id, item.case.claim.discord_id) for item in looked if item.gone])
+    await came_back(
+        db,
+        [
+            (item.case.claim.server_id, item.case.claim.discord_id, [grant.role_id for grant in item.left_behind])
+            for item in looked
+            if item.left_behind
+        ],
+    )
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
     moving: dict[Move, list[Pair]] = {move: [] for move in Move}
     for item in active:

@@ -32,6 +32,11 @@ class Looked:
     live: LiveMember | None = None
     """The member as Discord just showed them, when the ledger and the gateway's picture did not fit together."""
     gone: bool = False
+    left_behind: tuple[GrantFacts, ...] = ()
+    """Grants that went with a membership which ended unheard: the member came back after we gave the role.
+
+    Discord drops all roles of who leaves, so nobody took these, and they are given again if a rule says yes.
+    """
     fault: str | None = None
     """Why nothing could be decided at all."""
 

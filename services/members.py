@@ -85,6 +85,20 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     )
 
 
+async def came_back(db: AsyncSession, who: Sequence[tuple[int, str, Sequence[str]]]) -> None:
+    """These left and came back without our hearing of it (server, member, roles): the roles went with them."""
+    for server_id, discord_id, roles in who:
+        theirs = (Grant.server_id == server_id) & (Grant.discord_id == discord_id)
+        await db.execute(delete(Grant).where(theirs, col(Grant.role_id).in_(roles)))
+    await events.record_all(
+        db,
+        [
+            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(roles)})
+            for server_id, discord_id, roles in who
+        ],
+    )
+
+
 async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
     """Somebody came (back): what they hold is looked at straight away."""
     await keep(db, server_id, [member])

@@ -4,7 +4,7 @@ The promise of the house lives here: a role is taken only when all rules for it 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -53,6 +53,8 @@ class GrantFacts:
     """An admin lets the member keep it until a rule says yes again."""
     held_back: bool = False
     """The breaker held its removal back."""
+    created_at: datetime | None = field(default=None, compare=False)
+    """When we first meant to give it; no decision depends on it."""
 
 
 class Move(Enum):

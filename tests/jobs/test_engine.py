@@ -355,6 +355,22 @@ async def test_who_left_is_no_error_and_gets_the_role_back_on_return(town: Town,
         await given(town)
 
 
+async def test_who_left_and_came_back_unheard_gets_the_role_again(town: Town, engine: Engine) -> None:
+    """The bot was away meanwhile: nobody took the role, Discord dropped it with the membership."""
+    await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        for action in ("leave", "join"):
+            await town.call("members", guild=town.name, user=town.people["carol"]["id"], action=action)
+        assert not await town.has("carol", "Holder")
+        await town.see()
+        await looked_at(town)
+        await given(town)
+    assert "role.lost" not in await kinds(town)
+
+
 async def test_who_is_left_out_of_a_list_is_asked_for_by_name_and_loses_nothing(town: Town, engine: Engine) -> None:
     token = await town.buys("carol")
     await town.rule("Holder")
