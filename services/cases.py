@@ -39,6 +39,11 @@ class Case:
     delegated: Delegated = field(default_factory=Delegated)
     """What vaults let the member count, for rules that count it."""
 
+    @property
+    def who(self) -> tuple[int, str]:
+        """The server's id and the member's Discord id."""
+        return self.claim.server_id, self.claim.discord_id
+
     def delegated_by(self, rule: RuleTerms) -> Delegated | None:
         """What vaults let the member count for a rule; None for a rule that does not count it."""
         return self.delegated if rule.delegated else None

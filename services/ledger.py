@@ -34,21 +34,13 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
     looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
-    await left_many(db, [(item.case.claim.server_id, item.case.claim.discord_id) for item in looked if item.gone])
-    await came_back(
-        db,
-        [
-            (item.case.claim.server_id, item.case.claim.discord_id, [grant.role_id for grant in item.left_behind])
-            for item in looked
-            if item.left_behind
-        ],
-    )
+    await left_many(db, [item.case.who for item in looked if item.gone])
+    await came_back(db, {item.case.who: item.left_behind for item in looked if item.left_behind})
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
     moving: dict[Move, list[Pair]] = {move: [] for move in Move}
-    for item in active:
-        for decision in item.decisions:
-            if decision.move is not Move.NONE:
-                moving[decision.move].append((item, decision))
+    for item, decision in ((one, move) for one in active for move in one.decisions):
+        if decision.move is not Move.NONE:
+            moving[decision.move].append((item, decision))
     written = await _give(db, moving[Move.GIVE], now)
     written += await _return(db, moving[Move.RETURN], now)
     written += await _take(db, moving[Move.TAKE], now)

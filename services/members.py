@@ -1,6 +1,6 @@
 """Who is in a server, with which roles: what the gateway and Discord's answers tell us, kept for bulk decisions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import delete, func, text, tuple_, update
@@ -11,6 +11,7 @@ from gateways.discord_types import Member as LiveMember
 from models import Grant, Member, now
 from models.database import AsyncSession
 from services import due, events
+from services.policy import GrantFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +86,20 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     )
 
 
-async def came_back(db: AsyncSession, who: Sequence[tuple[int, str, Sequence[str]]]) -> None:
-    """These left and came back without our hearing of it (server, member, roles): the roles went with them."""
-    for server_id, discord_id, roles in who:
-        theirs = (Grant.server_id == server_id) & (Grant.discord_id == discord_id)
-        await db.execute(delete(Grant).where(theirs, col(Grant.role_id).in_(roles)))
+async def came_back(db: AsyncSession, grants: Mapping[tuple[int, str], Sequence[GrantFacts]]) -> None:
+    """These left and came back without our hearing of it: the roles went with their membership."""
+    for (server_id, discord_id), gone in grants.items():
+        await db.execute(
+            delete(Grant).where(
+                col(Grant.server_id) == server_id, col(Grant.discord_id) == discord_id,
+                col(Grant.role_id).in_([grant.role_id for grant in gone]),
+            )
+        )  # fmt: skip
     await events.record_all(
         db,
         [
-            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(roles)})
-            for server_id, discord_id, roles in who
+            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(gone)})
+            for (server_id, discord_id), gone in grants.items()
         ],
     )
 
