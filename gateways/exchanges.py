@@ -21,6 +21,8 @@ async def to_its_end(exchange: Coroutine[object, object, T], seconds: float) -> 
     task: asyncio.Task[T] = asyncio.create_task(_within(exchange, seconds))
     _running.add(task)
     task.add_done_callback(_ended)
+    # One that is stopped before its first step, at a process's end, was never awaited.
+    task.add_done_callback(lambda _: exchange.close())
     return await asyncio.shield(task)
 
 

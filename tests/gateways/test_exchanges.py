@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import inspect
 from collections.abc import AsyncIterator
 
 import httpx
@@ -90,3 +91,18 @@ async def test_an_exchange_goes_on_without_its_caller_and_its_failure_disturbs_n
     await asyncio.sleep(0)
     gc.collect()
     assert reported == []
+
+
+async def test_an_exchange_that_never_began_is_closed() -> None:
+    async def never() -> None:
+        raise AssertionError("it began")
+
+    exchange = never()
+    caller = asyncio.create_task(to_its_end(exchange, 5))
+    await asyncio.sleep(0)
+    mine = {asyncio.current_task(), caller}
+    for task in asyncio.all_tasks() - mine:
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert inspect.getcoroutinestate(exchange) == inspect.CORO_CLOSED

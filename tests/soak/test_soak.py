@@ -1,4 +1,4 @@
-"""Two short seeds of what `make soak` does at length: everything goes wrong, and nobody loses what they hold."""
+"""A short seed of what `make soak` does at length: everything goes wrong, and nobody loses what they hold."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.soak.chaos import Pace
 from tests.soak.run import soak
 
 
-@pytest.mark.parametrize("seed", [3, 8])
+@pytest.mark.parametrize("seed", [8])
 async def test_whatever_fails_everybody_ends_with_what_the_chain_says(
     sandbox_url: str, short_dir: Path, seed: int
 ) -> None:

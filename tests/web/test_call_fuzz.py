@@ -12,7 +12,7 @@ from schemathesis.checks import CHECKS
 
 from tests.web.conftest import Web, sign_in
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "2"))
 """Calls of each kind; `make fuzz` makes many more."""
 WANTED = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
 
