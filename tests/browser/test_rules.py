@@ -1,5 +1,6 @@
 """A server's rules by clicks: what can be chosen, editing, pausing, resuming and deleting, each after a question."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from playwright.async_api import WebSocketRoute, expect
@@ -98,7 +99,13 @@ async def test_a_server_form_without_its_required_fields_sends_nothing(visit: Ne
 async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(visit: NewVisitor) -> None:
     """What somebody types at once would be lost when the fields are emptied a moment later."""
     ada = await visit()
-    page = ada.page
+    page, told = ada.page, asyncio.Event()
+
+    def hear(frame: str | bytes) -> None:
+        if "visit_rx_state_" in str(frame):
+            told.set()
+
+    page.on("websocket", lambda line: line.on("framereceived", hear))
     await ada.sign_in("ada")
     builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
     await builders.get_by_role("link", name="Configure").click()
@@ -106,8 +113,12 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
     await page.get_by_label("Contract Address").fill("left behind")
     await page.get_by_label("Minimum Tokens").fill("7")
     await expect(page.get_by_text("At least 7", exact=False).first).to_be_visible()
+    told.clear()
     await page.get_by_role("link", name="Cancel").click()
     await page.get_by_role("link", name="Add Rule").first.wait_for()
+    # The server's page may stand before the product has counted this visit to it.
+    async with asyncio.timeout(30):
+        await told.wait()
     await page.evaluate(FIRST_SEEN)
     await page.get_by_role("link", name="Add Rule").first.click()
     await expect(page.get_by_label("Minimum Tokens")).to_have_value("1")
