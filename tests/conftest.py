@@ -14,10 +14,11 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pytest
@@ -46,6 +47,24 @@ except (OSError, ValueError):
     pass
 shutil.rmtree(directory, ignore_errors=True)
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First what needs nothing running, then what needs the sandbox, last what needs the whole product.
+
+    Both take a part of a core from when they are first asked for until the run ends. Within each, the files with the
+    most tests come first, so that no worker is left alone with a long one.
+    """
+    needs, tests = dict[Path, int](), Counter(item.path for item in items)
+    for item in items:
+        needs[item.path] = max(needs.get(item.path, 0), _what_it_needs(item))
+    items.sort(key=lambda item: (needs[item.path], -tests[item.path]))
+
+
+def _what_it_needs(item: pytest.Item) -> int:
+    fixtures: dict[str, Any] = cast(Any, item)._fixtureinfo.name2fixturedefs
+    lasting = {name for name, definitions in fixtures.items() if definitions[-1].scope == "session"}
+    return 2 if "product" in lasting else 1 if "sandbox_url" in lasting else 0
 
 
 @pytest.fixture(autouse=True)
