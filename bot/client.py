@@ -1,9 +1,14 @@
 """The bot with everything that it listens to and answers."""
 
+import asyncio
+import logging
+from typing import Any
+
 import nextcord
 from nextcord.ext import commands
 from nextcord.http import Route
 
+from bot import delivery
 from bot.events import Events
 from bot.presses import Presses
 from bot.pulse import Pulse
@@ -13,13 +18,43 @@ from bot.verify import Verify
 from bot.wallets import Wallets
 from settings import settings
 
+log = logging.getLogger("holdfast.bot")
 
-def build() -> commands.AutoShardedBot:
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between tries to tell Discord of our commands."""
+
+
+class Bot(commands.AutoShardedBot):
+    """The library's bot, whose commands get to Discord in any weather: by itself it tries once a session."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # Each shard's session begins by itself, and two rollouts at once would get into each other's way.
+        self._rollout: asyncio.Lock = asyncio.Lock()
+
+    async def on_connect(self) -> None:
+        """Tell Discord of our commands, as often as it takes."""
+        async with self._rollout:
+            pause = FIRST_PAUSE
+            while not self.is_closed():
+                try:
+                    await super().on_connect()
+                except delivery.Weather as fault:
+                    if not delivery.passes(fault):
+                        raise
+                    log.warning("the commands did not get through (%r), again in %.0f s", fault, pause)
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
+                else:
+                    return
+
+
+def build() -> Bot:
     """The bot with its cogs; made inside the running loop, as the library needs it."""
     Route.BASE = settings().discord_api_url
     # Nobody is ever called: the library need not ask for its voice parts.
     nextcord.VoiceClient.warn_nacl = False
-    bot = commands.AutoShardedBot(
+    bot = Bot(
         intents=nextcord.Intents(guilds=True, members=True),
         chunk_guilds_at_startup=False,
         guild_ready_timeout=0.5,

@@ -3,16 +3,17 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any
 
+import nextcord
 import pytest
 from aiohttp import web
 from sqlmodel import select, update
 
-from bot import delivery, life
+from bot import client, delivery, events, life, pulse
 from bot.client import build
 from gateways import gateways
 from jobs.watch import ALERTS, Watch
@@ -40,7 +41,8 @@ pytestmark = [
 Bot = Callable[[], AbstractAsyncContextManager[None]]
 Answer = Callable[[web.Request], web.StreamResponse]
 CHANNEL = str(int(BASE) + 100)
-WAIT = 0.3
+WAIT = 0.1
+EVERYBODY = {"Ada", "Bob", "Carol", "Dave", "Erin", "Mallory", "HoldfastBot"}
 
 
 @pytest.fixture
@@ -141,6 +143,55 @@ async def test_an_answer_comes_through_any_weather_and_only_once(
     assert clouds.met == set(WEATHER)
 
 
+@pytest.fixture
+def met(discord: Outside, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> dict[str, int]:
+    """Lets every kind of request but interactions meet with one weather after the other before it passes; which met."""
+    local, seen = discord.sandbox.discord, dict[str, int]()
+
+    weathers: tuple[str, ...] = request.param
+
+    async def faulty(request: web.Request) -> web.StreamResponse | None:
+        call = f"{request.method} {re.sub(r'[0-9]{5,}', '_', request.path.removeprefix('/discord/api/v10'))}"
+        passed = seen.get(call, 0)
+        if "/interactions/" in call or "/webhooks/" in call or passed == len(weathers):
+            return None
+        seen[call] = passed + 1
+        return WEATHER[weathers[passed]][0](request)
+
+    monkeypatch.setattr(local, "faulty", faulty)
+    return seen
+
+
+@pytest.mark.parametrize("met", [("limited", "shared", "global"), ("500", "503")], indirect=True)
+async def test_every_other_call_comes_through_too_and_nothing_is_made_twice(
+    discord: Outside, met: dict[str, int], living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    await is_(lambda: commands_of(discord), COMMANDS)
+    await is_(gateway_state, ("ok", None))
+
+    async def set_up() -> str:
+        body = {"guild": BASE, "user": "ada", "kind": "command", "name": "setup"}
+        said = await discord.http.post("/control/interactions", json=body, timeout=30)
+        return said.json()["messages"][0]["embeds"][0]["title"]
+
+    # Whether a channel was made is not known after an outage: ada is told so, and asks again.
+    await is_(set_up, "The verification channel is ready")
+    panels = [one["messages"] for one in (await discord.guild(BASE))["channels"] if one["name"] == "verify"]
+    assert [len(messages) for messages in panels] == [1]
+    mine = "/applications/_/commands"
+    reads = {"GET /users/@me", "GET /gateway/bot", "GET /guilds/_/members", f"GET {mine}", "GET /guilds/_/channels"}
+    assert set(met) >= reads | {f"POST {mine}", "POST /guilds/_/channels", "POST /channels/_/messages"}
+
+
+COMMANDS = ["forget", "help", "recheck", "rules", "setup", "verify", "wallets", "why"]
+
+
+async def commands_of(discord: Outside) -> list[str]:
+    """The names under which Discord offers commands, each as often as it is there."""
+    return sorted(one.definition["name"] for one in discord.sandbox.discord.world.commands.values())
+
+
 async def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert delivery.passes(OSError())
     assert delivery.passes(KeyError("id"))
@@ -160,6 +211,16 @@ async def server() -> Server:
         return (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
 
 
+async def members() -> Sequence[Member]:
+    """Everybody whom we know."""
+    async with transaction() as db:
+        return (await db.exec(select(Member))).all()
+
+
+async def names() -> set[str]:
+    return {one.name for one in await members()}
+
+
 async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
     """Wait until it is so, or say what it was last."""
     deadline = time.monotonic() + 30
@@ -171,9 +232,17 @@ async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
 @pytest.fixture
 async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """The bot's life with short pauses."""
+    for module in (client, events):
+        monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
     for name, seconds in (("REFUSED_PAUSE", 0.2), ("CHECKED_EVERY", 0.05), ("CLOSED_FOR", 0.2), ("FIRST_PAUSE", 0.05)):
         monkeypatch.setattr(life, name, seconds)
     monkeypatch.setattr(life, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(pulse, "PAUSE_SECONDS", 0.1)
+
+    async def at_once(*_: object, initial: bool = False) -> None:
+        """The library lets five seconds pass before it identifies again, for other shards' sake: there are none."""
+
+    monkeypatch.setattr(nextcord.Client, "before_identify_hook", at_once)
     task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
     yield
     task.cancel()
@@ -189,19 +258,21 @@ async def gateway_state() -> tuple[str, str | None]:
 async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_bot_comes_when_it_is(
     discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await is_(gateway_state, ("ok", None))
+    await is_(names, EVERYBODY)
     # The library itself hears the refusal: no client is ended while it connects.
     monkeypatch.setattr(life, "CLOSED_FOR", 60.0)
     monkeypatch.setattr(intents, "ENABLED", 0)
     discord.sandbox.discord.gateway.sessions.clear()
     await discord.control("gateway", action="drop")
-    await is_(gateway_state, ("down", life.NO_INTENT))
     row = await server()
-    async with transaction() as db:
-        ada = Actor(0, row.owner_id or "", "ada")
-        seen = await server_health.look(db, gateways(), ada, row.id or 0)
-    assert seen.bot.state == "bad"
-    assert "Turn on Server Members Intent: Developer Portal › Bot." in seen.bot.text
+
+    async def shown() -> tuple[str, bool]:
+        async with transaction() as db:
+            ada = Actor(0, row.owner_id or "", "ada")
+            seen = await server_health.look(db, gateways(), ada, row.id or 0)
+        return seen.bot.state, "Turn on Server Members Intent: Developer Portal › Bot." in seen.bot.text
+
+    await is_(shown, ("bad", True))
     monkeypatch.setattr(intents, "ENABLED", intents.GUILD_MEMBERS)
     await is_(gateway_state, ("ok", None))
 
@@ -210,14 +281,14 @@ async def test_what_happened_while_the_gateway_was_cut_for_long_is_known_when_it
     discord: Outside, living: None
 ) -> None:
     await is_(gateway_state, ("ok", None))
-    row = await server()
 
     async def known() -> dict[str, tuple[bool, int]]:
-        async with transaction() as db:
-            found = (await db.exec(select(Member).where(Member.server_id == row.id))).all()
-        return {one.name: (one.left_at is None, len(one.roles)) for one in found}
+        return {one.name: (one.left_at is None, len(one.roles)) for one in await members()}
 
-    assert (await known())["Carol"] == (True, 0)
+    async def carol() -> tuple[bool, int] | None:
+        return (await known()).get("Carol")
+
+    await is_(carol, (True, 0))
     await discord.control("faults", target="gateway", kind="down", seconds=600)
     await is_(_state_alone, "down")
     # So long that Discord keeps the session no more.
@@ -256,7 +327,7 @@ def lose_the_first_receipt(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_also_if_a_receipt_is_lost(
     discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await is_(gateway_state, ("ok", None))
+    await is_(names, EVERYBODY)
     row = await server()
     roles = {role["name"]: role for role in (await discord.guild(BASE))["roles"]}
     whale = roles["Whale"]["id"]
