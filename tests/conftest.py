@@ -17,9 +17,11 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import httpx
 import psycopg
 import pytest
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = "template_holdfast"
 PATIENCE_SECONDS = 240
+
+# Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
+httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
 
 # Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
 WATCHDOG = """

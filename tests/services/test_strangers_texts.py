@@ -22,7 +22,7 @@ from services.errors import FieldRefused
 from services.expressions import Expression
 
 settings.register_profile("fuzz", max_examples=5_000, deadline=None)
-settings.register_profile("usual", max_examples=30, deadline=None, derandomize=True, database=None)
+settings.register_profile("usual", max_examples=20, deadline=None, derandomize=True, database=None)
 USUAL = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 PIECES = (

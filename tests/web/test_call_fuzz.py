@@ -23,14 +23,35 @@ def description(web: Web) -> Any:
     return schemathesis.openapi.from_url(f"{web.url}/api/openapi.json")
 
 
+class Ada:
+    """Somebody who stays signed in, whatever calls are made in her name (some of them sign her out)."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session = sign_in(url, "ada")
+
+    def session(self) -> str:
+        """The id of a session that is alive."""
+        answer = httpx.get(f"{self._url}/api/auth/user", headers={"x-session-id": self._session}, timeout=30)
+        if answer.status_code == 401:
+            self._session = sign_in(self._url, "ada")
+        return self._session
+
+
 @pytest.fixture(scope="module")
-def server(web: Web) -> str:
+def ada(web: Web) -> Ada:
+    """In whose name all calls are made."""
+    return Ada(web.url)
+
+
+@pytest.fixture(scope="module")
+def server(web: Web, ada: Ada) -> str:
     """A server that ada runs, so that calls get further than "not found"."""
-    with httpx.Client(base_url=web.url, headers={"x-session-id": sign_in(web.url, "ada")}, timeout=30) as ada:
-        guild = ada.get("/api/discord/servers").json()[0]
-        added = ada.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
+    with httpx.Client(base_url=web.url, headers={"x-session-id": ada.session()}, timeout=30) as client:
+        guild = client.get("/api/discord/servers").json()[0]
+        added = client.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
         assert added.status_code in {201, 409}, added.text
-        return str(ada.get("/api/servers").json()[0]["internalId"])
+        return str(client.get("/api/servers").json()[0]["internalId"])
 
 
 def operations() -> list[str]:
@@ -46,9 +67,9 @@ def operations() -> list[str]:
 
 
 @pytest.mark.parametrize("operation", operations())
-def test_no_call_fails_and_each_answers_as_described(web: Web, description: Any, server: str, operation: str) -> None:
+def test_no_call_fails_and_each_answers_as_described(ada: Ada, description: Any, server: str, operation: str) -> None:
     method, path = operation.split(" ", 1)
-    session = sign_in(web.url, "ada")
+    session = ada.session()
     checks = CHECKS.get_by_names(WANTED)
     call = description[path][method]
 
