@@ -33,10 +33,11 @@ STALE_BLOCKS = 20
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A chain's newest block as one node sees it."""
+    """A chain's newest block as one node sees it; its hash where the node tells one."""
 
     block: int
     time: datetime
+    block_hash: str = ""
 
 
 class Node:
@@ -144,7 +145,8 @@ class Node:
         age = (datetime.now(UTC) - time).total_seconds()
         if age > self._stale_after:
             raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
-        return Head(number, time)
+        name = block.get("hash")
+        return Head(number, time, name if isinstance(name, str) else "")
 
     async def post(self, body: bytes) -> object:
         """Send one JSON-RPC body; the decoded answer."""

@@ -15,7 +15,8 @@ from gateways import close_gateways, gateways
 from jobs import clock, proofs
 from jobs.follower import Follower
 from jobs.lasting import lasting
-from jobs.looker import Looker
+from jobs.looker import Looker, worker_name
+from jobs.turns import Turns
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
@@ -41,7 +42,8 @@ def lives(parts: Collection[str]) -> list[Life]:
     if "watch" in parts:
         found.append(Watch().run)
     if "followers" in parts:
-        found += [Follower(chain).run for chain in followed_chains(gateways())]
+        turns = Turns(worker_name())
+        found += [Follower(chain, turns).run for chain in followed_chains(gateways())]
     if "proofs" in parts:
         found.append(proofs.run)
     if "clock" in parts:

@@ -32,7 +32,6 @@ async def tick() -> None:
             if await schedules.claim(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds)):
                 total = await sweep.start_sweep(db)
                 log.info("the round over everybody begins: %s members", total)
-        async with transaction() as db:
             await sweep.finish_if_done(db)
         async with transaction() as db:
             await farewells.finish(db)

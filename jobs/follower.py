@@ -6,65 +6,101 @@ import logging
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
 from jobs.looker import is_dead, worker_name
+from jobs.turns import Turns
 from models import transaction
 from services import due, following
 from services.calls import wait
-from services.following import Watched
-from services.transfers import Reader, Unreadable
+from services.following import Position
+from services.transfers import Look, Reader, Unreadable
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.follower")
 
 LEASE_SECONDS = 5.0
 """How often a process without the lease asks for it."""
+NOTED_SECONDS = 5.0
+"""How often it is noted that nothing has happened."""
 
 
 class Follower:
-    """Follows one chain while it holds the lease on it; a process without the lease waits for it."""
+    """Follows one chain while it holds the lease on it; a process without the lease waits for it.
 
-    def __init__(self, chain: str, called: asyncio.Event | None = None) -> None:
+    The followers of one process share their `turns`.
+    """
+
+    def __init__(self, chain: str, turns: Turns | None = None, called: asyncio.Event | None = None) -> None:
         self.chain: str = chain
         self.called: asyncio.Event = called or asyncio.Event()
         """Set when there is a new block, where an endpoint tells."""
-        self.name: str = worker_name()
+        self._turns: Turns = turns or Turns(worker_name())
+        self.name: str = self._turns.owner
         self._reader: Reader = Reader(chain)
+        self._noted: tuple[Position, int, float] | None = None
+        """What was last written down, and when (loop time)."""
 
     async def run(self) -> None:
         """Follow for ever."""
         async with transaction() as db:
             await following.let_go_of(db, is_dead)
         while True:
-            pause = settings().follow_seconds
+            more: bool | None = False
             try:
                 more = await self.once()
-                pause = LEASE_SECONDS if more is None else 0.0 if more else pause
             except Unreadable as fault:
                 log.warning("%s is not read right now: %s", self.chain, fault)
+                self._noted = None
                 async with transaction() as db:
                     await following.failed(db, self.chain, self.name, str(fault))
             except AWAY as fault:
                 log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
-            if pause:
-                await wait(self.called, pause)
+            if more is None:
+                await wait(self.called, LEASE_SECONDS)
+            elif not more:
+                await wait(self.called, _until_the_next_beat(settings().follow_seconds))
 
     async def once(self) -> bool | None:
         """One look; whether there is more to read at once, or None when another process follows this chain.
 
         Raises Unreadable when the node whose turn it is does not answer; the next look asks another.
         """
-        async with transaction() as db:
-            position = await following.claim(db, self.chain, self.name)
-            watched = (await following.watched(db)).get(self.chain, Watched((), ())) if position else None
-        if position is None or not watched:
+        turn = await self._turns.of(self.chain)
+        if turn is None or not turn.watched:
             # Nothing is asked of a chain that no rule names; once one does, everybody is looked at anyway.
             self._reader.forget()
-            return None if position is None else False
-        look = await self._reader.look(gateways(), position, watched)
+            return None if turn is None else False
+        look = await self._reader.look(gateways(), turn.position, turn.watched)
+        moment = asyncio.get_running_loop().time()
+        if look.moved or look.missed or not self._is_noted(look, moment):
+            self._noted = None
+            try:
+                if await self._note(look):
+                    self._noted = (look.position, look.head, moment)
+            finally:
+                if self._noted is None:
+                    # What this look found is written nowhere: the next one must find it as if for the first time.
+                    self._reader.forget()
+        return look.more
+
+    def _is_noted(self, look: Look, moment: float) -> bool:
+        """Whether the same was written down a moment ago."""
+        if self._noted is None:
+            return False
+        position, head, since = self._noted
+        return (position, head) == (look.position, look.head) and moment - since < NOTED_SECONDS
+
+    async def _note(self, look: Look) -> bool:
+        """Write down what came of a look; False, and nothing written, when the lease is not ours any more."""
         async with transaction() as db:
             # First the lease: who lost it must not mark for a position that is not theirs to write.
-            if await following.advance(db, self.chain, self.name, look.position, look.head):
-                await following.concern(db, self.chain, look.moved)
-                if look.missed:
-                    log.warning("%s was not followed for long: everybody is looked at", self.chain)
-                    await due.mark_all(db)
-        return look.more
+            if not await following.advance(db, self.chain, self.name, look.position, look.head):
+                return False
+            await following.concern(db, self.chain, look.moved)
+            if look.missed:
+                log.warning("%s was not followed for long: everybody is looked at", self.chain)
+                await due.mark_all(db)
+        return True
+
+
+def _until_the_next_beat(seconds: float) -> float:
+    """Seconds until the clock shows a multiple of `seconds`, so that all followers of a process look together."""
+    return seconds - asyncio.get_running_loop().time() % seconds

@@ -1,19 +1,22 @@
 """Following the chains: what is watched, how far each chain is read and by whom, and whom a transfer concerns."""
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from sqlalchemy import text
-from sqlmodel import col, select
+from sqlmodel import select
 
-from models import Cursor, Rule, Server
+from models import Cursor
 from models.database import AsyncSession
 from services import due
 from services.expressions import parse, requirements
 
 ANY = "any"
 LEASE = timedelta(seconds=30)
+RENEWED_EVERY = timedelta(seconds=5)
 SIGHTINGS_KEPT = timedelta(days=2)
 
 
@@ -51,20 +54,27 @@ class FollowView:
 
 async def watched(db: AsyncSession) -> dict[str, Watched]:
     """Per chain what the rules of servers with the bot ask about; paused rules too, since they may be resumed."""
-    rows = await db.exec(
-        select(Rule)
-        .join(Server, col(Server.id) == col(Rule.server_id))
-        .where(col(Rule.deleted_at).is_(None), col(Server.bot_invited))
+    rows = await db.execute(
+        text(
+            "SELECT DISTINCT CAST(r.expression AS text) FROM rule r JOIN server s ON s.id = r.server_id "
+            "WHERE r.deleted_at IS NULL AND s.bot_invited"
+        )
     )
     contracts: dict[str, set[str]] = {}
-    for rule in rows.all():
-        for leaf in requirements(parse(rule.expression)):
-            contracts.setdefault(leaf.chain, set()).add(leaf.contract)
+    for (expression,) in rows.all():
+        for chain, contract in _asked_about(expression):
+            contracts.setdefault(chain, set()).add(contract)
     found: dict[str, Watched] = {}
     for chain, wanted in contracts.items():
         wallets = await _wallets_where_any_counts(db, chain) if ANY in wanted else ()
         found[chain] = Watched(tuple(sorted(wanted - {ANY})), wallets)
     return found
+
+
+@lru_cache(maxsize=20_000)
+def _asked_about(expression: str) -> frozenset[tuple[str, str]]:
+    """The chains and contracts in a rule's expression; looked at every second, and seldom another one."""
+    return frozenset((leaf.chain, leaf.contract) for leaf in requirements(parse(json.loads(expression))))
 
 
 async def _wallets_where_any_counts(db: AsyncSession, chain: str) -> tuple[str, ...]:
@@ -95,27 +105,41 @@ async def _wallets_where_any_counts(db: AsyncSession, chain: str) -> tuple[str, 
     return tuple(str(address) for (address,) in result.all())
 
 
-async def claim(db: AsyncSession, chain: str, owner: str) -> Position | None:
-    """Take or renew the lease on a chain; None while somebody else has it."""
+async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str, Position]:
+    """Take or renew the lease on chains; those that somebody else has are not in the answer."""
     await db.execute(
         text(
-            "INSERT INTO cursor (chain, block, block_hash, updated_at) VALUES (:chain, 0, '', now()) "
-            "ON CONFLICT DO NOTHING"
+            """
+            INSERT INTO cursor (chain, block, block_hash, updated_at)
+            SELECT chain, 0, '', now() FROM unnest(CAST(:chains AS text[])) AS c (chain)
+            WHERE NOT EXISTS (SELECT 1 FROM cursor k WHERE k.chain = c.chain) ORDER BY chain
+            ON CONFLICT DO NOTHING
+            """
         ),
-        {"chain": chain},
+        {"chains": list(chains)},
     )
-    result = await db.execute(
+    # A lease that has long to run is not written again, so that a quiet second writes nothing. Always in the same
+    # order, so that two claims that overlap wait for each other instead of deadlocking.
+    await db.execute(
         text(
             """
             UPDATE cursor SET owner = :owner, owned_until = now() + :lease
-            WHERE chain = :chain AND (owner IS NULL OR owner = :owner OR owned_until < now())
-            RETURNING block, block_hash
+            WHERE chain IN (
+                SELECT chain FROM cursor WHERE chain = ANY(CAST(:chains AS text[]))
+                AND (owner IS NULL OR owned_until < now() OR (owner = :owner AND owned_until < now() + :renewed))
+                ORDER BY chain FOR UPDATE)
             """
         ),
-        {"chain": chain, "owner": owner, "lease": LEASE},
+        {"chains": list(chains), "owner": owner, "lease": LEASE, "renewed": LEASE - RENEWED_EVERY},
     )
-    row = result.first()
-    return None if row is None else Position(int(row[0]), str(row[1]))
+    result = await db.execute(
+        text(
+            "SELECT chain, block, block_hash FROM cursor "
+            "WHERE chain = ANY(CAST(:chains AS text[])) AND owner = :owner AND owned_until > now()"
+        ),
+        {"chains": list(chains), "owner": owner},
+    )
+    return {str(chain): Position(int(block), str(name)) for chain, block, name in result.all()}
 
 
 async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:

@@ -51,6 +51,8 @@ async def tick(outside: Gateways) -> int:
         soon = await schedules.claim(db, SCHEDULE_SOON, SOON)
         everything = await schedules.claim(db, SCHEDULE_ALL, SLOWLY)
         watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
+    if not watched:
+        return 0
     await trails.look(outside, watched)
     async with transaction() as db:
         await settle(db, watched)

@@ -65,6 +65,20 @@ class _Memory:
     turn: int = 0
     fresh: bool = True
     """Whether nothing has been read since this process began, or began again, to follow the chain."""
+    end: tuple[str, Watched] | None = None
+    """The newest head (its hash) up to which everything was read, and what was watched then."""
+    end_told: list[int] = field(default_factory=list[int])
+    """By which endpoints, one entry a reading."""
+
+    def told(self, end: tuple[str, Watched], endpoint: int) -> None:
+        """The endpoint has told everything up to this head."""
+        if end != self.end:
+            self.end, self.end_told = end, []
+        self.end_told.append(endpoint)
+
+    def tells_nothing_new(self, end: tuple[str, Watched], endpoint: int) -> bool:
+        """Whether the endpoint has told everything up to this head before, and two readings have been made of it."""
+        return bool(end[0]) and end == self.end and endpoint in self.end_told and len(self.end_told) > 1
 
     def doubtful(self, found: list[Transfer], first: int, last: int) -> dict[int, str]:
         """The blocks of which a transfer is missing now, with the hash that they had."""
@@ -110,13 +124,20 @@ class Reader:
 
     async def _look(self, transfers: Transfers, stored: Position, watched: Watched) -> Look:
         endpoint = self._next(transfers.endpoints(self.chain))
-        head = (await transfers.head(self.chain, endpoint, stored.block)).block
+        newest = await transfers.head(self.chain, endpoint, stored.block)
+        head = newest.block
         missed = self._missed(stored, head)
-        position = await self._start(transfers, Position(0, "") if missed else stored, head, endpoint)
-        last = min(head, position.block + AT_ONCE)
-        found = await self._read(transfers, watched, position.block + 1, last, endpoint)
-        replaced = await self._replaced(transfers, self._memory.doubtful(found, position.block + 1, last), endpoint)
-        news = self._memory.news(found, replaced, last)
+        if not missed and self._memory.tells_nothing_new((newest.block_hash, watched), endpoint):
+            # The same head is the same chain: nothing but the head is asked for until there is a block more.
+            position, last, news = stored, head, set[Transfer]()
+        else:
+            position = await self._start(transfers, Position(0, "") if missed else stored, head, endpoint)
+            last = min(head, position.block + AT_ONCE)
+            found = await self._read(transfers, watched, position.block + 1, last, endpoint)
+            replaced = await self._replaced(transfers, self._memory.doubtful(found, position.block + 1, last), endpoint)
+            news = self._memory.news(found, replaced, last)
+            if last == head:
+                self._memory.told((newest.block_hash, watched), endpoint)
         self._note(endpoint, last)
         settled = min(self._settled(), head - CHAINS[self.chain].confirmations)
         if settled > position.block:

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from gateways import gateways
 from jobs import follower
 from jobs.follower import Follower
+from jobs.turns import Turns
 from models import Cursor, transaction
 from services import following, transfers
 from services.tasks import stop
@@ -144,6 +147,73 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     async with transaction() as db:
         await following.let_go_of(db, lambda owner: owner == first.name)
     assert await second.once() is not None
+
+
+async def test_what_a_look_found_but_could_not_write_down_is_found_again(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        one = Follower("base")
+        for _ in range(3):
+            await one.once()
+        await town.buys("carol")
+        look = transfers.Reader.look
+
+        async def slow_look(*arguments: Any) -> transfers.Look:
+            """The process stood still for so long that its lease is over when it goes on."""
+            found = await look(*arguments)
+            async with transaction() as db:
+                await db.execute(text("UPDATE cursor SET owned_until = now() - interval '1 second'"))
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(transfers.Reader, "look", slow_look)
+            await one.once()
+        assert not await town.has("carol", "Holder")
+        await one.once()
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_while_there_is_no_new_block_only_the_head_is_asked_for(town: Town) -> None:
+    await town.rule("Holder")
+    one = Follower("base")
+
+    async def only_the_head() -> bool:
+        since = await town.mark()
+        await one.once()
+        asked = [*await town.requests(since, "rpc:base"), *await town.requests(since, "rpc2:base")]
+        return [request["rpc_method"] for request in asked] == ["eth_getBlockByNumber"]
+
+    await until(only_the_head)
+
+
+async def test_all_chains_of_a_process_take_their_turns_at_once(town: Town) -> None:
+    await town.rule("Holder")
+    turns = Turns("one")
+    base, polygon, ethereum = await asyncio.gather(turns.of("base"), turns.of("polygon"), turns.of("ethereum"))
+    assert base is not None
+    assert base.watched.contracts
+    assert polygon is not None
+    assert not polygon.watched
+    async with transaction() as db:
+        owners = (await db.execute(text("SELECT DISTINCT owner FROM cursor"))).scalars().all()
+        await db.execute(text("UPDATE cursor SET owner = 'other' WHERE chain = 'base'"))
+    assert owners == ["one"]
+    found = await asyncio.gather(turns.of("base"), turns.of("ethereum"))
+    assert found == [None, ethereum]
+
+
+async def test_who_reads_for_all_chains_may_be_stopped(town: Town) -> None:
+    turns = Turns("one")
+    first = asyncio.create_task(turns.of("base"))
+    second = asyncio.create_task(turns.of("polygon"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert await second is not None
 
 
 async def test_after_a_long_absence_everybody_is_looked_at_instead_of_reading_the_history(
