@@ -176,6 +176,18 @@ async def test_a_form_without_its_fields_is_refused_with_the_forms_words(browser
     assert answer.json() == {"message": "Please fill in Discord Server ID and Server Name"}
 
 
+async def test_an_icon_is_optional_and_comes_from_discords_cdn_only(browser: Browser, world: dict[str, Any]):
+    await browser.sign_in("ada")
+    payload = {"discordServerId": builders(world)["id"], "serverName": "Base Builders"}
+    elsewhere = {"serverIcon": "https://cdn.discordapp.com.evil.example/icons/1/a.png"}
+    refused = await browser.client.post("/api/servers", json=payload | elsewhere)
+    assert refused.status_code == 400
+    assert "Discord's own CDN" in refused.json()["message"]
+    for icon in ({}, {"serverIcon": "https://cdn.discordapp.com/icons/1/a.png", "description": "Who builds on Base"}):
+        assert (await browser.client.post("/api/servers", json=payload | icon)).status_code == 201
+    assert (await browser.client.get("/api/servers")).json()[0]["iconUrl"] == icon["serverIcon"]
+
+
 async def test_a_member_proves_a_wallet_by_its_bio_and_removes_it(
     browser: Browser, new_browser: Callable[[], Browser], world: dict[str, Any]
 ):

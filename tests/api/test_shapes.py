@@ -1,5 +1,6 @@
 """The specification's calls (section 7) and the fields of what they take and answer (section 3), by their names."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,3 +84,10 @@ def test_a_call_takes_the_specifications_fields(call: str) -> None:
 @pytest.mark.parametrize("call", QUERIES)
 def test_a_call_is_asked_with_the_specifications_parameters(call: str) -> None:
     assert {one["name"] for one in described(call)["parameters"] if one["in"] == "query"} >= QUERIES[call]
+
+
+def test_every_call_has_a_row_in_the_specifications_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "specification.md").read_text()
+    calls = {f"{method.upper()} {path}" for path, methods in api.openapi()["paths"].items() for method in methods}
+    assert len(calls) > 40
+    assert {call for call in calls if call not in page} == set()

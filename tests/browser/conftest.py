@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
@@ -17,6 +19,8 @@ ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
     "--disable-component-update", "--no-first-run", "--no-default-browser-check",
 )  # fmt: skip
+
+DASHBOARD = "/dashboard"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,12 +66,33 @@ class Visitor:
         await self.open("/")
         await self.page.get_by_role("link", name="Login with Discord").first.click()
         await self.page.get_by_text(f"Authorize as {username}", exact=True).click()
+        await self._welcomed(username)
+
+    async def enter(self, username: str, path: str = DASHBOARD) -> None:
+        """Come signed in to a path: the calls of a sign-in without its pages, where signing in is not what is shown."""
+        browser = {"user-agent": await self.page.evaluate("navigator.userAgent")}
+        async with httpx.AsyncClient(base_url=self.product.url, headers=browser, timeout=60) as calls:
+            leaves = await calls.get("/api/auth/discord")
+            agreed = await calls.get(f"{leaves.headers['location']}&as={username}")
+            await calls.get(agreed.headers["location"])
+            session = calls.cookies["hf_session"]
+        await self.context.add_cookies(
+            [{"name": "hf_session", "value": session, "url": self.product.url, "httpOnly": True, "sameSite": "Lax"}]
+        )
+        await self.open(path)
+        if path == DASHBOARD:
+            await self._welcomed(username)
+
+    async def _welcomed(self, username: str) -> None:
         await self.page.get_by_role("heading", name=f"Welcome back, {username}").wait_for()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def visit(chromium: Browser, product: Product) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
-    """Makes a fresh browser; faults in any of its pages fail the test."""
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+@asynccontextmanager
+async def visitors(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
+    """Makes fresh browsers; faults in any of their pages fail whoever asked for them."""
     made: list[Visitor] = []
 
     async def new(**options: Any) -> Visitor:
@@ -82,6 +107,13 @@ async def visit(chromium: Browser, product: Product) -> AsyncIterator[Callable[.
     for visitor in made:
         await visitor.context.close()
     assert [fault for visitor in made for fault in visitor.faults] == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor]:
+    """Makes a fresh browser; faults in any of its pages fail the test."""
+    async with visitors(chromium, product) as new:
+        yield new
 
 
 async def eventually(true: Callable[[], bool], seconds: float, what: str) -> float:

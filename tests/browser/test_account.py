@@ -65,7 +65,7 @@ def card(page: Page, title: str) -> Locator:
 
 async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewVisitor) -> None:
     mia = await visit()
-    await mia.sign_in(settled.village["mia"])
+    await mia.enter(settled.village["mia"])
     page, guild = mia.page, settled.village.guild
     await page.get_by_role("link", name=f"Account of {settled.village['mia']}").click()
     main = page.get_by_role("main")
@@ -104,7 +104,7 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     await page.get_by_role("button", name="Return to Home").click()
     await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
     assert await page.evaluate("localStorage.getItem('session-id')") is None
-    await mia.sign_in(settled.village["mia"])
+    await mia.enter(settled.village["mia"])
     await page.get_by_role("link", name=f"Account of {settled.village['mia']}").click()
     await expect(card(page, "Verification Status").get_by_text("Pending")).to_be_visible()
 
@@ -113,7 +113,7 @@ async def test_the_dashboard_draws_what_happened_with_the_same_numbers_in_tables
     settled: Settled, visit: NewVisitor
 ) -> None:
     olga = await visit()
-    await olga.sign_in(settled.village["olga"])
+    await olga.enter(settled.village["olga"])
     page = olga.page
     proved, moved = card(page, "Wallets proved"), card(page, "Roles given and taken")
     await expect(proved.get_by_role("img", name="1 wallet proved in the last 30 days.")).to_be_visible()
@@ -133,8 +133,8 @@ async def test_the_dashboard_draws_what_happened_with_the_same_numbers_in_tables
 async def test_signing_out_everywhere_ends_every_tab_and_browser(product: Product, visit: NewVisitor) -> None:
     here = village(product, "sam", bot=False)
     one, other = await visit(), await visit()
-    await one.sign_in(here["sam"])
-    await other.sign_in(here["sam"])
+    await one.enter(here["sam"])
+    await other.enter(here["sam"])
     tab = await one.context.new_page()
     await tab.goto(product.url + "/invite")
     await tab.get_by_role("heading", name="Invite HoldfastBot to Your Servers").wait_for()

@@ -14,7 +14,7 @@ async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Pr
     name, url = collection["name"], f"https://opensea.io/collection/{collection['slug']}"
     bob = await visit()
     page = bob.page
-    await bob.sign_in("bob")
+    await bob.enter("bob")
     await page.get_by_role("listitem").filter(has_text="Base Builders").get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
     toast = page.get_by_role("region", name="Notifications")

@@ -49,7 +49,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
             person.prove()
 
     ada = await visit()
-    await ada.sign_in("ada")
+    await ada.enter("ada")
     page = await open_form(ada)
     await condition(page, "base", kelp, "Kelp Keepers")
     await page.get_by_role("button", name="Add another condition").click()
@@ -108,7 +108,7 @@ async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Produ
     with closing(Person(product, "erin")) as erin:
         erin.prove()
     ada = await visit()
-    await ada.sign_in("ada")
+    await ada.enter("ada")
     page = await open_form(ada)
     # On the wrong chain the right one is offered.
     await page.get_by_label("Blockchain").select_option("base")

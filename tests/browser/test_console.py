@@ -3,18 +3,16 @@
 import re
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
 
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Locator, Page, expect
 
+from tests.browser.barriers import grave_faults
 from tests.browser.conftest import Product, Visitor
 from tests.browser.village import Village, village
 from tests.whole.people import Person, collection, rule
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 STRANGER = "0x" + "5e" * 20
-GRAVE = {"serious", "critical"}
 
 
 def address(product: Product, home: Village, who: str, **more: str) -> str:
@@ -136,9 +134,8 @@ async def test_it_has_no_barriers_in_either_theme_and_never_scrolls_sideways(
         await page.goto(address(product, home, "ada", **where))
         for theme in ("light", "dark") if panel in ("", "servers") else ("light",):
             await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-            for fault in cast(list[dict[str, Any]], (await Axe().run(page)).response["violations"]):
-                if fault["impact"] in GRAVE:
-                    found[f"{theme} {panel} {fault['id']}"] = [node["html"][:120] for node in fault["nodes"]]
+            if grave := await grave_faults(page):
+                found[f"{theme} {panel}"] = grave
         for width in (360, 1024):
             await page.set_viewport_size({"width": width, "height": 900})
             wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")

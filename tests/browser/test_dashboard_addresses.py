@@ -11,7 +11,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 
 async def test_addresses_of_one_server(visit: NewVisitor) -> None:
     bob = await visit(viewport={"width": 360, "height": 420})
-    await bob.sign_in("bob")
+    await bob.enter("bob")
     page = bob.page
     card = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
     server = (await card.get_attribute("id") or "").removeprefix("server-")

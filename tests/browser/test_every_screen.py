@@ -1,43 +1,45 @@
-"""What every screen keeps: no barrier known to axe in either theme, no sideways scrolling, all of it by keyboard."""
+"""What every screen keeps: no barrier known to axe in either theme, no sideways scrolling, all of it by keyboard.
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, cast
+Each screen is opened once, and looked at in every way while it is there; the tests are about what was found.
+"""
 
-import httpx
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+
 import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, ViewportSize
 
-from tests.browser.conftest import Product, Visitor
+from tests.browser.barriers import grave_faults
+from tests.browser.conftest import Product, Visitor, visitors
 from tests.browser.screens import GUILD, Screen, for_members, for_visitors, settled
-
-NewVisitor = Callable[..., Awaitable[Visitor]]
+from tests.whole.people import Person, rule
 
 WIDTHS = (360, 768, 1440)
-GRAVE = {"serious", "critical"}
+USUAL = ViewportSize(width=1280, height=900)
 GONE, REDRAWN = "no longer in the page", 3
 
 # Every element that the keyboard should reach, by an order of its own; those that are not drawn are left out.
+# From then on each that gets the focus is noted, and whether a person sees that it has it.
 REACHABLE = """
-() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
-  .filter(one => !one.disabled && one.tabIndex >= 0 && one.type !== 'hidden'
-    && one.checkVisibility({visibilityProperty: true, contentVisibilityAuto: true})
-    && !one.closest('[inert], details:not([open]) > :not(summary)'))
-  .filter(one => one.type !== 'radio' || one.checked || !document.querySelector(`[name="${one.name}"]:checked`))
-  .map((one, index) => { one.dataset.reach = index; return index; })
-"""
-# Which of them has the focus, and whether a person sees that it does.
-FOCUSED = """
 () => {
-  const one = document.activeElement;
-  if (!one || one === document.body) return null;
-  const style = getComputedStyle(one);
-  const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== 'none';
-  return {reach: one.dataset.reach ?? null, seen, name: one.outerHTML.slice(0, 160)};
+  document.activeElement?.blur();
+  window.walked = {reached: [], unseen: []};
+  window.noting ??= document.addEventListener('focusin', ({target}) => {
+    const style = getComputedStyle(target);
+    const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== 'none';
+    window.walked.reached.push(target.dataset.reach);
+    if (!seen) window.walked.unseen.push(target.outerHTML.slice(0, 160));
+  }) ?? true;
+  return [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+    .filter(one => !one.disabled && one.tabIndex >= 0 && one.type !== 'hidden'
+      && one.checkVisibility({visibilityProperty: true, contentVisibilityAuto: true})
+      && !one.closest('[inert], details:not([open]) > :not(summary)'))
+    .filter(one => one.type !== 'radio' || one.checked || !document.querySelector(`[name="${one.name}"]:checked`))
+    .map((one, index) => String(one.dataset.reach = index));
 }
 """
-
-
 # Controls that show no word of their own, and lack a name for those who hear or a word for those who point.
 WORDLESS = """
 () => [...document.querySelectorAll('a[href], button, summary')]
@@ -48,98 +50,87 @@ WORDLESS = """
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """Two open browsers, one of a visitor and one of ada, and the screens that each has."""
+class Found:
+    """What was found on the way through all screens; each empty when all is well."""
 
-    visitor: Visitor
-    ada: Visitor
-    screens: tuple[tuple[Visitor, Screen], ...]
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def crowd(product: Product, visit: NewVisitor) -> AsyncIterator[Crowd]:
-    """A server with a resting rule, so that lists are not empty, and both audiences in front of it."""
-    visitor, ada = await visit(), await visit()
-    await ada.sign_in("ada")
-    cookies = {one.get("name", ""): one.get("value", "") for one in await ada.context.cookies()}
-    async with httpx.AsyncClient(base_url=product.url, cookies=cookies, timeout=30) as calls:
-        server = next(one for one in (await calls.get("/api/servers")).json() if one["name"] == GUILD)
-        rule = {
-            "ruleName": "A resting rule", "blockchain": "base", "verificationType": "basic", "minTokens": 999,
-            "contractAddress": product.world()["chains"]["base"]["collections"][0]["contract"], "shadow": True,
-            "roleId": product.role(GUILD, "Collector"), "serverId": server["internalId"],
-        }  # fmt: skip
-        made = await calls.post("/api/verification-rules", json=rule)
-        assert made.status_code == 201, made.text
-        screens = [(visitor, screen) for screen in for_visitors()]
-        screens += [(ada, screen) for screen in for_members(product, server["internalId"])]
-        yield Crowd(visitor, ada, tuple(screens))
-        await calls.delete(f"/api/verification-rules/{made.json()['id']}")
+    grave: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    wide: list[tuple[str, int, int]] = field(default_factory=list)
+    wordless: dict[str, list[str]] = field(default_factory=dict)
+    unreached: dict[str, list[str]] = field(default_factory=dict)
 
 
-async def test_axe_finds_nothing_grave_in_light_and_dark(crowd: Crowd) -> None:
-    axe, found = Axe(), dict[tuple[str, str], list[str]]()
-    for who, screen in crowd.screens:
+@asynccontextmanager
+async def a_resting_rule(product: Product) -> AsyncIterator[int]:
+    """A rule that gives nothing, so that lists are not empty; the id of its server."""
+    contract = product.world()["chains"]["base"]["collections"][0]["contract"]
+    with closing(Person(product, "ada")) as ada:
+        server_id = ada.server(GUILD)["internalId"]
+        resting = rule(product, contract, GUILD, "Collector", server_id) | {"minTokens": 999, "shadow": True}
+        made = ada.post("/api/verification-rules", **resting)
+        yield server_id
+        ada.delete(f"/api/verification-rules/{made['id']}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def found(chromium: Browser, product: Product) -> Found:
+    """A visitor and ada, each on the way through all that they may see."""
+    found = Found()
+    async with visitors(chromium, product) as visit, a_resting_rule(product) as server_id:
+        visitor, ada = await visit(reduced_motion="reduce"), await visit(reduced_motion="reduce")
+        await ada.enter("ada")
+        await asyncio.gather(_look(visitor, for_visitors(), found), _look(ada, for_members(product, server_id), found))
+    return found
+
+
+async def test_axe_finds_nothing_grave_in_light_and_dark(found: Found) -> None:
+    assert found.grave == {}
+
+
+async def test_no_screen_scrolls_sideways_and_no_mark_is_without_words(found: Found) -> None:
+    assert (found.wide, found.wordless) == ([], {})
+
+
+async def test_the_keyboard_reaches_everything_and_the_focus_is_seen(found: Found) -> None:
+    assert found.unreached == {}
+
+
+async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
+    """Open each screen and note what is wrong with it."""
+    for screen in screens:
+        await who.page.set_viewport_size(USUAL)
         await who.open(screen.path)
         await settled(who.page, screen)
         for theme in ("light", "dark"):
-            await who.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-            faults = cast(list[dict[str, Any]], (await axe.run(who.page)).response["violations"])
-            grave = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in faults if one["impact"] in GRAVE]
-            if grave:
-                found[screen.name, theme] = grave
-    assert found == {}
-
-
-async def test_no_screen_scrolls_sideways_and_no_mark_is_without_words(crowd: Crowd) -> None:
-    wide: list[tuple[str, int, int]] = []
-    wordless: dict[str, list[str]] = {}
-    for who, screen in crowd.screens:
-        await who.open(screen.path)
-        await settled(who.page, screen)
+            await who.page.emulate_media(color_scheme=theme)
+            if grave := await grave_faults(who.page):
+                found.grave[screen.name, theme] = grave
+        if faults := await _walked(who, screen):
+            found.unreached[screen.name] = faults
         for width in WIDTHS:
             await who.page.set_viewport_size({"width": width, "height": 900})
             needed = await who.page.evaluate("document.documentElement.scrollWidth")
             if needed > width:
-                wide.append((screen.name, width, needed))
+                found.wide.append((screen.name, width, needed))
             if marks := await who.page.evaluate(WORDLESS):
-                wordless[f"{screen.name} at {width}"] = marks
-    assert (wide, wordless) == ([], {})
+                found.wordless[f"{screen.name} at {width}"] = marks
 
 
-async def test_the_keyboard_reaches_everything_and_the_focus_is_seen(crowd: Crowd) -> None:
-    unreached: dict[str, list[str]] = {}
-    for who, screen in crowd.screens:
-        await who.page.set_viewport_size({"width": 1280, "height": 900})
-        await who.open(screen.path)
-        await settled(who.page, screen)
-        faults = await _walked(who)
-        for _ in range(REDRAWN):
-            if GONE not in faults:
-                break
-            # A list was read anew on the way and drawn again: the walk says nothing about what is there now.
-            await settled(who.page, screen)
-            faults = await _walked(who)
-        if faults:
-            unreached[screen.name] = faults
-    assert unreached == {}
-
-
-async def _walked(who: Visitor) -> list[str]:
+async def _walked(who: Visitor, screen: Screen) -> list[str]:
     """Press Tab through the whole page; what it did not reach, and where the focus was not seen."""
-    await who.page.evaluate("document.activeElement?.blur()")
-    wanted = {str(index) for index in await who.page.evaluate(REACHABLE)}
-    unseen: list[str] = []
-    for _ in range(len(wanted) + 3):
-        await who.page.keyboard.press("Tab")
-        focused = await who.page.evaluate(FOCUSED)
-        if focused is None:
-            continue
-        wanted.discard(focused["reach"])
-        if not focused["seen"]:
-            unseen.append(f"not seen: {focused['name']}")
-    missing = [
-        await who.page.evaluate(f"document.querySelector('[data-reach=\"{one}\"]')?.outerHTML.slice(0, 160)")
-        for one in sorted(wanted)
-    ]
-    return [*(GONE if one is None else f"not reached: {one}" for one in missing), *unseen]
+    faults: list[str] = []
+    for _ in range(REDRAWN):
+        wanted = await who.page.evaluate(REACHABLE)
+        for _ in range(len(wanted) + 3):
+            await who.page.keyboard.press("Tab")
+        walked = await who.page.evaluate("window.walked")
+        missing = [
+            await who.page.evaluate(f"document.querySelector('[data-reach=\"{one}\"]')?.outerHTML.slice(0, 160)")
+            for one in sorted(set(wanted) - set(walked["reached"]))
+        ]
+        faults = [GONE if one is None else f"not reached: {one}" for one in missing]
+        faults += [f"not seen: {one}" for one in walked["unseen"]]
+        if GONE not in faults:
+            break
+        # A list was read anew on the way and drawn again: the walk says nothing about what is there now.
+        await settled(who.page, screen)
+    return faults

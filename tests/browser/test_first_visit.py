@@ -71,3 +71,14 @@ async def test_scripts_are_fetched_after_what_is_needed_to_read_the_page(product
     ahead = re.findall(r"<link[^>]*rel=\"modulepreload\"[^>]*>", html)
     assert ahead
     assert all('fetchpriority="low"' in link for link in ahead)
+
+
+async def test_a_screen_brings_its_own_parts_when_it_is_opened(product: Product) -> None:
+    parts: dict[str, set[str]] = {}
+    async with httpx.AsyncClient(base_url=product.url) as visitor:
+        for path in ("/", "/server-config", "/test-auth"):
+            parts[path] = set(re.findall(r'modulepreload"[^>]* href="/assets/([^"]+)"', (await visitor.get(path)).text))
+    for path in ("/server-config", "/test-auth"):
+        own = [part for part in parts[path] - parts["/"] if part.startswith(f"_{path.strip('/')}")]
+        assert own, parts[path]
+        assert not [part for part in parts["/"] if path.strip("/") in part]

@@ -39,7 +39,7 @@ async def seen(page: Page, *, hidden: bool) -> None:
 async def test_servers_are_read_anew_on_focus(product: Product, visit: NewVisitor) -> None:
     here = village(product, "fay", bot=False)
     visitor = await visit()
-    await visitor.sign_in(here["fay"])
+    await visitor.enter(here["fay"])
     await expect(visitor.page.get_by_role("heading", name="No servers configured")).to_be_visible()
     await asyncio.to_thread(add, product, here["fay"], here)
     await visitor.page.evaluate("window.dispatchEvent(new Event('focus'))")
@@ -55,7 +55,7 @@ async def test_servers_and_numbers_are_read_anew_when_the_tab_is_seen_again_and_
     visitor = await visit()
     page, number = visitor.page, visitor.page.locator("dd").nth(2)
     await page.add_init_script(NOTE_TIMERS)
-    await visitor.sign_in(here["vic"])
+    await visitor.enter(here["vic"])
     await expect(number).to_have_text("0")
     await asyncio.to_thread(add, product, here["vic"], here)
     await seen(page, hidden=True)

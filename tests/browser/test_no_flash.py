@@ -23,7 +23,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 @pytest.mark.parametrize("path", ["/", "/dashboard", "/wallet-verification", "/nowhere"])
 async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str) -> None:
     ada = await visit()
-    await ada.sign_in("ada")
+    await ada.enter("ada")
     await ada.context.add_init_script(WATCH)
     await ada.open(path)
     await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).wait_for()
@@ -42,10 +42,11 @@ async def test_a_visitor_never_sees_a_members_screen(visit: NewVisitor, path: st
     assert not seen & {FOR_MEMBERS, "Loading...", "404 Page Not Found", "Loading dashboard..."}
 
 
-async def test_signing_out_leads_straight_to_the_landing_page(visit: NewVisitor) -> None:
+async def test_signing_in_and_out_leads_straight_to_the_other_audiences_screen(visit: NewVisitor) -> None:
     ada = await visit()
-    await ada.sign_in("ada")
     await ada.context.add_init_script(WATCH)
+    await ada.sign_in("ada")
+    assert FOR_VISITORS not in await ada.page.evaluate(SEEN)
     await ada.page.get_by_role("banner").get_by_role("button", name=FOR_MEMBERS).click()
     await ada.page.get_by_role("link", name=FOR_VISITORS).wait_for()
     assert FOR_MEMBERS not in await ada.page.evaluate(SEEN)

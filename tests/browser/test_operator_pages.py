@@ -58,7 +58,7 @@ async def test_the_three_audiences_of_the_route_sets(product: Product, visit: Ne
     everybody = ("/features", "/help-center", "/contact", "/privacy-policy", "/terms-of-service", "/test-auth")
     visitors_only = tuple(path for path in PAGES if path != "/test-auth")
     dave = await visit()
-    await dave.sign_in("dave")
+    await dave.enter("dave")
     cookies = {one.get("name", ""): one.get("value", "") for one in await dave.context.cookies()}
     async with (
         httpx.AsyncClient(base_url=product.url) as visitor,

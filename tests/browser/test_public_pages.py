@@ -60,7 +60,7 @@ async def test_a_visitor_reads_a_public_page(visit: NewVisitor, read: Read) -> N
 
 async def test_a_member_reads_the_same_pages_within_their_own_navigation(visit: NewVisitor) -> None:
     dave = await visit()
-    await dave.sign_in("dave")
+    await dave.enter("dave")
     for read in PUBLIC:
         await dave.open(read.path)
         await expect(dave.page.get_by_role("heading", level=1, name=read.heading, exact=True)).to_be_visible()
@@ -84,7 +84,7 @@ async def test_the_support_path_leads_to_the_invite_at_once(product: Product, vi
     cookies: dict[str, str] = {}
     if audience == "member":
         dave = await visit()
-        await dave.sign_in("dave")
+        await dave.enter("dave")
         cookies = {one.get("name", ""): one.get("value", "") for one in await dave.context.cookies()}
     async with httpx.AsyncClient(base_url=product.url, cookies=cookies) as browser:
         answer = await browser.get("/discord")
@@ -106,7 +106,7 @@ async def test_the_navigation_leads_everywhere(visit: NewVisitor) -> None:
 
 async def test_a_members_small_menu_has_verify_wallets(visit: NewVisitor) -> None:
     dave = await visit(viewport={"width": 360, "height": 800})
-    await dave.sign_in("dave")
+    await dave.enter("dave")
     page = dave.page
     await expect(page.get_by_role("link", name="Verify Wallets")).to_have_count(0)
     await page.get_by_label("Menu").click()
@@ -118,7 +118,7 @@ async def test_a_members_small_menu_has_verify_wallets(visit: NewVisitor) -> Non
 
 async def test_verification_is_the_wallet_screen_too(visit: NewVisitor) -> None:
     dave = await visit()
-    await dave.sign_in("dave")
+    await dave.enter("dave")
     for path in ("/verification", "/wallet-verification"):
         await dave.open(path)
         await expect(dave.page.get_by_role("heading", name="Wallet Verification")).to_be_visible()

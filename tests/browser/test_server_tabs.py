@@ -23,7 +23,7 @@ async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product:
     name, owner = a_guild(product)
     visitor = await visit()
     page = visitor.page
-    await visitor.sign_in(owner)
+    await visitor.enter(owner)
     card = page.get_by_role("listitem").filter(has_text=name)
     await card.get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Health").click()
@@ -45,7 +45,7 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     name, owner = a_guild(product)
     visitor = await visit()
     page = visitor.page
-    await visitor.sign_in(owner)
+    await visitor.enter(owner)
     await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Verification channel").click()
     await page.get_by_role("button", name="Create channel").click()

@@ -14,7 +14,7 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 async def test_a_server_is_added_by_hand_and_gets_the_bot(product: Product, visit: NewVisitor) -> None:
     here, foreign = village(product, "gil", bot=False), village(product, "else", bot=False)
     gil = await visit()
-    await gil.sign_in(here["gil"])
+    await gil.enter(here["gil"])
     page = gil.page
     await expect(page.get_by_role("heading", name="No servers configured")).to_be_visible()
     await expect(page.get_by_text("Servers appear here automatically after invitation.")).to_be_visible()
@@ -68,7 +68,7 @@ async def test_a_server_is_added_by_hand_and_gets_the_bot(product: Product, visi
 async def test_the_invite_list_says_what_it_does_and_when_it_is_empty(product: Product, visit: NewVisitor) -> None:
     here = village(product, "ivy", "nobody", bot=False)
     ivy, nobody = await visit(), await visit()
-    await ivy.sign_in(here["ivy"])
+    await ivy.enter(here["ivy"])
     await ivy.page.get_by_role("link", name="Add a server").first.click()
     row = ivy.page.get_by_role("listitem").filter(has_text=here.guild)
     await expect(row.get_by_text("Owner", exact=True)).to_be_visible()
@@ -80,7 +80,7 @@ async def test_the_invite_list_says_what_it_does_and_when_it_is_empty(product: P
     await expect(toast).to_contain_text("Invite HoldfastBot")
     await expect(toast).to_contain_text(f"Follow the instructions to add HoldfastBot to {here.guild}")
 
-    await nobody.sign_in(here["nobody"])
+    await nobody.enter(here["nobody"])
     await nobody.page.get_by_role("link", name="Add a server").first.click()
     await expect(nobody.page.get_by_role("heading", name="No Servers Found")).to_be_visible()
     await nobody.page.get_by_role("button", name="Refresh").click()

@@ -44,7 +44,7 @@ async def test_section_2_landing_and_login(visit: NewVisitor) -> None:
 async def test_section_2_dashboard(product: Product, visit: NewVisitor) -> None:
     bob = await visit()
     page = bob.page
-    await bob.sign_in("bob")
+    await bob.enter("bob")
     await expect(page.get_by_role("heading", name="Welcome back, bob", exact=True)).to_be_visible()
     main = page.get_by_role("main")
     for name in ("Refresh", "Logout"):
@@ -67,7 +67,7 @@ async def test_section_2_dashboard(product: Product, visit: NewVisitor) -> None:
 async def test_section_2_an_admin_of_nothing_is_told_what_to_do(visit: NewVisitor) -> None:
     mallory = await visit()
     page = mallory.page
-    await mallory.sign_in("mallory")
+    await mallory.enter("mallory")
     await expect(page.get_by_text("No servers configured", exact=True)).to_be_visible()
     await expect(page.get_by_role("main").get_by_role("link", name="Invite")).to_be_visible()
     await expect(page.get_by_text("appear", exact=False).filter(has_text="automatically")).to_be_visible()
@@ -79,8 +79,7 @@ async def test_section_2_an_admin_of_nothing_is_told_what_to_do(visit: NewVisito
 async def test_sections_2_and_6_invite(product: Product, visit: NewVisitor) -> None:
     ada = await visit()
     page = ada.page
-    await ada.sign_in("ada")
-    await ada.open("/invite")
+    await ada.enter("ada", "/invite")
     await expect(page.get_by_role("heading", name="Invite HoldfastBot to Your Servers", exact=True)).to_be_visible()
     with_bot = page.get_by_role("listitem").filter(has_text="Base Builders")
     for words in ("Owner", "Admin Access", "HoldfastBot Added"):
@@ -94,8 +93,7 @@ async def test_sections_2_and_6_invite(product: Product, visit: NewVisitor) -> N
 async def test_sections_2_5_and_8_server_form(visit: NewVisitor) -> None:
     ada = await visit()
     page = ada.page
-    await ada.sign_in("ada")
-    await ada.open("/server-setup")
+    await ada.enter("ada", "/server-setup")
     number = page.get_by_label("Discord Server ID *")
     assert len(await number.get_attribute("placeholder") or "") == 18
     for name in ("Server Name *", "Server Icon URL", "Description"):
@@ -116,7 +114,7 @@ async def test_sections_2_5_and_8_server_form(visit: NewVisitor) -> None:
 async def test_sections_2_4_5_and_8_rule_form(visit: NewVisitor) -> None:
     bob = await visit()
     page = bob.page
-    await bob.sign_in("bob")
+    await bob.enter("bob")
     await page.get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
     kind, chain = page.get_by_label("Rule Type"), page.get_by_label("Blockchain")
@@ -156,8 +154,7 @@ async def _config(page: Page) -> str:
 async def test_sections_2_5_and_8_wallets(visit: NewVisitor) -> None:
     dave = await visit()
     page = dave.page
-    await dave.sign_in("dave")
-    await dave.open("/wallet-verification")
+    await dave.enter("dave", "/wallet-verification")
     await expect(page.get_by_role("link", name="Back to Dashboard")).to_have_attribute("href", "/dashboard")
     address, method = page.get_by_label("Wallet Address"), page.get_by_label("Verification Method")
     await expect(address).to_have_attribute("placeholder", "0x... or wallet.eth")
@@ -177,8 +174,7 @@ async def test_sections_2_5_and_8_wallets(visit: NewVisitor) -> None:
 
 async def test_section_2_not_found(visit: NewVisitor) -> None:
     dave = await visit()
-    await dave.sign_in("dave")
-    await dave.open("/nowhere")
+    await dave.enter("dave", "/nowhere")
     await expect(dave.page.get_by_role("heading", name="404 Page Not Found", exact=True)).to_be_visible()
     told = "The page you're looking for doesn't exist on Holdfast."
     await expect(dave.page.get_by_text(told, exact=True)).to_be_visible()

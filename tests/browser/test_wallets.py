@@ -23,8 +23,7 @@ async def somebody(product: Product, visit: NewVisitor) -> tuple[Visitor, dict[s
     person = product.control("people", {"username": f"p{uuid.uuid4().hex[:8]}"})
     visitor = await visit()
     await visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await visitor.sign_in(person["username"])
-    await visitor.open("/wallet-verification")
+    await visitor.enter(person["username"], "/wallet-verification")
     await expect(visitor.page.get_by_text("No verified wallets yet")).to_be_visible()
     return visitor, person
 
