@@ -13,6 +13,7 @@ from models.database import AsyncSession
 from services import rights, users
 from services.actors import Actor
 from services.addresses import shorten
+from settings import settings
 
 PAGE_SIZE = 50
 LONGEST_QUERY = 100
@@ -71,13 +72,18 @@ class Proved:
 async def list_members(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, query: str = "", page: int = 1
 ) -> MembersPage:
-    """The members in the order of their names; `query` is part of a name, or a whole Discord id.
+    """The members but for our own bot, in the order of their names; `query` is part of a name, or a whole Discord id.
 
     Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
     """
     await rights.by_id(db, outside, actor, server_id)
     wanted = query.strip()[:LONGEST_QUERY]
-    conditions: list[ColumnElement[bool]] = [col(Member.server_id) == server_id, col(Member.left_at).is_(None)]
+    conditions: list[ColumnElement[bool]] = [
+        col(Member.server_id) == server_id,
+        col(Member.left_at).is_(None),
+        # An application's id is its bot's too. It can prove no wallet, so there is nothing to say of it here.
+        col(Member.discord_id) != settings().discord_client_id,
+    ]
     if wanted:
         part = re.sub(r"([\\%_])", r"\\\1", wanted)
         conditions.append(or_(col(Member.name).ilike(f"%{part}%"), col(Member.discord_id) == wanted))

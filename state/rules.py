@@ -19,7 +19,7 @@ from state.server_page import ServerPageState, open_tab
 from state.toasts import say
 
 PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
-AT_ONCE = "Removed at once"
+AT_ONCE = "Taken as soon as it is no longer earned"
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,7 @@ def _consequence(row: RuleRowView) -> str:
 
 def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
     hours = "1 hour" if rule.removal_hours == 1 else f"{rule.removal_hours} hours"
+    waits = rule.removal_mode == "grace" and rule.removal_hours
     return RuleRowView(
         id=rule.id,
         name=rule.rule_name,
@@ -165,7 +166,7 @@ def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
         role_color=rule.role_color,
         state=rule.state,
         pause_reason=rule.pause_reason or "",
-        removal=f"Removed after {hours} of grace" if rule.removal_mode == "grace" and rule.removal_hours else AT_ONCE,
+        removal=f"Taken {hours} after it is no longer earned" if waits else AT_ONCE,
         takes_over=rule.takes_over,
         delegated=rule.delegated,
         holders=rule.holders,

@@ -41,8 +41,8 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
 
 _ACTIONS = (
     "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
-    # Below the heading, a button without an edge begins where the heading does.
-    "max-sm:[&>.btn-ghost:first-child]:-ml-4"
+    # Below the heading, a button without an edge begins where the heading does; beside it, it ends where the page does.
+    "max-sm:[&>.btn-ghost:first-child]:-ml-4 sm:[&>.btn-ghost:last-child]:-mr-4"
 )
 
 

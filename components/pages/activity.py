@@ -52,22 +52,25 @@ def activity_tab() -> rx.Component:
 def _filters() -> rx.Component:
     return rx.el.div(
         rx.el.div(
-            _choice("What", "activity-kind", ActivityState.kind, ActivityState.choose_kind, "Everything", KINDS),
-            field(
-                "Member",
-                rx.el.input(
-                    id="activity-member",
-                    type="search",
-                    key=ActivityState.member_key,
-                    default_value=ActivityState.member,
-                    placeholder="Name or Discord ID",
-                    auto_complete="off",
-                    spell_check=False,
-                    class_name="input",
-                    on_change=ActivityState.enter_member.debounce(DEBOUNCE_MS),
+            rx.el.div(
+                field(
+                    "Member",
+                    rx.el.input(
+                        id="activity-member",
+                        type="search",
+                        key=ActivityState.member_key,
+                        default_value=ActivityState.member,
+                        placeholder="Name or Discord ID",
+                        auto_complete="off",
+                        spell_check=False,
+                        class_name="input",
+                        on_change=ActivityState.enter_member.debounce(DEBOUNCE_MS),
+                    ),
+                    name="activity-member",
                 ),
-                name="activity-member",
+                class_name="col-span-full lg:col-span-1",
             ),
+            _choice("What", "activity-kind", ActivityState.kind, ActivityState.choose_kind, "Everything", KINDS),
             field(
                 "Role or rule",
                 select_input(

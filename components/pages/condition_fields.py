@@ -71,7 +71,7 @@ def _collection() -> rx.Component:
             rx.el.div(
                 text_input(
                     CONTRACT_INPUT,
-                    placeholder="0x... or a page on OpenSea or Magic Eden",
+                    placeholder="0x... or a collection's URL",
                     default_value=RuleFormState.contract,
                     on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
                         URL_DEBOUNCE_MILLISECONDS

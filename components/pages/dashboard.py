@@ -75,6 +75,7 @@ def _content() -> rx.Component:
             rx.el.div(
                 rx.el.ul(
                     rx.foreach(DashboardState.cards, _server),
+                    _another(),
                     class_name="grid gap-5 md:grid-cols-2 lg:grid-cols-3",
                 ),
                 rx.cond(DashboardState.highlighted != "", come_into_view(server=DashboardState.highlighted)),
@@ -127,6 +128,19 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
             DashboardState.highlighted == server.id,
             "surface flex scroll-mt-6 flex-col justify-between p-5 outline outline-2 outline-accent",
             "surface flex scroll-mt-6 flex-col justify-between p-5",
+        ),
+    )
+
+
+def _another() -> rx.Component:
+    """The place where the next server's card will be."""
+    return rx.el.li(
+        rx.el.a(
+            rx.icon("plus", size=20, aria_hidden="true"),
+            "Add another server",
+            href="/invite",
+            class_name="muted flex h-full min-h-24 items-center justify-center gap-2 rounded-box border-2 "
+            "border-dashed hairline p-5 font-semibold hover:border-primary hover:text-primary",
         ),
     )
 

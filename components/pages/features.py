@@ -18,10 +18,12 @@ _CLAIMS = (
      "rule for a role loses it; a node that does not answer costs nobody anything."),
     ("activity", "Real-time updates", "Roles follow when members buy, sell or transfer, so the member list stays "
      "close to what the chain says."),
-    ("list-checks", "Custom rules", "Combine several conditions for one role, and choose how many tokens count."),
+    ("list-checks", "Custom rules", "Combine several conditions for one role: how many tokens, which trait, "
+     "which token ids, on which chain."),
     ("infinity", "Unlimited rules, free use", "Write as many rules as your server needs, for as many members as it "
      "has. All of it is free."),
-    ("chart-line", "Analytics", "The dashboard counts verifications, active rules and connected servers."),
+    ("chart-line", "Analytics", "The dashboard counts verifications, active rules and connected servers, and "
+     "draws what happened day by day."),
     ("wallet-cards", "Multiple wallets", "A member may prove several wallets. Their balances add up."),
 )  # fmt: skip
 
@@ -32,7 +34,7 @@ def features() -> rx.Component:
         rx.el.h1("Features", class_name="text-4xl font-bold sm:text-5xl"),
         rx.el.p(
             f"{settings().product_name} ties Discord roles to NFTs that people really own, and keeps the two in step.",
-            class_name="muted mt-4 max-w-2xl text-lg",
+            class_name="muted mt-4 max-w-3xl text-lg",
         ),
         rx.el.ul(
             *[_claim(icon, title, text) for icon, title, text in _CLAIMS],

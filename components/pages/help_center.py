@@ -19,7 +19,8 @@ GUIDES = (
     )),
     ("Write your first rule", (
         ("Open the server's configuration", "On the dashboard, press “Configure” on the server's card."),
-        ("Press “Add Rule”", "Choose the chain and enter the collection's contract address."),
+        ("Press “Add Rule”", "Choose the chain and enter the collection's contract address, or paste the address of "
+         "its page on OpenSea or Magic Eden."),
         ("Say how many tokens", "One is enough for most communities. The balances of all proven wallets add up."),
         ("Choose the role", "Roles that cannot be given are marked with the reason. Press “Create Rule”, and the "
          "members who already meet it are looked at."),

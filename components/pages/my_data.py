@@ -75,7 +75,9 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
             rx.el.div(
                 rx.el.h3(choice.name, class_name="truncate font-medium"),
                 rx.el.p(
-                    rx.cond(choice.roles != "", f"Your roles: {choice.roles}", "No role of ours yet"),
+                    rx.cond(
+                        choice.roles != "", f"Your roles: {choice.roles}", f"No role from {settings().product_name} yet"
+                    ),
                     class_name="muted truncate text-sm",
                 ),
                 class_name="min-w-0",

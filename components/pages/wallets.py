@@ -78,7 +78,7 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
         rx.el.div(
             rx.el.div(
                 rx.el.span(wallet.short, class_name="code font-semibold", title=wallet.address),
-                badge(wallet.chain, "info"),
+                rx.el.span(badge(wallet.chain, "info"), class_name="capitalize"),
                 class_name="flex flex-wrap items-center gap-2",
             ),
             rx.cond(wallet.name != "", rx.el.p(wallet.name, class_name="mt-1 break-all text-sm")),
