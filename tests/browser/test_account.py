@@ -17,7 +17,6 @@ from tests.whole.people import Person, collection, rule, until
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 ROLE = "Holder"
-SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,9 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     counts = page.get_by_role("switch", name=f"Use my wallets in {guild}")
     await counts.click()
     await expect(page.get_by_text(f"Your wallets no longer count in {guild}.")).to_be_visible()
-    await eventually(lambda: not settled.has_role(), SECONDS, "the role is gone")
+    await eventually(lambda: not settled.has_role(), "the role is gone")
     await counts.click()
-    await eventually(settled.has_role, SECONDS, "the role is back")
+    await eventually(settled.has_role, "the role is back")
 
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Download My Data").click()
@@ -100,7 +99,7 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     await question.get_by_label("Type delete to confirm").fill("Delete")
     await question.get_by_role("button", name="Delete Everything").click()
     await expect(page.get_by_role("heading", name="Everything about you is deleted")).to_be_visible()
-    await eventually(lambda: not settled.has_role(), SECONDS, "the role is gone for good")
+    await eventually(lambda: not settled.has_role(), "the role is gone for good")
     await page.get_by_role("button", name="Return to Home").click()
     await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
     assert await page.evaluate("localStorage.getItem('session-id')") is None

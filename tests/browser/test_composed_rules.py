@@ -77,7 +77,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     rule = page.get_by_role("listitem").filter(has_text="Kelp Keepers, Reef Riders and Tide Tellers")
     for text in (*words, "Collector"):
         await expect(rule.get_by_text(text, exact=True)).to_be_visible()
-    await eventually(lambda: "Collector" in product.roles_of(GUILD, "erin"), 30, "erin gets the role")
+    await eventually(lambda: "Collector" in product.roles_of(GUILD, "erin"), "erin gets the role")
     assert "Collector" not in product.roles_of(GUILD, "dave")
 
     erin = next(user["id"] for user in product.world()["users"] if user["username"] == "erin")
@@ -96,7 +96,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await expect(question.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("loses")
     await question.get_by_role("button", name="Delete rule").click()
     await expect(rule).to_be_hidden()
-    await eventually(lambda: "Collector" not in product.roles_of(GUILD, "erin"), 30, "the role goes with its rule")
+    await eventually(lambda: "Collector" not in product.roles_of(GUILD, "erin"), "the role goes with its rule")
 
 
 async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Product, visit: NewVisitor) -> None:
@@ -126,7 +126,7 @@ async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Produ
     await page.get_by_label("Role", exact=True).select_option("Whale")
     await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("At least 1 token of Coral Choir on Arbitrum with Voice: Alto")).to_be_visible()
-    await eventually(lambda: "Whale" in product.roles_of(GUILD, "erin"), 40, "erin gets the role for her trait")
+    await eventually(lambda: "Whale" in product.roles_of(GUILD, "erin"), "erin gets the role for her trait")
 
     await page.get_by_role("listitem").filter(has_text="Voice: Alto").get_by_role("link", name="Edit").click()
     await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()
@@ -148,7 +148,7 @@ async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Produ
     await question.get_by_role("button", name="Save", exact=True).click()
     rule = page.get_by_role("listitem").filter(has_text="Any of the tokens 1 to 3 or 12 of Coral Choir on Arbitrum")
     await expect(rule).to_be_visible()
-    await eventually(lambda: "Whale" not in product.roles_of(GUILD, "erin"), 40, "the role goes with the trait")
+    await eventually(lambda: "Whale" not in product.roles_of(GUILD, "erin"), "the role goes with the trait")
     await rule.get_by_role("button", name="Delete").click()
     await question.get_by_role("button", name="Delete rule").click()
     await expect(rule).to_be_hidden()

@@ -128,7 +128,7 @@ async def test_the_deployment_page_polls_the_backends_health(visit: NewVisitor) 
     await expect(status).to_have_text("Backend is healthy and running")
     await page.unroute("**/health")
     await page.route("**/health", lambda route: route.fulfill(status=200, json=None))
-    async with page.expect_request("**/health", timeout=15_000):
+    async with page.expect_request("**/health"):
         pass
     await expect(status).to_have_text("Backend not accessible")
     items = page.get_by_role("main").get_by_role("list").first.get_by_role("listitem")

@@ -143,7 +143,7 @@ async def test_what_was_filled_in_outlives_a_lost_connection_but_not_the_visit(v
 
     (first,) = lines
     await first.close()
-    await eventually(lambda: len(lines) == 2, 20, "the browser connects again")
+    await eventually(lambda: len(lines) == 2, "the browser connects again")
     await page.get_by_label("Minimum Tokens").fill("8")
     await expect(page.get_by_text("At least 8", exact=False).first).to_be_visible()
     await expect(page.get_by_label("Contract Address")).to_have_value("half an addre")

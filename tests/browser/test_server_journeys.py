@@ -103,7 +103,7 @@ async def test_a_member_is_found_explained_and_checked_again(crew: Crew, visit: 
     await expect(whale.get_by_text("Holds 0, needs 1")).to_be_visible()
     crew.moves(1, "zed")
     await page.get_by_role("button", name=f"Check {crew.name('zed')} again").click()
-    await expect(toast(page, "Checked again")).to_be_visible(timeout=15_000)
+    await expect(toast(page, "Checked again")).to_be_visible()
     await expect(whale.get_by_text("Has it, from us")).to_be_visible()
     await expect(whale.get_by_text("Holds 1, needs 1")).to_be_visible()
 
@@ -111,7 +111,7 @@ async def test_a_member_is_found_explained_and_checked_again(crew: Crew, visit: 
     await expect(page.get_by_text("8 members", exact=True)).to_be_visible()
     await page.get_by_role("button", name="Check everybody again").click()
     await expect(page.get_by_role("progressbar", name="Members checked again")).to_be_visible()
-    await expect(page.get_by_role("progressbar")).to_be_hidden(timeout=15_000)
+    await expect(page.get_by_role("progressbar")).to_be_hidden()
     await expect(page.get_by_role("listitem").filter(has_text=crew.name("ana"))).to_contain_text("Holder")
 
 
@@ -120,10 +120,10 @@ async def test_the_log_is_filtered_downloaded_and_a_batch_of_removals_undone(
 ) -> None:
     for token, who in ((11, "ben"), (12, "cyd")):
         crew.moves(token, who)
-    await eventually(lambda: crew.has("ben", "Whale") and crew.has("cyd", "Whale"), 15, "ben and cyd have Whale")
+    await eventually(lambda: crew.has("ben", "Whale") and crew.has("cyd", "Whale"), "ben and cyd have Whale")
     for token in (11, 12):
         crew.moves(token, None)
-    await eventually(lambda: not (crew.has("ben", "Whale") or crew.has("cyd", "Whale")), 20, "both lost Whale")
+    await eventually(lambda: not (crew.has("ben", "Whale") or crew.has("cyd", "Whale")), "both lost Whale")
 
     page = await configuring(crew, visit, "Activity")
     lost = page.get_by_role("listitem").filter(has_text="lost Whale").first
@@ -163,7 +163,7 @@ async def test_the_log_is_filtered_downloaded_and_a_batch_of_removals_undone(
     await question.get_by_role("button", name="Undo").click()
     await expect(toast(page, "Undone")).to_be_visible()
     await expect(page.get_by_text("undid a removal of Whale: 2 members get it back")).to_be_visible()
-    await eventually(lambda: crew.has("ben", "Whale") and crew.has("cyd", "Whale"), 10, "both have Whale again")
+    await eventually(lambda: crew.has("ben", "Whale") and crew.has("cyd", "Whale"), "both have Whale again")
 
 
 async def test_a_mass_removal_waits_for_an_admin_who_approves_one_and_dismisses_the_other(
@@ -195,14 +195,14 @@ async def test_a_mass_removal_waits_for_an_admin_who_approves_one_and_dismisses_
     await question.get_by_role("button", name="Approve removals").click()
     await expect(toast(page, "Removals approved")).to_be_visible()
     await expect(notice).to_be_hidden()
-    await eventually(lambda: not any(crew.has(who, "Holder") for who in HOLDERS), 20, "all have lost Holder")
+    await eventually(lambda: not any(crew.has(who, "Holder") for who in HOLDERS), "all have lost Holder")
 
     with closing(Person(crew.product, crew.here["ora"])) as ora:
         changed = ora.client.patch(f"/api/verification-rules/{crew.changeable['Collector']}", json={"minTokens": 2})
         assert changed.is_success, changed.text
     await page.get_by_role("navigation", name="Server configuration").get_by_role("link", name="Health").click()
     notice = page.get_by_role("region", name="Removals of Collector are held back")
-    await expect(notice).to_be_visible(timeout=20_000)
+    await expect(notice).to_be_visible()
     await notice.get_by_role("button", name="Dismiss").click()
     await expect(question.get_by_text("6 members keep Collector", exact=False)).to_be_visible()
     await question.get_by_role("button", name="Dismiss removals").click()

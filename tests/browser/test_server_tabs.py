@@ -27,7 +27,7 @@ async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product:
     card = page.get_by_role("listitem").filter(has_text=name)
     await card.get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Health").click()
-    await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible()
     await expect(page.get_by_text("The bot has every permission that it needs.")).to_be_visible()
     product.control("guilds", {"action": "kick_bot", "guild": name})
     await expect(page.get_by_text("The bot is not in this server, so no role can be given")).to_be_visible(
@@ -36,7 +36,7 @@ async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product:
     await expect(page.get_by_role("status").get_by_text("Something needs you")).to_be_visible()
     await expect(page.get_by_text("Invite it from the dashboard")).to_be_visible()
     product.control("guilds", {"action": "add_bot", "guild": name})
-    await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible()
 
 
 async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(

@@ -87,9 +87,9 @@ async def test_a_name_is_confirmed_and_its_wallet_is_proved_by_a_transaction_tha
     assert Decimal(amount) == Decimal(wei).scaleb(-18)
 
     signs(product, person, int(wei))
-    await expect(page.get_by_text(f"Seen on {TITLE}: ")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text(f"Seen on {TITLE}: ")).to_be_visible()
     product.control(f"chains/{CHAIN}/mine", {"blocks": str(CONFIRMATIONS)})
-    await expect(page.get_by_text("Your wallet has been successfully verified!")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("Your wallet has been successfully verified!")).to_be_visible()
 
     await expect(field).to_have_value("")
     await expect(page.get_by_label("Verification Method")).to_have_value("opensea_bio")
@@ -124,5 +124,5 @@ async def test_a_pasted_hash_is_judged_and_a_bio_that_comes_late_is_found_by_its
     await page.get_by_role("button", name="Verify Wallet").click()
     await expect(page.get_by_text("Looking again by ourselves.")).to_be_visible()
     product.control(f"opensea/accounts/{address}", {"bio": f"Hello. {code}"}, "PUT")
-    await expect(page.get_by_text("Your wallet has been successfully verified!")).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("Your wallet has been successfully verified!")).to_be_visible()
     await expect(page.get_by_text("Verified via opensea bio")).to_be_visible()
