@@ -238,7 +238,7 @@ async def test_by_header_no_origin_is_needed(browser: Browser, new_browser: Call
 
 
 async def test_a_person_lists_their_sessions_and_ends_them(browser: Browser, new_browser: Callable[[], Browser]):
-    await browser.sign_in("carol")
+    own = await browser.sign_in("carol")
     other = await new_browser().sign_in("carol")
     listed = (await browser.client.get("/api/me/sessions")).json()
     assert [session["current"] for session in listed].count(True) == 1
@@ -249,8 +249,13 @@ async def test_a_person_lists_their_sessions_and_ends_them(browser: Browser, new
     assert (await browser.client.delete(f"/api/me/sessions/{elsewhere}")).status_code == 404
     header = {"x-session-id": other}
     assert (await new_browser().client.get("/api/auth/user", headers=header)).status_code == 401
+    headers = [{"x-session-id": await new_browser().sign_in("carol")}, {"x-session-id": own}]
+    for signed_in in headers:
+        assert (await new_browser().client.get("/api/auth/user", headers=signed_in)).status_code == 200
     assert (await browser.client.delete("/api/me/sessions")).status_code == 200
     assert (await browser.client.get("/api/auth/user")).status_code == 401
+    for signed_out in headers:
+        assert (await new_browser().client.get("/api/auth/user", headers=signed_out)).status_code == 401
 
 
 async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(

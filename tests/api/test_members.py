@@ -212,6 +212,23 @@ async def test_one_member_is_checked_again(browser: Browser, ruled: dict[str, An
     assert [line["text"] for line in log] == ["Ada had Carol checked again."]
 
 
+async def test_all_members_are_checked_again(browser: Browser, ruled: dict[str, Any]):
+    people = [await joined(ruled, name, wallet=address()) for name in ("Carol", "Dave")]
+    server = f"/api/servers/{ruled['serverId']}"
+    answer = await browser.client.post(f"{server}/recheck")
+    assert (answer.status_code, answer.json()["message"]) == (202, "All members are being checked again.")
+    assert {due.key for due in await rows(Due)} >= {f"{ruled['serverId']}:{who}" for who in people}
+    assert (await browser.client.get(f"{server}/breaker")).json() == []
+
+
+async def test_the_charts_numbers_come_by_a_call_too(browser: Browser, ruled: dict[str, Any]):
+    asked = {"days": 7, "serverId": ruled["serverId"]}
+    told = (await browser.client.get("/api/analytics/history", params=asked)).json()
+    assert [len(told[name]) for name in ("days", "proofs", "rolesGiven", "rolesTaken")] == [7, 7, 7, 7]
+    assert [(rule["id"], len(rule["holders"])) for rule in told["rules"]] == [(ruled["id"], 7)]
+    assert (await browser.client.get("/api/analytics/history", params={"days": 8})).status_code == 400
+
+
 async def rows(table: type[Due]) -> Sequence[Due]:
     async with transaction() as db:
         return (await db.exec(select(table))).all()
