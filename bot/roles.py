@@ -9,6 +9,7 @@ from bot.presses import Presses
 from bot.replies import Reply
 from models import transaction
 from services import member_why, rechecks, rule_views
+from services.ages import in_seconds
 from services.errors import HoldfastError
 
 Interaction = nextcord.Interaction[nextcord.Client]
@@ -70,7 +71,7 @@ class Roles(commands.Cog):
         async with transaction() as db:
             await rechecks.ask(db, meeting.actor, meeting.server_id)
         seconds = int(rechecks.EVERY.total_seconds())
-        text = f"You can ask again in {seconds} seconds."
+        text = f"You can ask again {in_seconds(seconds)}."
         return await waiting.result(visit, meeting, before, "Looked again", text)
 
     @nextcord.slash_command(name="rules", description="Which roles there are to earn here")

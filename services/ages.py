@@ -1,4 +1,4 @@
-"""How long ago something was, in plain words."""
+"""How long ago something was, and how soon it will be, in plain words."""
 
 from datetime import datetime
 
@@ -17,3 +17,8 @@ def ago(moment: datetime, at: datetime | None = None) -> str:
             count = seconds // unit
             return f"{count} {name}{'' if count == 1 else 's'} ago"
     return f"on {moment:%-d %B %Y}"
+
+
+def in_seconds(count: int) -> str:
+    """`in 1 second`, `in 30 seconds`."""
+    return f"in {count} second{'' if count == 1 else 's'}"

@@ -7,6 +7,7 @@ from models.database import AsyncSession, release
 from services import claims
 from services.actors import Actor
 from services.addresses import shorten
+from services.ages import in_seconds
 from services.claims import VERIFIED, Proof, Verdict
 from services.proof import Marker, bare_name, handle_marker, judge, prefix
 from settings import settings
@@ -32,8 +33,8 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
         add = _what_to_add(row, username)
         return Verdict(False, f"{fault.provider} has no profile for {shorten(row.address)} yet. {add}", again=True)
     except ProviderBusy as fault:
-        seconds = max(1, round(fault.retry_after or 5))
-        return Verdict(False, f"{fault.provider} is busy. Please try again in {seconds} seconds.", again=True)
+        wait = in_seconds(max(1, round(fault.retry_after or 5)))
+        return Verdict(False, f"{fault.provider} is busy. Please try again {wait}.", again=True)
     except ProviderError as fault:
         return Verdict(
             False, f"{fault.provider} does not answer as it should. Nothing was changed; please try again in a minute.",

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from gateways.errors import ProviderError
+from services.ages import in_seconds
 from services.collection_views import CollectionView
 
 
@@ -154,7 +155,7 @@ def unavailable(error: ProviderError) -> ProviderUnavailable:
     """What a person is told when a provider gave no usable answer: whose fault it is, and when to try again."""
     seconds = math.ceil(max(1.0, error.retry_after if error.retry_after is not None else 5.0))
     return ProviderUnavailable(
-        f"{error.provider} does not answer as it should right now. Please try again in {seconds} seconds.", seconds
+        f"{error.provider} does not answer as it should right now. Please try again {in_seconds(seconds)}.", seconds
     )
 
 

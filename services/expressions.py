@@ -1,12 +1,18 @@
 """What a rule requires, as a tree: leaves are requirements, nodes combine them; three-valued as Kleene's."""
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
+ANY_NFT = "any_nft"
+ANY_CONTRACT = "any"
+"""Stands where a requirement names no contract."""
 MAX_DEPTH = 4
 MAX_LEAVES = 40
+_GROUPS = frozenset({"all", "any", "not", "atLeast"})
+_LEAF_FIELDS = frozenset({"type", "chain", "contract", "minTokens", "trait", "tokenIds"})
 
 
 class Answer(Enum):
@@ -94,6 +100,9 @@ def _parse(document: object, depth: int) -> Expression:
     if not isinstance(document, dict):
         raise ExpressionRefused("A condition must be an object.")
     node = cast(dict[str, Any], document)
+    if (groups := node.keys() & _GROUPS) and len(node) > 1:
+        # Two meanings in one object: to follow one of them silently would give roles by half of what was written.
+        raise ExpressionRefused(f"{' and '.join(sorted(groups))} must stand alone in its object.")
     if "all" in node:
         branches = _branches(node["all"], depth)
         return AtLeast(len(branches), branches)
@@ -116,6 +125,7 @@ def _at_least(value: object, depth: int) -> AtLeast:
     if not isinstance(value, dict):
         raise ExpressionRefused("atLeast must be an object with n and of.")
     node = cast(dict[str, Any], value)
+    _only(node, {"n", "of"}, "atLeast")
     branches = _branches(node.get("of"), depth)
     n = node.get("n")
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= len(branches):
@@ -123,10 +133,19 @@ def _at_least(value: object, depth: int) -> AtLeast:
     return AtLeast(n, branches)
 
 
+def _only(node: Mapping[str, Any], known: AbstractSet[str], what: str) -> None:
+    """A misspelt field would be a requirement that nobody checks, so none is passed over."""
+    if strange := sorted(node.keys() - known):
+        raise ExpressionRefused(f"{what} has no field {strange[0][:40]}.")
+
+
 def _leaf(node: Mapping[str, Any]) -> Requirement:
+    if node.get("type") == ANY_NFT and not node.get("contract"):
+        node = {**node, "contract": ANY_CONTRACT}
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
         raise ExpressionRefused("A condition needs type, chain and contract.")
+    _only(node, _LEAF_FIELDS, "A condition")
     least = node.get("minTokens", 1)
     if not isinstance(least, int) or isinstance(least, bool) or least < 1:
         raise ExpressionRefused("minTokens must be a whole number of at least 1.")
@@ -147,6 +166,7 @@ def _trait(value: object) -> tuple[str, str] | None:
     kind, wanted = trait.get("type"), trait.get("value")
     if not isinstance(kind, str) or not isinstance(wanted, str):
         raise ExpressionRefused("A trait needs a type and a value.")
+    _only(trait, {"type", "value"}, "A trait")
     return kind, wanted
 
 

@@ -7,6 +7,7 @@ from typing import cast
 
 from redis.exceptions import RedisError
 
+from services.ages import in_seconds
 from services.errors import TooMany
 from services.limit_counts import MINUTE, Counts, OwnCounts, SharedCounts
 from settings import settings
@@ -64,7 +65,7 @@ async def _spend(key: str, per_minute: int) -> None:
         return
     if wait > 0:
         seconds = math.ceil(wait)
-        raise TooMany(f"That was too often. Please try again in {seconds} seconds.", seconds)
+        raise TooMany(f"That was too often. Please try again {in_seconds(seconds)}.", seconds)
 
 
 def _in_force() -> Counts:

@@ -9,6 +9,7 @@ from models import Member
 from models.database import AsyncSession
 from services import due, events, rights
 from services.actors import Actor
+from services.ages import in_seconds
 from services.errors import MemberNotFound, TooMany
 
 EVERY = timedelta(seconds=60)
@@ -61,7 +62,7 @@ async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     left = result.scalar_one()
     if left is not None and left > 0:
         seconds = max(1, round(left))
-        raise TooMany(f"You were looked at a moment ago. You can ask again in {seconds} seconds.", seconds)
+        raise TooMany(f"You were looked at a moment ago. You can ask again {in_seconds(seconds)}.", seconds)
     await events.record(
         db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id)
     )

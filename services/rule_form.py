@@ -8,7 +8,16 @@ from typing import Any
 from services import token_ids
 from services.addresses import AddressRefused, is_solana, parse_evm
 from services.errors import FieldRefused
-from services.expressions import AtLeast, Expression, ExpressionRefused, Not, Requirement, parse, requirements
+from services.expressions import (
+    ANY_CONTRACT,
+    AtLeast,
+    Expression,
+    ExpressionRefused,
+    Not,
+    Requirement,
+    parse,
+    requirements,
+)
 from settings import EVM_CHAINS, settings
 
 TYPES = ("basic", "trait", "token_id", "any_nft")
@@ -16,10 +25,10 @@ CHAINS = ("ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "op
 SUPPORTED_TYPES: tuple[str, ...] = TYPES
 SUPPORTED_CHAINS: tuple[str, ...] = (*EVM_CHAINS, "solana")
 DEFAULT_COLOR = "#5865F2"
-ANY_CONTRACT = "any"
 MOST_TOKENS = 2**31 - 1
 SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
+_COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
 LONGEST_NAME = 400
 LONGEST_TRAIT = 200
@@ -81,6 +90,8 @@ def check(draft: RuleDraft) -> RuleDraft:
         "removal", draft.removal_hours, 0, LONGEST_GRACE_HOURS,
         f"The grace time is a whole number of hours, at most {LONGEST_GRACE_HOURS}.",
     )  # fmt: skip
+    if draft.role_color and not _COLOR.fullmatch(draft.role_color):
+        raise FieldRefused("roleColor", "The role's colour is # and six hexadecimal digits, such as #5865F2.")
     return replace(draft, rule_name=draft.rule_name.strip(), **_flat(leaf))
 
 

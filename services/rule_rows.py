@@ -9,7 +9,7 @@ from services.errors import FieldRefused
 from services.expressions import Requirement, parse, requirements, to_document
 from services.rights import Rights
 from services.role_safety import color_hex, find, refusal
-from services.rule_form import DEFAULT_COLOR, RuleDraft, check, expression_of
+from services.rule_form import RuleDraft, check, expression_of
 
 STATES = ("active", "paused", "shadow")
 
@@ -49,7 +49,7 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
     live = next(item for item in guild.roles if item.id == role.id)
     rule.name = draft.rule_name
     rule.role_id, rule.role_name = role.id, role.name
-    rule.role_color = color_hex(live.color, draft.role_color or DEFAULT_COLOR)
+    rule.role_color = draft.role_color or color_hex(live.color)
     first = next(requirements(tree))
     rule.verification_type, rule.blockchain, rule.contract_address = first.type, first.chain, first.contract
     rule.min_tokens, rule.token_ids = first.min_tokens, list(first.token_ids)
@@ -99,6 +99,9 @@ def _draft_of(rule: Rule) -> RuleDraft:
 
 def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
     values = {ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields}
+    if "role_id" in values and not values.get("role_color"):
+        # Another role's colour is not this one's: without a given one it is the role's own.
+        values["role_color"] = None
     if "token_ids" in values:
         values["token_ids"] = tuple(values["token_ids"] or ())
     if "expression" not in values and values.keys() & set(_CONDITION.values()):

@@ -44,13 +44,13 @@ async def user(caller: Caller) -> UserAnswer:
         return UserAnswer.model_validate(await users.view(db, gateways(), caller))
 
 
-@router.get("/discord", include_in_schema=False)
+@router.get("/discord", status_code=302, response_class=RedirectResponse)
 async def start(return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
     """Leave for Discord to sign in, and come back to the path in `return`."""
     return await _leave(sign_in.SIGN_IN, return_path, None)
 
 
-@router.get("/discord/connect", include_in_schema=False)
+@router.get("/discord/connect", status_code=302, response_class=RedirectResponse)
 async def connect(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
     """Leave for Discord to let it grant us anew what it no longer does; signed out, it is a sign-in."""
     actor = await _whoever(request)
@@ -74,7 +74,7 @@ async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> 
     return answer
 
 
-@router.get("/discord/callback", include_in_schema=False)
+@router.get("/discord/callback", status_code=302, response_class=RedirectResponse)
 async def callback(request: Request, state: Text = "", code: Text = "", error: Text = "") -> Response:
     """Come back from Discord: a new session for this browser, or /oauth-error."""
     cookies = request.headers.get("cookie")
@@ -122,7 +122,7 @@ async def log_out(request: Request, answer: Response) -> Done:
     return Done()
 
 
-@router.get("/logout", include_in_schema=False)
+@router.get("/logout", status_code=302, response_class=RedirectResponse)
 async def log_out_and_leave(request: Request) -> Response:
     """Sign out and go to the landing page, whose script drops the stored session id that no longer has a cookie."""
     if not asked_for_by_us(request.headers):

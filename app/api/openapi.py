@@ -1,10 +1,10 @@
-"""A page for people about the calls, made from the API's own description; it loads nothing from elsewhere."""
+"""The API's own description, for programs and as a page for people that loads nothing from elsewhere."""
 
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 router = APIRouter(include_in_schema=False)
 _STYLE = (
@@ -16,8 +16,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'
 
 @router.get("/docs")
 async def page(request: Request) -> Response:
-    """All calls with what they do."""
+    """All calls with what they do: as a page for browsers, as the OpenAPI document for programs."""
     described: dict[str, Any] = request.app.openapi()
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse(described, headers={"Vary": "Accept"})
     title = escape(described["info"]["title"])
     calls = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(call.get('description', ''))}</dd>"
@@ -28,5 +30,5 @@ async def page(request: Request) -> Response:
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
         f"<h1>{title}</h1><p>{escape(described['info']['description'])} "
         f'The whole description: <a href="/api/openapi.json">/api/openapi.json</a>.</p><dl>{calls}</dl>',
-        headers={"Content-Security-Policy": _POLICY},
+        headers={"Content-Security-Policy": _POLICY, "Vary": "Accept"},
     )

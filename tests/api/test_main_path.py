@@ -73,8 +73,8 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
     made = await browser.client.post("/api/verification-rules", json=rule(world, server_id))
     assert made.status_code == 201, made.text
     stored = made.json()
-    assert stored["roleName"] == "Holder"
-    assert stored["contractAddress"] == contract(world).lower()
+    sent = rule(world, server_id) | {"contractAddress": contract(world).lower()}
+    assert {name: stored[name] for name in sent} == sent
     assert stored["state"] == "active"
     assert stored["removal"] == {"mode": "now", "hours": 0}
     path = f"/api/verification-rules/{stored['id']}"
@@ -89,6 +89,8 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
     assert (stored["delegated"], changed.json()["delegated"]) == (False, False)
     assert (await browser.client.patch(path, json={"delegated": True})).json()["delegated"] is True
     assert (await browser.client.patch(path, json={"minTokens": 2})).json()["delegated"] is True
+    moved = await browser.client.patch(path, json={"roleId": role_id(builders(world), "Whale")})
+    assert (moved.json()["roleName"], moved.json()["roleColor"]) == ("Whale", "#9B59B6")
     assert (await browser.client.patch(path, json={"state": "paused"})).json()["state"] == "paused"
     assert (await browser.client.patch(path, json={"shadow": True})).json()["state"] == "shadow"
     assert (await browser.client.patch(path, json={"state": "gone"})).status_code == 400

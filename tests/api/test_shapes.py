@@ -68,6 +68,11 @@ def fields(schema: dict[str, Any]) -> dict[str, Any]:
     return schema.get("properties", {})
 
 
+@pytest.mark.parametrize("way", ["discord", "discord/connect", "discord/callback", "logout"])
+def test_what_a_browser_walks_through_is_described_too(way: str) -> None:
+    assert "302" in described(f"GET /api/auth/{way}")["responses"]
+
+
 @pytest.mark.parametrize("call", ANSWERS)
 def test_a_call_answers_with_the_specifications_fields(call: str) -> None:
     answers = described(call)["responses"]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.ages import ago
+from services.ages import ago, in_seconds
 
 NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 
@@ -24,3 +24,7 @@ NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 )
 def test_ages_are_told_in_plain_words(past: timedelta, words: str) -> None:
     assert ago(NOW - past, NOW) == words
+
+
+def test_how_soon_is_counted_in_words() -> None:
+    assert (in_seconds(1), in_seconds(30)) == ("in 1 second", "in 30 seconds")

@@ -25,6 +25,10 @@ def test_a_tree_reads_back_as_itself(document: dict[str, Any]) -> None:
     assert to_document(parse(document)) == document
 
 
+def test_any_nft_names_no_contract() -> None:
+    assert parse({"type": "any_nft", "chain": "base"}) == parse({"type": "any_nft", "chain": "base", "contract": "any"})
+
+
 def nested(levels: int) -> dict[str, Any]:
     return LEAF if levels == 1 else {"not": nested(levels - 1)}
 
@@ -35,7 +39,9 @@ def nested(levels: int) -> dict[str, Any]:
         None, [], "x", {}, {"all": []}, {"any": "x"}, {"atLeast": {"n": 3, "of": [LEAF]}}, {"atLeast": [LEAF]},
         {"atLeast": {"n": True, "of": [LEAF]}}, {**LEAF, "minTokens": 0}, {**LEAF, "minTokens": "2"},
         {**LEAF, "contract": ""}, {**LEAF, "trait": "Gold"}, {**LEAF, "tokenIds": [1]}, nested(5),
-        {"any": [LEAF] * 41},
+        {"any": [LEAF] * 41}, {"all": [LEAF], "any": [LEAF]}, {"not": LEAF, **LEAF}, {"any": [LEAF], "chain": "base"},
+        {**LEAF, "minToken": 5}, {"atLeast": {"n": 1, "of": [LEAF], "all": [LEAF]}},
+        {**LEAF, "trait": {"type": "Fur", "value": "Gold", "values": ["Silver"]}},
     ],
 )  # fmt: skip
 def test_what_is_no_tree_of_ours_is_refused(document: object) -> None:

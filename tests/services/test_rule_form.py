@@ -70,6 +70,8 @@ def test_the_first_missing_field_is_named_in_the_order_of_the_form() -> None:
         ({"removal_mode": "later"}, "Removal is either at once"),
         ({"removal_hours": -1}, "whole number of hours"),
         ({"rule_name": "x" * 401}, "at most 400 characters"),
+        ({"role_color": "red"}, "six hexadecimal digits"),
+        ({"role_color": "#12345"}, "six hexadecimal digits"),
     ],
 )
 def test_what_cannot_be_taken_says_why(fields: dict[str, Any], message: str) -> None:
