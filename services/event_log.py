@@ -201,8 +201,9 @@ _RULES = """
 _ROLES = """
     SELECT w.id, COALESCE(
         (SELECT r.role_name FROM rule r WHERE r.server_id = :server AND r.role_id = w.id ORDER BY r.id DESC LIMIT 1),
-        (SELECT COALESCE(e.data ->> 'roleName', e.data -> 'rule' ->> 'roleName') FROM event e
-         WHERE e.server_id = :server AND e.role_id = w.id AND (e.data ? 'roleName' OR e.data ? 'rule')
+        (SELECT COALESCE(NULLIF(e.data ->> 'roleName', ''), e.data -> 'rule' ->> 'roleName') FROM event e
+         WHERE e.server_id = :server AND e.role_id = w.id
+         AND COALESCE(NULLIF(e.data ->> 'roleName', ''), e.data -> 'rule' ->> 'roleName') IS NOT NULL
          ORDER BY e.id DESC LIMIT 1))
     FROM unnest(CAST(:ids AS text[])) AS w (id)
 """

@@ -9,11 +9,12 @@ from sqlmodel import col, select
 
 from models import Farewell, Rule, Server, User, Wallet, now
 from models.database import AsyncSession
-from services import breaker, due, events, users
+from services import breaker, due, event_log, events, users
 from services.actors import Actor
 from services.cases import Case, load
 from services.expressions import Answer
 from services.policy import Decision, GrantFacts, Move, decide
+from services.rule_form import DEFAULT_COLOR
 
 HELD = frozenset({"giving", "held", "taking"})
 """The states of the ledger in which somebody has, or is about to have, a role from us."""
@@ -62,7 +63,11 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
                 continue
             named = [rule for rule in rules.values() if rule.role_id == decision.role_id]
             end, hours, words = _told(case, decision, ledger, stopped=decision.role_id in stopped)
-            name, color = (named[-1].role_name, named[-1].role_color) if named else ("A role", "#5865F2")
+            if named:
+                name, color = named[-1].role_name, named[-1].role_color
+            else:
+                known = await event_log.role_names(db, case.claim.server_id, [decision.role_id])
+                name, color = known.get(decision.role_id, "A role"), DEFAULT_COLOR
             found.append(EndingRole(server.name, name, color, end, hours, words))
     return tuple(sorted(found, key=lambda one: (one.server_name.casefold(), one.role_name.casefold())))
 

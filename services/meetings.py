@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlmodel import col, or_, select, update
 
-from models import Notice, Rule, Server, User, now
+from models import Notice, Server, User, now
 from models.database import AsyncSession
-from services import users
+from services import event_log, users
 from services.actors import Actor
 from services.errors import ServerNotFound
 
@@ -58,7 +58,8 @@ async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
         .limit(MOST_NOTICES)
     )
     notices = rows.all()
-    names = await _role_names(db, meeting.server_id)
+    role_ids = [str(row.data.get("roleId")) for row in notices if row.data.get("roleId")]
+    names = await event_log.role_names(db, meeting.server_id, role_ids)
     return [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
 
 
@@ -67,11 +68,6 @@ async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
     if notices:
         ids = [notice.id for notice in notices]
         await db.execute(update(Notice).where(col(Notice.id).in_(ids)).values(told_at=now()))
-
-
-async def _role_names(db: AsyncSession, server_id: int) -> dict[str, str]:
-    rows = await db.exec(select(Rule.role_id, Rule.role_name).where(Rule.server_id == server_id).order_by(col(Rule.id)))
-    return dict(rows.all())
 
 
 def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> str:

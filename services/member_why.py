@@ -9,7 +9,7 @@ from sqlmodel import select
 from gateways import Gateways
 from models import Grant, Member, Rule, now
 from models.database import AsyncSession
-from services import breaker, cases, collections, rights, tallies
+from services import breaker, cases, collections, event_log, rights, tallies
 from services.actors import Actor
 from services.addresses import shorten
 from services.due import Claim
@@ -96,6 +96,8 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     rules = rows.all()
     titles = {rule_id or 0: name for rule_id, name, _, _ in rules}
     role_names = {role_id: role_name for _, _, role_id, role_name in rules}
+    left = [grant.role_id for grant in case.grants if grant.role_id not in role_names]
+    role_names |= await event_log.role_names(db, server_id, left)
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
     names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [*(address for _, address in case.wallets), *(vault.address for vault in case.delegated.vaults)]
@@ -120,7 +122,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         roles.append(
             RoleWhy(
                 role_id=role_id,
-                role_name=role_names.get(role_id, role_id),
+                role_name=role_names.get(role_id, "a role"),
                 rules=tuple(about),
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,

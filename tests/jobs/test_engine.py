@@ -11,8 +11,8 @@ from sqlmodel import col, select
 from gateways import gateways
 from gateways.errors import ProviderDown
 from jobs.looker import Looker
-from models import Due, Event, Grant, Rule, now, transaction
-from services import breaker, event_log, intents, request_ids, sweep, undo
+from models import Due, Event, Grant, Rule, User, now, transaction
+from services import breaker, event_log, farewells, intents, member_why, request_ids, sweep, undo
 from services.actors import Actor
 from services.event_log import LogFilter
 from services.logs import redact_every_log
@@ -449,6 +449,24 @@ async def test_a_grace_time_is_waited_for(town: Town, engine: Engine) -> None:
         await taken(town)
 
 
+async def names_without_a_rule(town: Town) -> list[str]:
+    """How a role is called in a member's why, in what forgetting would do, and in the log, once its rules are gone."""
+    async with transaction() as db:
+        user = (await db.exec(select(User).where(User.discord_id == town.people["carol"]["id"]))).one()
+        carol = Actor(user_id=user.id or 0, discord_id=user.discord_id, username=user.username)
+        await db.execute(text("DELETE FROM rule WHERE server_id = :server"), {"server": town.server_id})
+        role_id = (await grants(town))[0].role_id
+        nameless = {"roleName": "", "gift": True}
+        db.add(Event(kind="role.given", server_id=town.server_id, role_id=role_id, data=nameless))
+        await db.flush()
+        (why,) = (await member_why.own(db, carol, town.server_id)).roles
+        (end,) = await farewells.consequences(db, carol)
+        line = (await event_log.lines(db, town.server_id, LogFilter(kind="role.given")))[0]
+        names = [why.role_name, end.role_name, str(line.role_name)]
+        await db.rollback()
+    return names
+
+
 async def test_an_undone_removal_gives_the_role_back_and_it_stays_until_a_rule_has_said_yes_again(
     town: Town, engine: Engine
 ) -> None:
@@ -468,6 +486,7 @@ async def test_an_undone_removal_gives_the_role_back_and_it_stays_until_a_rule_h
         await given(town)
         await looked_at(town)
         assert [row.state for row in await grants(town)] == ["held"]
+        assert await names_without_a_rule(town) == ["Holder", "Holder", "Holder"]
         token = await town.buys("carol")
         await looked_at(town)
         assert [row.gift_since for row in await grants(town)] == [None]
