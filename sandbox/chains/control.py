@@ -133,8 +133,10 @@ async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
 async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
     """`{vault, to, contract?, token_id?, rights?}`"""
     vault, to, rights = _address(body, "vault"), _address(body, "to"), optional_text(body, "rights") or "0x0"
+    if not rights.startswith("0x"):
+        rights = "0x" + rights.encode().hex()
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,64}", rights):
-        raise Refusal(400, "rights is up to 32 bytes of hexadecimal with 0x.")
+        raise Refusal(400, "rights is a text of up to 32 bytes, or as many in hexadecimal with 0x.")
     # Shorter rights are the beginning of the 32 bytes, as Solidity's bytes24 would be.
     rights = "0x" + rights[2:].ljust(64, "0")
 

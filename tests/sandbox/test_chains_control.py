@@ -79,9 +79,23 @@ def test_money_moves_from_anybody(nodes: Nodes):
 def test_a_delegation_is_in_the_registry(nodes: Nodes):
     vault, hot = nodes.wallet("erin"), nodes.wallet("bob")
     nodes.act("delegate", vault=vault, to=hot)
-    data = "0xe839bd53" + hot[2:].rjust(64, "0") + vault[2:].rjust(64, "0") + "0" * 64
+    assert delegates(nodes, hot, vault, rights="") == 1
+
+
+@pytest.mark.parametrize("rights", ["holdfast", "0x" + b"holdfast".hex()])
+def test_a_delegation_can_be_for_some_rights_alone(nodes: Nodes, rights: str):
+    vault, hot = nodes.wallet("carol" if rights == "holdfast" else "ada"), nodes.wallet("bob")
+    nodes.act("delegate", vault=vault, to=hot, rights=rights)
+    assert delegates(nodes, hot, vault, rights=b"holdfast".hex()) == 1
+    assert delegates(nodes, hot, vault, rights="") == 0
+    assert nodes.refused("delegate", vault=vault, to=hot, rights="x" * 33)[0] == 400
+
+
+def delegates(nodes: Nodes, hot: str, vault: str, rights: str) -> int:
+    """What the registry says of a delegation for everything, 1 or 0."""
+    data = "0xe839bd53" + hot[2:].rjust(64, "0") + vault[2:].rjust(64, "0") + rights.ljust(64, "0")
     call = {"to": "0x00000000000000447e69651d841bD8D104Bed493", "data": data}
-    assert int(nodes.rpc("eth_call", call, "latest"), 16) == 1
+    return int(nodes.rpc("eth_call", call, "latest"), 16)
 
 
 def test_what_cannot_be_done_is_refused_with_a_sentence(nodes: Nodes):
