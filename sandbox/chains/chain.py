@@ -47,6 +47,8 @@ class Chain:
         self._head_file = data / f"{facts.name}.head"
         self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
         self._waiting: list[str] = []
+        self._ledger = ledger.Ledger()
+        self._reading = asyncio.Lock()
 
     # Heads
 
@@ -212,11 +214,24 @@ class Chain:
 
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
         """Contract → owners for every listed collection, now or as of a block."""
-        last = "latest" if block is None else hex(block)
-        asked = {"fromBlock": "0x0", "toBlock": last, "topics": [ledger.TOPICS]}
-        logs = await self.node.call("eth_getLogs", {**asked, "address": list(self.collections)})
-        found = ledger.owners(logs)
-        return {contract: found.get(contract, {}) for contract in self.collections}
+        if block is not None:
+            then = ledger.Ledger()
+            await self._read_logs(then, block)
+            return {contract: then.of(contract) for contract in self.collections}
+        async with self._reading:
+            now = self._ledger
+            await self._read_logs(now, int(await self.node.call("eth_blockNumber"), 16))
+        return {contract: now.of(contract) for contract in self.collections}
+
+    async def _read_logs(self, known: ledger.Ledger, block: int) -> None:
+        """Bring a ledger up to a block; what it knows already is not read again."""
+        if block > known.block:
+            asked = {"fromBlock": hex(known.block + 1), "toBlock": hex(block), "topics": [ledger.TOPICS]}
+            known.read(await self.node.call("eth_getLogs", {**asked, "address": list(self.collections)}), block)
+
+    def forget_owners(self) -> None:
+        """Blocks were replaced: who owns what has to be read from the beginning."""
+        self._ledger = ledger.Ledger()
 
     async def world(self) -> dict[str, Any]:
         """This chain's part of GET /control/world."""

@@ -15,24 +15,39 @@ Owners = dict[int, dict[str, int]]
 """token id → lower-case address → amount, without zeros"""
 
 
-def owners(logs: Iterable[dict[str, Any]]) -> dict[str, Owners]:
-    """Contract → owners after all of these logs, which are in the chain's order."""
-    balances: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
-    for log in logs:
-        tokens = balances[log["address"].lower()]
-        for sender, to, token, amount in _moves(log):
-            if sender != NOBODY:
-                tokens[token][sender] -= amount
-            if to != NOBODY:
-                tokens[token][to] += amount
-    return {
-        contract: {
-            token: left
-            for token, holders in sorted(tokens.items())
-            if (left := {holder: amount for holder, amount in holders.items() if amount > 0})
-        }
-        for contract, tokens in balances.items()
-    }
+class Ledger:
+    """Who owns what after the logs that it was given, and up to which block those reach."""
+
+    def __init__(self) -> None:
+        self.block = -1
+        self._balances: dict[str, dict[int, dict[str, int]]] = defaultdict(
+            lambda: defaultdict(lambda: defaultdict(int))
+        )
+        self._owners: dict[str, Owners] = {}
+
+    def read(self, logs: Iterable[dict[str, Any]], block: int) -> None:
+        """Take in the logs of the blocks after `self.block` up to `block`, in the chain's order."""
+        touched: set[str] = set()
+        for log in logs:
+            contract = log["address"].lower()
+            touched.add(contract)
+            tokens = self._balances[contract]
+            for sender, to, token, amount in _moves(log):
+                if sender != NOBODY:
+                    tokens[token][sender] -= amount
+                if to != NOBODY:
+                    tokens[token][to] += amount
+        for contract in touched:
+            self._owners[contract] = {
+                token: left
+                for token, holders in sorted(self._balances[contract].items())
+                if (left := {holder: amount for holder, amount in holders.items() if amount > 0})
+            }
+        self.block = block
+
+    def of(self, contract: str) -> Owners:
+        """The owners of one contract's tokens; not to be changed by whoever asks."""
+        return self._owners.get(contract, {})
 
 
 def difference(now: Mapping[int, Mapping[str, int]], wanted: Mapping[int, Mapping[str, int]]) -> list[Move]:

@@ -59,6 +59,7 @@ async def reorg(chain: Chain, depth: int) -> None:
     """Replace the last `depth` blocks by empty ones; what happened in them did not happen."""
     async with chain.lock:
         await chain.node.call("anvil_reorg", depth, [])
+        chain.forget_owners()
         last = chain.head - depth
         chain.records = [record for record in chain.records if _block(record) <= last]
         chain.journal.rewrite(chain.records)

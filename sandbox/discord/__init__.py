@@ -73,7 +73,7 @@ class Discord:
     async def world_view(self) -> dict[str, Any]:
         """The users and guilds of GET /control/world."""
         users = [self.person_view(user) for user in self.world.users.values() if not user.bot]
-        return {"users": users, "guilds": [self._guild_view(guild) for guild in self.world.guilds.values()]}
+        return {"users": users, "guilds": [self.guild_view(guild) for guild in self.world.guilds.values()]}
 
     def person_view(self, user: User) -> dict[str, Any]:
         """A person as GET /control/world lists them; who came later has wallets that follow from their id."""
@@ -132,7 +132,8 @@ class Discord:
         faulty = await self.faulty(request)
         return faulty or answered({"message": "404: Not Found", "code": 0}, 404)
 
-    def _guild_view(self, guild: Guild) -> dict[str, Any]:
+    def guild_view(self, guild: Guild) -> dict[str, Any]:
+        """A guild as GET /control/world lists it."""
         users = self.world.users
         return {
             "id": guild.id,

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
-    """Discord's control calls. Each answers with an empty object, or with the new role's id."""
+    """Discord's control calls. Each change answers with an empty object, or with the new role's id; one guild is told
+    as the whole world tells it."""
+
+    async def guild(request: web.Request) -> web.Response:
+        return web.json_response(discord.guild_view(find_guild(discord, request.match_info["guild"])))
 
     async def guilds(request: web.Request) -> web.Response:
         return web.json_response(change_guild(discord, await fields(request)))
@@ -44,6 +48,7 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         return web.json_response({})
 
     return [
+        web.get("/control/guilds/{guild}", guild),
         web.post("/control/guilds", guilds),
         web.post("/control/members", people),
         web.post("/control/people", newcomers),

@@ -47,15 +47,15 @@ class Town:
         await self.see()
 
     async def guild(self) -> dict[str, Any]:
-        world = (await self.control.get("/control/world")).json()
-        return next(guild for guild in world["guilds"] if guild["name"] == self.name)
+        return (await self.control.get(f"/control/guilds/{self.name}")).json()
 
     async def role(self, name: str) -> str:
-        return next(role["id"] for role in (await self.guild())["roles"] if role["name"] == name)
+        return _role(await self.guild(), name)
 
     async def has(self, who: str, role: str) -> bool:
         """Whether Discord shows the role on the person."""
-        guild, wanted = await self.guild(), await self.role(role)
+        guild = await self.guild()
+        wanted = _role(guild, role)
         return any(
             wanted in member["roles"] for member in guild["members"] if member["user_id"] == self.people[who]["id"]
         )
@@ -157,6 +157,10 @@ class Town:
             for request in await self.requests(since, "discord")
             if request["method"] in {"PUT", "DELETE"} and f"/guilds/{guild}/members/" in request["path"]
         ]
+
+
+def _role(guild: dict[str, Any], name: str) -> str:
+    return next(role["id"] for role in guild["roles"] if role["name"] == name)
 
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:

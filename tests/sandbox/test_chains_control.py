@@ -60,6 +60,7 @@ def test_a_deployed_collection_is_listed_with_its_traits(nodes: Nodes):
 def test_a_reorg_takes_back_what_was_in_the_last_blocks(nodes: Nodes):
     dave = nodes.wallet("dave")
     sold = nodes.act("transfer", contract=MELLOW_CATS, token_id="4", to=STRANGER)
+    assert nodes.owners(MELLOW_CATS, "4") == {STRANGER: "1"}
     before = nodes.block()
     head = nodes.act("reorg", depth=str(before - sold["block"] + 1))["block"]
     assert head >= before

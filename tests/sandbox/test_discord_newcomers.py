@@ -16,6 +16,9 @@ async def test_a_new_guild_has_the_usual_roles_and_lets_the_bot_in(discord: Outs
     assert guild["owner_id"] == zoe["id"]
     assert [member["username"] for member in guild["members"]] == ["zoe", "bob", "carol", "HoldfastBot"]
     assert [role["name"] for role in guild["roles"]][-3:] == ["Admin", "HoldfastBot", "Founder"]
+    for called in ("Zoo", made["id"]):
+        assert (await discord.http.get(f"/control/guilds/{called}")).json() == guild
+    assert (await discord.http.get("/control/guilds/Ark")).status_code == 404
     assert (await discord.bot("GET", f"/guilds/{made['id']}")).status_code == 200
     tokens = await discord.signed_in("zoe")
     mine = await discord.rest("GET", "/users/@me/guilds", f"Bearer {tokens['access_token']}")
