@@ -20,6 +20,14 @@ BATCH = 50
 Kind = Literal["all", "contract", "token"]
 _KINDS: dict[int, Kind] = {1: "all", 2: "contract", 3: "token", 5: "token"}
 _ERC20, _ERC1155 = 4, 5
+CHANGED = (
+    "0xda3ef6410e30373a9137f83f9781a8129962b6882532b7c229de2e39de423227",
+    "0x021be15e24de4afc43cfb5d0ba95ca38e0783571e05c12bbe6aece8842ae82df",
+    "0x15e7a1bdcd507dd632d797d38e60cc5a9c0749b9a63097a215c4d006126825c6",
+    "0x27ab1adc9bca76301ed7a691320766dfa4b4b1aa32c9e05cf789611be7f8c75f",
+)
+"""The first topics of DelegateAll, DelegateContract, DelegateERC721 and DelegateERC1155, which the registry tells when
+one is given or withdrawn; the next two topics are the vault and the delegate (IDelegateRegistry.sol)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,13 @@
-"""Transfers as they happen: the logs of token contracts in a range of blocks, read from one node of a chain."""
+"""Transfers as they happen: the logs of token contracts in a range of blocks, read from one node of a chain.
+
+The registry of delegations is read along, in the same request: what goes from a vault to a delegate there is a right.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from gateways import delegations
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, patiently
 from gateways.evm_errors import TookTooLong
@@ -23,7 +27,10 @@ WALLETS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A token of a contract that left one address for another, in a block with this hash."""
+    """A token of a contract that left one address for another, in a block with this hash.
+
+    Where the contract is the registry of delegations: what a vault (the sender) lets a delegate do has changed.
+    """
 
     block: int
     block_hash: str
@@ -50,7 +57,10 @@ class Transfers(Protocol):
     async def of_contracts(
         self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
     ) -> list[Transfer]:
-        """Every transfer of these contracts' tokens in the blocks from `first` to `last`, both included."""
+        """Every transfer of these contracts' tokens in the blocks from `first` to `last`, both included.
+
+        With the registry of delegations among the contracts, its changes too.
+        """
         ...
 
     async def of_wallets(
@@ -92,11 +102,11 @@ class TransferLogs:
     async def of_contracts(
         self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
     ) -> list[Transfer]:
-        """By the contracts' addresses and the four transfer events; one request for all of them where that fits."""
+        """By the contracts' addresses and the events; one request for all of them where that fits."""
         filters: list[Mapping[str, object]] = [
             {
                 "address": list(contracts[start : start + CONTRACTS_AT_ONCE]),
-                "topics": [[TRANSFER, *_THIRD]],
+                "topics": [[TRANSFER, *_THIRD, *delegations.CHANGED]],
             }
             for start in range(0, len(contracts), CONTRACTS_AT_ONCE)
         ]
@@ -165,9 +175,10 @@ def read_logs(provider: str, answer: object, first: int, last: int) -> list[Tran
             block = int(cast("str", entry["blockNumber"]), 16)
             if not first <= block <= last:
                 raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
-            if len(topics) != 4:
+            changed = topics[0] in delegations.CHANGED
+            if len(topics) != 4 and not changed:
                 continue
-            at = 1 if topics[0] == TRANSFER else 2
+            at = 1 if topics[0] == TRANSFER or changed else 2
             sender, receiver = _address(topics[at]), _address(topics[at + 1])
             contract = cast("str", entry["address"]).lower()
             found.append(Transfer(block, cast("str", entry["blockHash"]), contract, sender, receiver))

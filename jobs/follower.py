@@ -8,7 +8,7 @@ from jobs.lasting import AWAY, first_line
 from jobs.looker import is_dead, worker_name
 from jobs.turns import Turns
 from models import transaction
-from services import due, following
+from services import delegations, due, following
 from services.calls import wait
 from services.following import Position
 from services.transfers import Look, Reader, Unreadable
@@ -94,6 +94,7 @@ class Follower:
             # First the lease: who lost it must not mark for a position that is not theirs to write.
             if not await following.advance(db, self.chain, self.name, look.position, look.head):
                 return False
+            await delegations.doubt(db, self.chain, look.delegated)
             await following.concern(db, self.chain, look.moved)
             if look.missed:
                 log.warning("%s was not followed for long: everybody is looked at", self.chain)

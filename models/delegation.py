@@ -12,8 +12,8 @@ from models.types import maybe_moment, moment
 class Delegation(SQLModel, table=True):
     """The vault lets the delegate, a member's wallet, speak for it (delegate.xyz v2).
 
-    For everything it holds there, or with a `contract` for that one, or with a `token_id` for that token, of which
-    `amount` counts at most. Addresses are in lower case.
+    For everything it holds there, or with a `contract` for that one, or with a `token_id` for that token: at most
+    `amount` of it if it is an ERC-1155's, and if it is an ERC-721's only with `single`. Addresses are in lower case.
     """
 
     __table_args__ = (Index("ix_delegation_vault", "vault"),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -24,6 +24,7 @@ class Delegation(SQLModel, table=True):
     contract: str = Field(primary_key=True)
     token_id: str = Field(primary_key=True)
     amount: Decimal | None = Field(default=None, sa_type=Numeric(78, 0))  # pyright: ignore[reportArgumentType]
+    single: bool = Field(default=False, sa_column_kwargs={"server_default": "false"})
     first_seen_at: datetime = moment()
     """Since when we know of it: of two members who could count the same token, the older claim goes first."""
 

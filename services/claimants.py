@@ -9,6 +9,7 @@ from models import DelegationRead
 from models.database import AsyncSession
 from services.delegations import TOO_MANY, Pair, said_before
 from services.stakes import Delegated, Known, Said, Stake, Vault
+from services.standards import MANY, ONE_BY_ONE
 
 MOST_CLAIMS = 100
 """Claims on one vault that are told apart; what is in a vault with more of them is unknown to everybody."""
@@ -107,9 +108,11 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair
     result = await db.execute(
         text(
             """
-            SELECT s.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount
+            SELECT s.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount, d.single,
+                   k.standard
             FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
             JOIN delegation d ON d.chain = v.chain AND d.vault = v.vault
+            LEFT JOIN collection k ON k.chain = d.chain AND k.contract = d.contract
             JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate
             JOIN "user" u ON u.id = w.user_id
             CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
@@ -127,10 +130,25 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair
         },
     )  # fmt: skip
     found: dict[tuple[int, str, str], list[tuple[str, Stake]]] = {}
-    for server_id, chain, vault, who, delegate, contract, token_id, amount in result.all():
-        stake = Stake(False, str(contract), str(token_id), None if amount is None else int(amount), str(delegate))
-        found.setdefault((int(server_id), str(chain), str(vault)), []).append((str(who), stake))
+    for server_id, chain, vault, who, delegate, contract, token_id, amount, single, standard in result.all():
+        most = _counting(int(amount or 0), single, standard) if token_id else None
+        if most != 0:
+            stake = Stake(False, str(contract), str(token_id), most, str(delegate))
+            found.setdefault((int(server_id), str(chain), str(vault)), []).append((str(who), stake))
     return found
+
+
+def _counting(amount: int, single: bool, standard: str | None) -> int:
+    """How many of a single delegated token count, which depends on what its contract is.
+
+    As the registry's own checks have it: for an ERC-1155's token only what was delegated as such, for an ERC-721's the
+    same. Where we don't know what the contract is, either.
+    """
+    if standard == MANY:
+        return amount
+    if standard is not None and standard.startswith(ONE_BY_ONE):
+        return int(single)
+    return max(amount, int(single))
 
 
 async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[Pair]) -> dict[Who, str]:

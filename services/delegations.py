@@ -143,12 +143,35 @@ def disagreements(known: Mapping[Pair, Known], again: Iterable[Fetched]) -> dict
 
 def said_of(listed: Sequence[Delegation]) -> Said:
     """The delegations that are kept, as one fact; of two on the same thing the larger counts."""
-    best: dict[tuple[str, str, str], int | None] = {}
+    best: dict[tuple[str, str, str], tuple[int | None, bool]] = {}
     for one in listed[:MOST_KEPT]:
         key = one.vault, one.contract, one.token_id
-        before = best.get(key, 0)
-        best[key] = None if one.amount is None or before is None else max(before, one.amount)
-    return frozenset((*key, amount) for key, amount in best.items())
+        amount, single = best.get(key, (None, False))
+        if one.amount is not None:
+            amount = max(amount or 0, one.amount)
+        best[key] = amount, single or (one.kind == "token" and one.amount is None)
+    return frozenset((*key, amount, single) for key, (amount, single) in best.items())
+
+
+async def doubt(db: AsyncSession, chain: str, changes: Iterable[tuple[str, int]]) -> None:
+    """The registry was told something about these wallets (`(delegate, block)`): what is kept of them is too old.
+
+    It is read anew at the next look, from no node that is behind that block.
+    """
+    newest: dict[str, int] = {}
+    for delegate, block in changes:
+        newest[delegate] = max(block, newest.get(delegate, 0))
+    if newest:
+        await db.execute(
+            text(
+                """
+                UPDATE delegation_read d SET read_at = to_timestamp(0), block = GREATEST(d.block, c.block)
+                FROM unnest(CAST(:delegates AS text[]), CAST(:blocks AS bigint[])) AS c (delegate, block)
+                WHERE d.chain = :chain AND d.delegate = c.delegate
+                """
+            ),
+            {"chain": chain, "delegates": list(newest), "blocks": list(newest.values())},
+        )
 
 
 async def _attempt(
@@ -235,20 +258,22 @@ async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> se
     if new:
         rows = [
             {"chain": pair[0], "delegate": pair[1], "vault": vault, "contract": contract, "token_id": token_id,
-             "amount": amount, "first_seen_at": models.now()}
-            for vault, contract, token_id, amount in sorted(new, key=lambda one: one[:3])
+             "amount": amount, "single": single, "first_seen_at": models.now()}
+            for vault, contract, token_id, amount, single in sorted(new, key=lambda one: one[:3])
         ]  # fmt: skip
         statement = insert(table).values(rows)
         keys = ["chain", "delegate", "vault", "contract", "token_id"]
         await db.execute(
-            statement.on_conflict_do_update(index_elements=keys, set_={"amount": statement.excluded.amount})
+            statement.on_conflict_do_update(
+                index_elements=keys, set_={name: statement.excluded[name] for name in ("amount", "single")}
+            )
         )
     return {one[0] for one in before ^ said}
 
 
 async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Said]:
     """What is kept of these wallets' delegations."""
-    found: dict[Pair, set[tuple[str, str, str, int | None]]] = {}
+    found: dict[Pair, set[tuple[str, str, str, int | None, bool]]] = {}
     for start in range(0, len(pairs), 4_000):
         some = pairs[start : start + 4_000]
         rows = await db.exec(
@@ -258,11 +283,11 @@ async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Sai
         )
         for row in rows.all():
             amount = None if row.amount is None else int(row.amount)
-            said = row.vault, row.contract, row.token_id, amount
+            said = row.vault, row.contract, row.token_id, amount, row.single
             found.setdefault((row.chain, row.delegate), set()).add(said)
     return {pair: frozenset(said) for pair, said in found.items()}
 
 
 __all__ = [
-    "Delegated", "Fetched", "Wanted", "chains_of", "disagreements", "read", "read_again", "remember", "stale",
+    "Delegated", "Fetched", "Wanted", "chains_of", "disagreements", "doubt", "read", "read_again", "remember", "stale",
 ]  # fmt: skip

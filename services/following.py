@@ -9,6 +9,7 @@ from functools import lru_cache
 from sqlalchemy import text
 from sqlmodel import select
 
+from gateways.chain_table import CHAINS
 from models import Cursor
 from models.database import AsyncSession
 from services import due
@@ -22,7 +23,10 @@ SIGHTINGS_KEPT = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is watched on one chain: collections by their contracts, and wallets where any token of theirs counts."""
+    """What is watched on one chain: collections by their contracts, and wallets where any token of theirs counts.
+
+    The registry of delegations is among the contracts where a rule counts what is delegated.
+    """
 
     contracts: tuple[str, ...]
     wallets: tuple[str, ...]
@@ -56,19 +60,27 @@ async def watched(db: AsyncSession) -> dict[str, Watched]:
     """Per chain what the rules of servers with the bot ask about; paused rules too, since they may be resumed."""
     rows = await db.execute(
         text(
-            "SELECT DISTINCT CAST(r.expression AS text) FROM rule r JOIN server s ON s.id = r.server_id "
+            "SELECT DISTINCT CAST(r.expression AS text), r.delegated FROM rule r JOIN server s ON s.id = r.server_id "
             "WHERE r.deleted_at IS NULL AND s.bot_invited"
         )
     )
     contracts: dict[str, set[str]] = {}
-    for (expression,) in rows.all():
+    for expression, delegated in rows.all():
         for chain, contract in _asked_about(expression):
             contracts.setdefault(chain, set()).add(contract)
+            if delegated and (registry := registry_on(chain)) is not None:
+                contracts[chain].add(registry)
     found: dict[str, Watched] = {}
     for chain, wanted in contracts.items():
         wallets = await _wallets_where_any_counts(db, chain) if ANY in wanted else ()
         found[chain] = Watched(tuple(sorted(wanted - {ANY})), wallets)
     return found
+
+
+def registry_on(chain: str) -> str | None:
+    """The registry of delegations there, in lower case; None where there is none."""
+    facts = CHAINS.get(chain)
+    return facts.delegates.lower() if facts is not None and facts.delegates is not None else None
 
 
 @lru_cache(maxsize=20_000)

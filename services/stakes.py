@@ -135,8 +135,9 @@ class Delegated:
         return (vault for vault in self.vaults if vault.chain == chain)
 
 
-Said = frozenset[tuple[str, str, str, int | None]]
-"""Vault, contract (empty for all), token id (empty for all) and amount (None without a limit)."""
+Said = frozenset[tuple[str, str, str, int | None, bool]]
+"""Vault, contract (empty for all) and token id (empty for all); of a token how many count if it is an ERC-1155's (None
+for none), and whether it counts if it is an ERC-721's."""
 
 
 @dataclass(frozen=True, slots=True)

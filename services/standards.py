@@ -16,6 +16,8 @@ Place = tuple[str, str]
 
 MANY = "ERC1155"
 """The standard whose amounts are told token by token only."""
+ONE_BY_ONE = "ERC721"
+"""How the names of the standards begin whose tokens exist once each."""
 MOST_KNOWN = 100
 
 
@@ -38,7 +40,7 @@ async def countable(db: AsyncSession, chains: Sequence[str]) -> dict[str, tuple[
     for chain in chains:
         rows = await db.exec(
             select(Collection.contract)
-            .where(Collection.chain == chain, col(Collection.standard).startswith("ERC721"))
+            .where(Collection.chain == chain, col(Collection.standard).startswith(ONE_BY_ONE))
             .order_by(col(Collection.updated_at).desc(), col(Collection.id))
             .limit(MOST_KNOWN)
         )

@@ -13,7 +13,7 @@ from gateways import Gateways
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
 from gateways.evm_transfers import NOBODY, Transfer, Transfers
-from services.following import Position, Watched
+from services.following import Position, Watched, registry_on
 
 log = logging.getLogger("holdfast.services.transfers")
 
@@ -43,6 +43,8 @@ class Look:
     head: int
     moved: tuple[tuple[str, int], ...] = ()
     """`(address, block)` of whoever a token left or reached."""
+    delegated: tuple[tuple[str, int], ...] = ()
+    """`(delegate, block)` of whomever a vault gave or took a right."""
     more: bool = False
     """Whether there is more to read at once."""
     missed: bool = False
@@ -142,7 +144,9 @@ class Reader:
         settled = min(self._settled(), head - CHAINS[self.chain].confirmations)
         if settled > position.block:
             position = Position(settled, await transfers.block_hash(self.chain, settled, endpoint) or "")
-        return Look(position, head, tuple(sorted(_places(news))), last < head, missed)
+        rights = {one for one in news if one.contract == registry_on(self.chain)}
+        given = tuple(sorted((one.receiver, one.block) for one in rights))
+        return Look(position, head, tuple(sorted(_places(news))), given, last < head, missed)
 
     def _missed(self, stored: Position, head: int) -> bool:
         fresh, self._memory.fresh = self._memory.fresh, False

@@ -48,6 +48,8 @@ class Chain:
         self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
         self._waiting: list[str] = []
         self._ledger = ledger.Ledger()
+        # A collection that a reset takes away lost its tokens before, in logs that are still to be read.
+        self._ever_listed: set[str] = set()
         self._reading = asyncio.Lock()
 
     # Heads
@@ -197,6 +199,7 @@ class Chain:
     def list_collections(self) -> None:
         """Work out the collections and traits from the seeds and the records."""
         self.collections = self.collections_at()
+        self._ever_listed |= self.collections.keys()
 
     def collections_at(self, block: int | None = None) -> dict[str, Collection]:
         """Contract → collection with its traits, now or as of a block."""
@@ -227,7 +230,7 @@ class Chain:
         """Bring a ledger up to a block; what it knows already is not read again."""
         if block > known.block:
             asked = {"fromBlock": hex(known.block + 1), "toBlock": hex(block), "topics": [ledger.TOPICS]}
-            known.read(await self.node.call("eth_getLogs", {**asked, "address": list(self.collections)}), block)
+            known.read(await self.node.call("eth_getLogs", {**asked, "address": sorted(self._ever_listed)}), block)
 
     def forget_owners(self) -> None:
         """Blocks were replaced: who owns what has to be read from the beginning."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from eth_utils.crypto import keccak
 
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
@@ -14,6 +15,8 @@ from tests.gateways.wire import Wire
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
 CONTRACT = "0x" + "77" * 20
+DELEGATE_ALL = "0x" + keccak(text="DelegateAll(address,address,bytes32,bool)").hex()
+DELEGATE_ERC1155 = "0x" + keccak(text="DelegateERC1155(address,address,address,uint256,bytes32,uint256)").hex()
 
 
 def topic(address: str) -> str:
@@ -38,6 +41,8 @@ def log(*topics: str, block: int = 7, address: str = CONTRACT) -> dict[str, Any]
         ((TRANSFER_SINGLE, topic(CAROL), topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
         ((TRANSFER_BATCH, topic(CAROL), topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
         ((CONSECUTIVE, "0x" + 64 * "1", topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
+        ((DELEGATE_ALL, topic(ALICE), topic(BOB)), [(ALICE, BOB)]),
+        ((DELEGATE_ERC1155, topic(ALICE), topic(BOB), topic(CAROL)), [(ALICE, BOB)]),
     ],
     ids=[
         "an ERC-721 token",
@@ -45,6 +50,8 @@ def log(*topics: str, block: int = 7, address: str = CONTRACT) -> dict[str, Any]
         "one ERC-1155 token",
         "several ERC-1155 tokens",
         "consecutive ERC-721 tokens",
+        "a delegation of everything",
+        "a delegation of a token",
     ],
 )
 def test_a_log_is_a_transfer_or_something_else(topics: tuple[str, ...], found: list[tuple[str, str]]) -> None:

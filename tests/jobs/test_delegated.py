@@ -8,8 +8,9 @@ from sqlmodel import col, select
 
 from gateways import gateways
 from gateways.chain_table import CHAINS
+from jobs.follower import Follower
 from models import Delegation, Due, Grant, Wallet, now, transaction
-from services import cases, decisions, delegations, due, findings, following, member_why, tallies, wallets
+from services import cases, decisions, delegations, due, findings, following, member_why, standards, tallies, wallets
 from services.actors import Actor
 from services.due import Claim
 from services.expressions import Answer, Requirement, to_document
@@ -54,8 +55,12 @@ class Bank:
 
     async def withdraws(self, vault: str, who: str) -> None:
         """The vault no longer delegates everything to the person."""
-        words = [bytes.fromhex(self.town.wallet(who)[2:]).rjust(32, b"\0"), bytes(32), bytes(32)]
-        data = keccak(text="delegateAll(address,bytes32,bool)")[:4] + b"".join(words)
+        await self.tells_the_registry(vault, "delegateAll(address,bytes32,bool)", self.town.wallet(who), 0, 0)
+
+    async def tells_the_registry(self, vault: str, form: str, *values: int | str) -> None:
+        """A call of the registry by the vault, with arguments of one word each."""
+        words = [f"{value if isinstance(value, int) else int(value, 16):064x}" for value in values]
+        data = keccak(text=form)[:4] + bytes.fromhex("".join(words))
         registry = CHAINS["base"].delegates
         await self.town.call(
             "chains/base/send", to=registry, value_wei="0", data="0x" + data.hex(), **{"from": vault}
@@ -245,6 +250,49 @@ async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(
     assert (await bank.answers(Requirement("any_nft", "base", "any")))["dave"].answer is YES
     assert await bank.held(basic) == {"ada": 0, "carol": 2, "dave": 1}, "what is older stays as it is"
     assert await bank.held(basic, delegated=False) == {"ada": 0, "carol": 0, "dave": 0}
+
+
+async def test_a_token_counts_only_if_it_was_delegated_as_what_it_is(town: Town, bank: Bank) -> None:
+    """As the registry's own checks have it: checkDelegateForERC721 and checkDelegateForERC1155."""
+    vault, many = a_vault(), await bank.deploys_many()
+    some, one = await bank.puts(vault, 5, many), await bank.puts(vault)
+    async with transaction() as db:
+        await standards.remember(db, {("base", many): "ERC1155", ("base", town.contract): "ERC721"})
+    of_many, of_one = Requirement("basic", "base", many), Requirement("basic", "base", town.contract)
+    as_one, as_many = (
+        "delegateERC721(address,address,uint256,bytes32,bool)",
+        "delegateERC1155(address,address,uint256,bytes32,uint256)",
+    )
+    carol, nothing = town.wallet("carol"), {"ada": 0, "carol": 0, "dave": 0}
+    await bank.tells_the_registry(vault, as_one, carol, many, int(some), 0, 1)
+    await bank.tells_the_registry(vault, as_many, carol, town.contract, int(one), 0, 3)
+    assert await bank.held(of_many) == nothing
+    assert await bank.held(of_one) == nothing
+    await bank.tells_the_registry(vault, as_many, carol, many, int(some), 0, 3)
+    await bank.tells_the_registry(vault, as_one, carol, town.contract, int(one), 0, 1)
+    assert await bank.held(of_many) == nothing | {"carol": 3}
+    assert await bank.held(of_one) == nothing | {"carol": 1}
+
+
+async def test_a_delegation_that_comes_and_goes_moves_the_role_without_a_round(
+    town: Town, bank: Bank, engine: Engine
+) -> None:
+    vault, follower = a_vault(), Follower("base")
+    await bank.puts(vault)
+    await town.rule("Holder", delegated=True)
+    async with engine():
+        await until(lambda: settled(town))
+
+        async def followed(wanted: bool) -> bool:
+            await follower.once()
+            return await town.has("carol", "Holder") is wanted
+
+        assert await followed(False)
+        await bank.delegates(vault, "carol")
+        await until(lambda: followed(True))
+        await until(lambda: settled(town))
+        await bank.withdraws(vault, "carol")
+        await until(lambda: followed(False))
 
 
 async def test_delegations_with_other_rights_count_nothing_and_with_ours_they_do(town: Town, bank: Bank) -> None:

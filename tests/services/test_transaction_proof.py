@@ -55,7 +55,7 @@ async def test_a_pasted_hash_or_link_proves_it(walker: Walker, form: str) -> Non
     assert verdict.success, verdict.message
 
 
-async def test_a_wallet_with_thousands_of_transactions_is_proved_like_any_other(walker: Walker) -> None:
+async def test_a_wallet_is_proved_long_after_by_nodes_that_keep_little_of_the_past(walker: Walker) -> None:
     await walker.tell("chains/base/send", **{"from": walker.address, "to": walker.address, "value_wei": "1"})
     amount = await walker.amount()
     await walker.mines("base", 140)
@@ -66,9 +66,8 @@ async def test_a_wallet_with_thousands_of_transactions_is_proved_like_any_other(
     assert verdict.success, verdict.message
 
 
-async def test_a_long_past_costs_nothing_and_a_found_proof_a_handful_of_requests(walker: Walker) -> None:
-    for value in range(40):
-        await walker.sends("base", value)
+async def test_a_found_proof_costs_a_handful_of_requests(walker: Walker) -> None:
+    await walker.sends("base", 1)
     amount = await walker.amount()
     await clock_looks()
     mark = (await walker.control.get("/control/requests", params={"since": 2**31})).json()["next"]

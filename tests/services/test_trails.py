@@ -1,0 +1,75 @@
+"""The forward trail on a real node: what a wallet's proof costs does not grow with what the wallet did before."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateways import Gateways
+from gateways.evm_pool import NodePool
+from gateways.transactions import EvmTransactions
+from models import now
+from services import trails
+from services.trail_state import OpenChallenge
+from services.transactions import Outcome
+from tests.gateways.evm_lab import Front, anvil, front, rpc
+
+AMOUNT = 1_234_567
+A_LONG_PAST = 3_000
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    """Lets anybody send, and mines thousands of transactions into one block."""
+    with anvil("--auto-impersonate", "--gas-limit", "1000000000", "--no-mining") as url:
+        yield url
+
+
+@pytest.fixture
+async def end(node: str) -> AsyncIterator[Front]:
+    await rpc(node, "anvil_mine", "0x1")
+    async with front(node) as made:
+        yield made
+
+
+async def sends(end: Front, sender: str, values: list[int]) -> None:
+    """As many transactions of the account to itself, in one block and with enough blocks upon it."""
+    first = int(await rpc(end.node, "eth_getTransactionCount", sender, "latest"), 16)
+    asked = [
+        {"jsonrpc": "2.0", "id": number, "method": "eth_sendTransaction", "params": [
+            {"from": sender, "to": sender, "value": hex(value), "gas": "0x5208", "nonce": hex(first + number)}]}
+        for number, value in enumerate(values)
+    ]  # fmt: skip
+    for start in range(0, len(asked), 500):
+        answers: list[dict[str, Any]] = await end.passes_on(asked[start : start + 500])
+        assert not [one for one in answers if "error" in one]
+    await rpc(end.node, "anvil_mine", "0x8", "0x0")
+
+
+async def proof(end: Front, past: int) -> list[str]:
+    """The calls that a proof takes for a wallet that has sent so much before."""
+    wallet = "0x" + secrets.token_hex(20)
+    await rpc(end.node, "anvil_setBalance", wallet, hex(10**21))
+    await sends(end, wallet, [1] * past)
+    pool = NodePool({"base": [end.url]}, request_seconds=5.0, deadline=20.0)
+    chains = SimpleNamespace(endpoints=lambda _: 0)
+    outside = cast("Gateways", SimpleNamespace(transactions=EvmTransactions(pool), chains=chains))
+    one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
+    await trails.look(outside, [one])
+    assert one.points["base"].nonce == past
+    end.calls.clear()
+    for value in (5, AMOUNT):
+        await sends(end, wallet, [value])
+        await trails.look(outside, [one])
+    await pool.close()
+    assert one.judged is not None
+    assert one.judged.outcome is Outcome.PROVES
+    return end.methods()
+
+
+async def test_thousands_of_earlier_transactions_cost_a_proof_not_one_request_more(end: Front) -> None:
+    fresh = await proof(end, 0)
+    assert len(fresh) <= 40
+    assert await proof(end, A_LONG_PAST) == fresh
