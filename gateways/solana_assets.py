@@ -14,6 +14,7 @@ from gateways.solana_node import SolanaNode
 A_PAGE = 1_000
 """Assets in a page or a batch: the most that is allowed (external-apis §4.4)."""
 LONGEST_NAME = 200
+CORE_COLLECTION = "MplCoreCollection"
 UNKNOWN_METHOD = -32601
 
 
@@ -29,7 +30,7 @@ class Kind(Enum):
 _NFTS = frozenset({
     "V1_NFT", "V1_PRINT", "V2_NFT", "LEGACY_NFT", "ProgrammableNFT", "MplCoreAsset", "MplBubblegumV2",
 })  # fmt: skip
-_OTHERS = frozenset({"FungibleAsset", "FungibleToken", "MplCoreCollection", "MplCoreGroup", "Identity", "Executable"})
+_OTHERS = frozenset({"FungibleAsset", "FungibleToken", CORE_COLLECTION, "MplCoreGroup", "Identity", "Executable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class Asset:
     """One asset as the index has it. A frozen, delegated or listed one is its `owner`'s all the same.
 
     `owner` is empty where the index names none, `collection` where no collection has confirmed the asset as its own.
-    `attributes` are as they came; None means that the index has not read the metadata at `link`.
+    `attributes` are as they came; None means that the index has not read the metadata at `link`. `size` is how many
+    assets a Core collection says of itself that it has; None for anything else.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Asset:
     name: str
     link: str
     attributes: object
+    size: int | None = None
 
     @property
     def counts(self) -> bool:
@@ -110,7 +113,13 @@ def read_asset(provider: str, item: object) -> Asset:
         name=plain(name, LONGEST_NAME) if isinstance(name, str) else "",
         link=link if isinstance(link, str) else "",
         attributes=metadata.get("attributes"),
+        size=_size(item) if interface == CORE_COLLECTION else None,
     )
+
+
+def _size(item: object) -> int | None:
+    size = _fields(_fields(item).get("mpl_core_info")).get("current_size")
+    return size if isinstance(size, int) and not isinstance(size, bool) else None
 
 
 def _collection(provider: str, shape: Shape) -> str:

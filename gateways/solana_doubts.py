@@ -3,6 +3,7 @@
 from gateways.errors import ProviderConfused
 from gateways.evm_errors import Unsupported
 from gateways.shapes import Shape
+from gateways.solana_assets import asset
 from gateways.solana_lists import by_collection, by_owner, first_page
 from gateways.solana_node import SolanaNode
 
@@ -27,15 +28,22 @@ async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool
     """Raises ProviderConfused where an empty list cannot be believed: the index must show that it lists something.
 
     It must list some of the collection (of KNOWN_COLLECTION for ANY) and, unless `owners_lists` were seen to have
-    something, also something for an owner of these.
+    something, also something for an owner of these. A collection without assets has to say so itself, as Core's do; of
+    others nothing but the silence would speak for it, and lists of whole collections have been missing before.
     """
     group = KNOWN_COLLECTION if collection == ANY else collection
     page = await first_page(node, by_collection(group), WITNESSES)
+    if not page.assets and collection == ANY:
+        raise ProviderConfused(node.name, SILENT)
     if not page.assets:
-        raise ProviderConfused(node.name, SILENT) if collection == ANY else NotIndexed(node.name, NOT_INDEXED)
+        own = await asset(node, collection)
+        if own is None or own.size != 0:
+            raise NotIndexed(node.name, NOT_INDEXED)
+        await doubt_silence(node, ANY, owners_lists=owners_lists)
+        return
     if owners_lists:
         return
-    witnesses = [asset.owner for asset in page.assets if asset.owner]
+    witnesses = [one.owner for one in page.assets if one.owner]
     if witnesses:
         if not (await first_page(node, by_owner(witnesses[0]), 1)).assets:
             raise ProviderConfused(node.name, SILENT)

@@ -12,8 +12,6 @@ from gateways.solana_doubts import (
     CONTRADICTS,
     LOST,
     NODE_KNOWS_MORE,
-    NOT_INDEXED,
-    NotIndexed,
     doubt_silence,
     mints_of,
 )
@@ -59,7 +57,7 @@ class Look:
         if read is None:
             return False
         if not read:
-            raise NotIndexed(self.node.name, NOT_INDEXED)
+            await doubt_silence(self.node, self.collection, owners_lists=False)
         wanted = set(self.owners)
         for page in read:
             self._note(page.slot)

@@ -62,6 +62,11 @@ def shape(view: View, asset: Asset, options: dict[str, Any]) -> dict[str, Any]:
     }
     if asset.interface.startswith("MplCore"):
         shown["supply"] = None
+        shown["mpl_core_info"] = {"plugins_json_version": 1}
+    if asset.interface == "MplCoreCollection":
+        members = [one for one in view.holdings.assets.values() if one.collection == asset.id]
+        size = sum(not one.burnt for one in members)
+        shown["mpl_core_info"] |= {"num_minted": len(members), "current_size": size}
     if asset.fungible:
         shown["token_info"] = {"balance": 1, "supply": 1_000_000, "decimals": 0, "token_program": "Tokenkeg"}
     return shown

@@ -193,6 +193,21 @@ async def test_a_collection_without_members_yet_is_unknown_to_the_index(chains: 
     assert (await chains.tokens(SOLANA, made, NOBODY[:1])).unsure == {}
 
 
+@pytest.mark.parametrize("owners", [1, len(NOBODY)], ids=["by wallets", "by the collection"])
+async def test_a_core_collection_that_says_it_is_empty_is_held_by_nobody(
+    chains: SolanaChains, otters: Otters, owners: int
+) -> None:
+    slug = f"early-cores-{owners}"
+    made = await otters.act("deploy", standard="Solana", name="Early Cores", slug=slug, interface="MplCoreAsset")
+    sheet = await chains.tokens(SOLANA, made["contract"], NOBODY[:owners])
+    assert (sheet.held, sheet.unsure) == ({}, {})
+    for kind in ("empty", "zero"):
+        await otters.fault(kind)
+        with pytest.raises(ProviderError):
+            await chains.tokens(SOLANA, made["contract"], NOBODY[:owners])
+        await otters.http.delete("/control/faults")
+
+
 async def test_collections_are_told_from_tokens_coins_and_wallets(chains: SolanaChains, otters: Otters) -> None:
     contract, bob = (await otters.collection())["contract"], await otters.wallet("bob")
     core = await otters.act("deploy", standard="Solana", name="Core", slug="core", interface="MplCoreAsset")
