@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sqlalchemy import text
 from sqlmodel import col, select
@@ -34,6 +35,10 @@ MOST_MEMBERS: Mapping[str, int] = {"basic": 5000, "token_id": 2000, "trait": 100
 """How many members are looked at for a rule with a condition of this type; the dearest type of the rule decides."""
 LONGEST_SECONDS = 45.0
 """Who could not be looked at within this time is left out of the answer, and the answer says so."""
+AT_ONCE = 2
+"""Looks of one person at a time in one process: each may ask the chains about thousands. The next one waits for these,
+which takes from its own time."""
+_turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,8 @@ class Plan:
     batches: tuple[tuple[Sequence[Case], Mapping[Place, Question]], ...]
     names: Mapping[str, str]
     concerned: int
+    asked_by: int = 0
+    """Whose look it is: the id of our user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     roles = {one.role_id: one.role_name for one in (before, rule)}
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
-    return await _plan(db, outside, rule.server_id, terms, roles)
+    return replace(await _plan(db, outside, rule.server_id, terms, roles), asked_by=actor.user_id)
 
 
 async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
@@ -120,10 +127,23 @@ async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
 
     Ends early when the time is up.
     """
+    yield Impact(concerned=plan.concerned)
+    deadline = asyncio.get_running_loop().time() + LONGEST_SECONDS
+    turn = _turns.setdefault(plan.asked_by, asyncio.Semaphore(AT_ONCE))
+    try:
+        async with asyncio.timeout_at(deadline):
+            await turn.acquire()
+    except TimeoutError:
+        return
+    try:
+        async for found in _look(outside, plan, deadline):
+            yield found
+    finally:
+        turn.release()
+
+
+async def _look(outside: Gateways, plan: Plan, deadline: float) -> AsyncIterator[Impact]:
     impact = Impact(concerned=plan.concerned)
-    yield impact
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + LONGEST_SECONDS
     for batch, wanted in plan.batches:
         try:
             async with asyncio.timeout_at(deadline):

@@ -1,0 +1,74 @@
+"""Looks at what a rule would do: how many of them run at a time, whoever asks for however many."""
+
+import asyncio
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateways import Gateways
+from services import decisions, impact
+from services.impact import AT_ONCE, Plan
+from services.looked import Round
+
+OUTSIDE = cast("Gateways", SimpleNamespace())
+
+
+class Chains:
+    """Looks that take until they are let go, each known by the role that it is about."""
+
+    def __init__(self) -> None:
+        self.running: list[str] = []
+        self.go = asyncio.Event()
+
+    async def look(self, outside: Gateways, batch: Any, wanted: Any, now: datetime) -> Round:
+        (who,) = batch
+        self.running.append(who)
+        await self.go.wait()
+        self.running.remove(who)
+        return Round(asked=[])
+
+
+@pytest.fixture
+def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
+    made = Chains()
+    monkeypatch.setattr(decisions, "look", made.look)
+    return made
+
+
+def asks(user_id: int) -> "asyncio.Task[impact.Impact]":
+    batch: Any = ([f"user {user_id}"], {})
+    plan = Plan(roles={}, batches=(batch,), names={}, concerned=1, asked_by=user_id)
+    return asyncio.create_task(impact.whole(OUTSIDE, plan))
+
+
+async def until_waiting(tasks: list[Any]) -> None:
+    """Every task has come as far as it can."""
+    for _ in range(20 * len(tasks)):
+        await asyncio.sleep(0)
+
+
+async def test_one_persons_looks_wait_for_each_other_and_keep_nobody_else_waiting(chains: Chains) -> None:
+    tasks = [*(asks(1) for _ in range(AT_ONCE + 3)), asks(2)]
+    await until_waiting(tasks)
+    assert sorted(chains.running) == [*["user 1"] * AT_ONCE, "user 2"]
+    chains.go.set()
+    assert [found.looked for found in await asyncio.gather(*tasks)] == [1] * len(tasks)
+
+
+async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_nobody(
+    chains: Chains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = [asks(1) for _ in range(AT_ONCE)]
+    await until_waiting(first)
+    monkeypatch.setattr(impact, "LONGEST_SECONDS", 0)
+    late = await asks(1)
+    assert (late.looked, late.concerned) == (0, 1)
+    for task in first:
+        task.cancel()
+    await asyncio.gather(*first, return_exceptions=True)
+    monkeypatch.undo()
+    monkeypatch.setattr(decisions, "look", chains.look)
+    chains.go.set()
+    assert (await asks(1)).looked == 1, "who gives up gives the turn back"
