@@ -1,6 +1,5 @@
 """What a contract says about itself, by web3.py: its standard and its name."""
 
-import re
 import sys
 from typing import Any, Literal, cast
 
@@ -12,6 +11,7 @@ from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Excep
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from gateways.evm import Node
 from gateways.evm_errors import Reverted, rpc_error
+from gateways.plain_text import plain
 
 # web3 brings py_ecc, which lets Python recurse 100,000 deep when it is imported. At that depth a stranger's nested JSON
 # overflows the C stack and ends the process, where Python's own limit raises RecursionError.
@@ -63,8 +63,7 @@ class ContractReader:
             said = await self._ask("call", {"to": contract, "data": "0x" + NAME.hex()})
         except Reverted:
             return None
-        text = _text(said)
-        return " ".join(re.sub(r"[^\w\s!-~\u00a1-\u00ff]", "", text).split())[:LONGEST_NAME] or None
+        return plain(_text(said).replace("\ufffd", ""), LONGEST_NAME) or None
 
     async def _supports(self, contract: str, interface: bytes) -> bool:
         data = "0x" + (SUPPORTS + interface.ljust(32, b"\0")).hex()

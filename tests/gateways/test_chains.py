@@ -39,7 +39,10 @@ def world(node: str) -> str:
 
     async def build() -> None:
         await deploy(node, COOL, COLLECTION, {0: int.from_bytes(b"Cool \x00Club".ljust(32, b"\0"), "big")} | slots(1))
-        await deploy(node, RARE, COLLECTION, {1: 0x780E9D63} | slots(2))
+        name = "№7 – O’Brien’s \u202e🐱".encode() + b"\xff"
+        await deploy(
+            node, RARE, COLLECTION, {0: int.from_bytes(name.ljust(32, b"\0"), "big"), 1: 0x780E9D63} | slots(2)
+        )
         await deploy(node, EMPTY, COLLECTION, {1: 0xD9B67A26})
 
     asyncio.run(build())
@@ -320,6 +323,7 @@ async def test_the_standard_and_name_of_a_contract(chains: EvmChains, world: str
     await deploy(world, address(5200), HOSTILE["reverts"])
     assert await chains.contract_standard("base", address(5200)) is None
     assert await chains.contract_name("base", COOL) == "Cool Club"
+    assert await chains.contract_name("base", RARE) == "№7 – O’Brien’s 🐱", "but for what is invisible or no text"
     assert await chains.contract_name("base", address(5200)) is None
 
 
