@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic.config import CommandLine
 
 from models.database import libpq_url
 from tests.conftest import free_port
@@ -14,28 +15,31 @@ from tests.conftest import free_port
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def alembic(database_url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "alembic", *arguments],
-        cwd=ROOT, env=os.environ | {"DATABASE_URL": database_url}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+def alembic(database_url: str, *arguments: str) -> None:
+    """A command of alembic's, here in this process, where it costs no start; SystemExit when it fails."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("DATABASE_URL", database_url)
+        patched.chdir(ROOT)
+        CommandLine(prog="alembic").main(list(arguments))
 
 
 def test_nothing_is_left_to_migrate(database_url: str) -> None:
-    done = alembic(database_url, "check")
-    assert done.returncode == 0, done.stdout + done.stderr
+    alembic(database_url, "check")
 
 
 def test_every_migration_can_be_undone_and_done_again(database_url: str) -> None:
-    for arguments in (("downgrade", "base"), ("upgrade", "head"), ("check",)):
-        done = alembic(database_url, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
+    alembic(database_url, "downgrade", "base")
+    alembic(database_url, "upgrade", "head")
+    alembic(database_url, "check")
 
 
-@pytest.mark.parametrize("password", ["", ":s3cret"])
-def test_a_database_that_cannot_be_reached_is_told_with_what_to_do(password: str) -> None:
+def test_a_database_that_cannot_be_reached_is_told_with_what_to_do() -> None:
     port = free_port()
-    done = alembic(f"postgresql://me{password}@127.0.0.1:{port}/holdfast", "upgrade", "head")
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "upgrade", "head"],
+        cwd=ROOT, env=os.environ | {"DATABASE_URL": f"postgresql://me:s3cret@127.0.0.1:{port}/holdfast"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 1
     told = done.stdout + done.stderr
     assert f"The database holdfast at 127.0.0.1:{port} does not let us in" in told
@@ -45,7 +49,7 @@ def test_a_database_that_cannot_be_reached_is_told_with_what_to_do(password: str
 
 
 def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: str) -> None:
-    assert alembic(database_url, "downgrade", "0009").returncode == 0
+    alembic(database_url, "downgrade", "0009")
     with psycopg.connect(libpq_url(database_url)) as somebody:
         somebody.execute('LOCK TABLE "grant" IN ACCESS SHARE MODE')
         with subprocess.Popen(
@@ -59,4 +63,4 @@ def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: s
                 other.execute('SELECT count(*) FROM "grant"')
             somebody.rollback()
             assert migrating.wait(60) == 0
-    assert alembic(database_url, "check").returncode == 0
+    alembic(database_url, "check")
