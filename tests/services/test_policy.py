@@ -202,7 +202,7 @@ rule_lists = st.lists(st.tuples(states, st.booleans(), answers), min_size=1, max
 
 
 @given(rule_lists, grants, st.booleans(), st.booleans())
-def test_unknown_never_costs_a_role(
+def test_unknown_changes_nothing(
     rows: list[tuple[str, bool, Answer]], grant: GrantFacts | None, has_role: bool, takes_over: bool
 ) -> None:
     rules = [
@@ -216,6 +216,9 @@ def test_unknown_never_costs_a_role(
     if any(item.decides and given_answers[item.id] is not NO for item in rules):
         assert decision.move not in {Move.TAKE, Move.WAIT}
         assert decision.no_since is None
+    deciding = {given_answers[item.id] for item in rules if item.decides}
+    if UNKNOWN in deciding and YES not in deciding:
+        assert decision.move is Move.NONE
     assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).move is decision.move
 
 
