@@ -55,13 +55,15 @@ def remove(discord: "Discord", guild: Guild, by: By) -> None:
 
 
 def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
-    """The data of GUILD_CREATE: without the presences intent only the bot is among `members`."""
+    """The data of GUILD_CREATE: without the presences intent only the bot is among `members`.
+
+    For a guild that READY listed, Discord adds `unavailable: false`; by its absence clients know that they were let in.
+    """
     own = guild.members[discord.bot_id]
     return {
         **shapes.guild(guild),
         "joined_at": own.joined_at,
         "large": False,
-        "unavailable": False,
         "member_count": len(guild.members),
         "voice_states": [],
         "members": [shapes.member(own, discord.world.users[own.user_id])],

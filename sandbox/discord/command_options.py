@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from sandbox.control.body import Body
-from sandbox.discord import control, permissions, shapes
+from sandbox.discord import permissions
 from sandbox.discord.entities import Command, Guild, Member
+from sandbox.discord.resolving import Resolving
 from sandbox.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 SUB_COMMAND, SUB_COMMAND_GROUP = 1, 2
 INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 4, 5, 6, 7, 8, 9, 10
-Resolved = dict[str, dict[str, Any]]
 
 
 def offered(discord: "Discord", guild: Guild, member: Member) -> list[Command]:
@@ -47,17 +47,17 @@ def find_command(discord: "Discord", guild: Guild, name: str) -> Command:
 
 
 def chosen_options(
-    discord: "Discord", guild: Guild, definition: dict[str, Any], path: list[str], body: Body, completing: bool
-) -> tuple[list[dict[str, Any]], Resolved]:
-    """The `options` and `resolved` of a command use; `path` names a sub-command. Raises Refusal."""
+    definition: dict[str, Any], path: list[str], body: Body, completing: bool, resolving: Resolving
+) -> list[dict[str, Any]]:
+    """The `options` of a command use; `path` names a sub-command. Raises Refusal."""
     offered: list[dict[str, Any]] = definition.get("options", [])
     if offered and offered[0]["type"] in (SUB_COMMAND, SUB_COMMAND_GROUP):
         name = path[0] if path else ""
         inner = next((option for option in offered if option["name"] == name), None)
         if inner is None:
             raise Refusal(404, f"Sub-commands: {', '.join(option['name'] for option in offered)}.")
-        options, resolved = chosen_options(discord, guild, inner, path[1:], body, completing)
-        return [{"type": inner["type"], "name": name, "options": options}], resolved
+        options = chosen_options(inner, path[1:], body, completing, resolving)
+        return [{"type": inner["type"], "name": name, "options": options}]
     if path:
         raise Refusal(404, f"There is no sub-command {path[0]!r}.")
     given = _given(body)
@@ -67,9 +67,8 @@ def chosen_options(
     lacking = [option["name"] for option in offered if option.get("required") and option["name"] not in given]
     if lacking and not completing:
         raise Refusal(400, f"Required options are lacking: {', '.join(lacking)}.")
-    resolved: Resolved = {}
     options = [
-        {"type": option["type"], "name": option["name"], "value": _value(discord, guild, option, given, resolved)}
+        {"type": option["type"], "name": option["name"], "value": _value(option, given, resolving)}
         for option in offered
         if option["name"] in given
     ]
@@ -78,7 +77,7 @@ def chosen_options(
         for option in options:
             if option["name"] == focused:
                 option["focused"] = True
-    return options, resolved
+    return options
 
 
 def _given(body: Body) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def _given(body: Body) -> dict[str, Any]:
     return given
 
 
-def _value(discord: "Discord", guild: Guild, option: dict[str, Any], given: dict[str, Any], resolved: Resolved) -> Any:
+def _value(option: dict[str, Any], given: dict[str, Any], resolving: Resolving) -> Any:
     value, kind = given[option["name"]], option["type"]
     choices = [choice["value"] for choice in option.get("choices", [])]
     if choices and value not in choices:
@@ -98,26 +97,11 @@ def _value(discord: "Discord", guild: Guild, option: dict[str, Any], given: dict
         value = next((choice for choice in choices if str(choice) == value), None)
         if value is None:
             raise Refusal(400, f"{option['name']} is one of: {', '.join(map(str, choices))}.")
-    if kind in (USER, MENTIONABLE):
-        user = control.find_user(discord, str(value))
-        resolved.setdefault("users", {})[user.id] = shapes.user(user)
-        if member := guild.members.get(user.id):
-            shape = shapes.member(member, user)
-            for left_out in ("user", "deaf", "mute"):
-                del shape[left_out]
-            shape["permissions"] = str(permissions.guild_permissions(guild, member))
-            resolved.setdefault("members", {})[user.id] = shape
-        return user.id
-    if kind == ROLE:
-        role = control.find_role(guild, str(value))
-        resolved.setdefault("roles", {})[role.id] = shapes.role(role)
-        return role.id
-    if kind == CHANNEL:
-        channel = next((c for c in guild.channels.values() if str(value) in (c.id, c.name)), None)
-        if channel is None:
-            raise Refusal(404, f"{guild.name} has no channel {value!r}.")
-        resolved.setdefault("channels", {})[channel.id] = shapes.channel(channel)
-        return channel.id
+    named = {
+        USER: resolving.user, CHANNEL: resolving.channel, ROLE: resolving.role, MENTIONABLE: resolving.mentionable,
+    }  # fmt: skip
+    if kind in named:
+        return named[kind](str(value))
     if kind == BOOLEAN:
         return value == "true" if isinstance(value, str) else bool(value)
     if kind in (INTEGER, NUMBER):

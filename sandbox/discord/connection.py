@@ -3,14 +3,13 @@
 import asyncio
 import json
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
-from sandbox.discord import bots, chunks, intents, shapes
+from sandbox.discord import bots, chunks, intents, packing, shapes
 from sandbox.discord.entities import Guild
 from sandbox.discord.session import Session, frame
 from sandbox.faults import SLOW_SECONDS
@@ -42,7 +41,7 @@ class Connection:
         self._request = request
         self._socket = web.WebSocketResponse(max_msg_size=0, autoping=True)
         self._outgoing: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
-        self._deflate = zlib.compressobj() if request.query.get("compress") == "zlib-stream" else None
+        self._packer = packing.packer(request.query.get("compress", ""))
         self._session: Session | None = None
         self._received: deque[float] = deque()
         self._beat_by = 0.0
@@ -99,11 +98,10 @@ class Connection:
     async def _put(self, text: str) -> None:
         if self.gateway.fault == "malformed":
             text = text[: len(text) // 2]
-        if self._deflate is None:
+        if self._packer is None:
             await self._socket.send_str(text)
         else:
-            packed = self._deflate.compress(text.encode()) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
-            await self._socket.send_bytes(packed)
+            await self._socket.send_bytes(self._packer.pack(text))
 
     async def _flush(self) -> None:
         deadline = time.monotonic() + 1
@@ -114,8 +112,8 @@ class Connection:
         query = self._request.query
         if query.get("v", "10") not in ("9", "10"):
             raise Closing(4012, "Invalid API version specified.")
-        if query.get("encoding", "json") != "json" or query.get("compress", "zlib-stream") != "zlib-stream":
-            raise Closing(4002, "This gateway speaks JSON, plain or zlib-stream.")
+        if query.get("encoding", "json") != "json" or query.get("compress", packing.ZLIB) not in packing.KINDS:
+            raise Closing(4002, "This gateway speaks JSON, plain, zlib-stream or zstd-stream.")
         interval = self.gateway.heartbeat_ms
         self._beat_by = time.monotonic() + interval / 1000 * PATIENCE
         self.send(frame(HELLO, {"heartbeat_interval": interval}))
@@ -200,7 +198,7 @@ class Connection:
         )
         if wanted & intents.GUILDS:
             for guild in guilds:
-                session.dispatch("GUILD_CREATE", bots.full_guild(discord, guild))
+                session.dispatch("GUILD_CREATE", {**bots.full_guild(discord, guild), "unavailable": False})
 
     def _guilds(self, session: Session) -> list[Guild]:
         discord = self.gateway.discord

@@ -7,6 +7,7 @@ from sandbox.discord import content, control, permissions, shapes
 from sandbox.discord.command_options import chosen_options, find_command, may_use
 from sandbox.discord.entities import Channel, Guild, Member, Message
 from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, MODAL_SUBMIT, Interaction, inputs_of
+from sandbox.discord.resolving import Resolving
 from sandbox.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
                 raise Refusal(403, f"That member may not use application commands in #{channel.name}.")
             data = _command(discord, guild, member, body, kind == "autocomplete")
         case "button" | "select":
-            data = _component(discord, guild, source, body)
+            data = _component(source, body, Resolving(discord, guild, member))
         case _:
             data, source = _modal(discord, member, body)
     interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source)
@@ -82,14 +83,15 @@ def _command(discord: "Discord", guild: Guild, member: Member, body: Body, compl
     command = find_command(discord, guild, name)
     if not may_use(guild, member, command):
         raise Refusal(403, f"Discord does not offer /{name} to that member: its permissions are lacking.")
-    options, resolved = chosen_options(discord, guild, command.definition, path, body, completing)
+    resolving = Resolving(discord, guild, member)
+    options = chosen_options(command.definition, path, body, completing, resolving)
     data: dict[str, Any] = {"id": command.id, "name": name, "type": command.definition["type"], "options": options}
     if command.guild_id:
         data["guild_id"] = command.guild_id
-    return {**data, "resolved": resolved} if resolved else data
+    return {**data, "resolved": resolving.found} if resolving.found else data
 
 
-def _component(discord: "Discord", guild: Guild, source: Message | None, body: Body) -> dict[str, Any]:
+def _component(source: Message | None, body: Body, resolving: Resolving) -> dict[str, Any]:
     component = content.find(source.components if source else [], body["custom_id"])
     if component is None:
         raise Refusal(404, f"There is no component {body['custom_id']!r}.")
@@ -106,9 +108,10 @@ def _component(discord: "Discord", guild: Guild, source: Message | None, body: B
         offered = {option["value"] for option in component["options"]}
         if not set(values) <= offered:
             raise Refusal(400, f"The select offers: {', '.join(sorted(offered))}.")
-    elif component["type"] == 6:
-        values = [control.find_role(guild, value).id for value in values]
-        return {**data, "values": values, "resolved": {"roles": {i: shapes.role(guild.roles[i]) for i in values}}}
+    else:
+        named = {5: resolving.user, 6: resolving.role, 7: resolving.mentionable, 8: resolving.channel}
+        values = [named[component["type"]](value) for value in values]
+        data["resolved"] = resolving.found
     if not component["min_values"] <= len(values) <= component["max_values"]:
         raise Refusal(400, f"Between {component['min_values']} and {component['max_values']} values can be chosen.")
     return {**data, "values": values}

@@ -222,7 +222,9 @@ async def _body(request: web.Request) -> Any:
     if not await request.read():
         return EMPTY
     if request.content_type == "application/x-www-form-urlencoded":
-        return dict(await request.post())
+        fields = dict(await request.post())
+        # A client that sends forms for the sake of files sends this kind when it has no file.
+        return _parsed(str(fields["payload_json"])) if "payload_json" in fields else fields
     raise DiscordError(400, 50035, "Expected \"Content-Type\" header to be one of {'application/json'}.")
 
 

@@ -68,12 +68,12 @@ async def delete_role(call: Call) -> None:
 
 
 async def patch_positions(call: Call) -> list[Any]:
-    """PATCH /guilds/{guild}/roles: `[{id, position}]`."""
+    """PATCH /guilds/{guild}/roles: `[{id, position}]`. Some clients name every role, so it is the order that counts:
+    the bot's highest role and all above it stay in theirs."""
     guild = call.guild()
     call.need(guild, permissions.MANAGE_ROLES)
     if not isinstance(call.body, list):
         raise DiscordError(400, 50035, "Invalid Form Body")
-    top = permissions.top_role(guild, call.own_member(guild))
     positions: dict[str, int] = {}
     for at, item in enumerate(call.body):
         if not isinstance(item, dict):
@@ -82,13 +82,16 @@ async def patch_positions(call: Call) -> list[Any]:
         if role_id not in guild.roles:
             raise unknown("Role")
         position = given_number(item, "position")
-        if position is None or position == guild.roles[role_id].position:
-            continue
-        _need_above(call, guild, guild.roles[role_id])
-        if position >= top.position or role_id == guild.id:
-            raise missing_permissions()
-        positions[role_id] = position
-    if positions:
+        if role_id == guild.id:
+            if position:
+                raise missing_permissions()
+        elif position is not None:
+            positions[role_id] = position
+    before, after = roles.arranged(guild, {}), roles.arranged(guild, positions)
+    own = before.index(permissions.top_role(guild, call.own_member(guild)))
+    if after[own:] != before[own:]:
+        raise missing_permissions()
+    if any(role.position != position for position, role in enumerate(after, start=1)):
         roles.move(call.discord, guild, positions, call.by)
     return shapes.roles(guild)
 

@@ -62,15 +62,20 @@ def delete(discord: "Discord", guild: Guild, role: Role, by: By) -> None:
 
 def move(discord: "Discord", guild: Guild, positions: Mapping[str, int], by: By) -> None:
     """Put roles at positions (1 is just above @everyone); all others keep their order and are numbered anew."""
-    order = [role for role in ascending(guild) if role.id not in positions and role.id != guild.id]
-    for role_id, position in sorted(positions.items(), key=lambda item: item[1]):
-        order.insert(max(0, position - 1), guild.roles[role_id])
-    for position, role in enumerate(order, start=1):
+    for position, role in enumerate(arranged(guild, positions), start=1):
         if role.position != position:
             role.position = position
             discord.world.save(role)
             _tell(discord, "GUILD_ROLE_UPDATE", role)
     audit.note(discord.world, guild.id, by, "moved roles", guild.id)
+
+
+def arranged(guild: Guild, positions: Mapping[str, int]) -> list[Role]:
+    """The roles from the bottom without @everyone, as they will stand with these at their new positions."""
+    order = [role for role in ascending(guild) if role.id not in positions and role.id != guild.id]
+    for role_id, position in sorted(positions.items(), key=lambda item: item[1]):
+        order.insert(max(0, position - 1), guild.roles[role_id])
+    return order
 
 
 def _apply(role: Role, edit: RoleEdit) -> None:

@@ -105,6 +105,13 @@ async def test_new_roles_lie_at_the_bottom_and_can_be_moved_below_the_bot_only(d
     assert names[:5] == ["@everyone", "Holder", "Collector", "VIP", "Whale"]
     too_high = await discord.bot("PATCH", f"/guilds/{BASE}/roles", [{"id": vip, "position": 8}])
     assert too_high.json()["code"] == 50013
+    # A client that names every role, numbered anew, as long as those from the bot's own one upwards stay in order.
+    every = [{"id": role["id"], "position": at} for at, role in enumerate(moved.json())]
+    every[1]["position"], every[2]["position"] = 2, 1
+    whole = await discord.bot("PATCH", f"/guilds/{BASE}/roles", every)
+    assert [role["name"] for role in whole.json()][:3] == ["@everyone", "Collector", "Holder"]
+    every[-1]["position"], every[-2]["position"] = every[-2]["position"], every[-1]["position"]
+    assert (await discord.bot("PATCH", f"/guilds/{BASE}/roles", every)).json()["code"] == 50013
     powerful = await discord.bot("PATCH", f"/guilds/{BASE}/roles/{vip}", {"permissions": "8"})
     assert powerful.json()["code"] == 50013
 

@@ -1,0 +1,76 @@
+"""Interactions on the wire: what Discord tells a bot about what a person chose, and in which forms it takes answers."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from sandbox.discord.permissions import ALL
+from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
+from tests.sandbox.test_discord_gateway import Client, ready
+
+CAROL, DAVE, GENERAL = "1150000000000000303", "1150000000000000404", str(int(BASE) + 100)
+USER, ROLE, MENTIONABLE, CHANNEL = 5, 6, 7, 8
+
+
+async def told(discord: Outside, client: Client, user: str = "carol", **does: Any) -> dict[str, Any]:
+    """The data of the event that reaches the bot; it is answered by hand, so that the person need not wait."""
+    body = {"guild": BASE, "user": user, **does}
+    doing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
+    while not doing.done():
+        event = await client.frame()
+        if event["t"] == "INTERACTION_CREATE":
+            callback = f"/interactions/{event['d']['id']}/{event['d']['token']}/callback"
+            answer = {"type": 8, "data": {"choices": []}} if does["kind"] == "autocomplete" else {"type": 6}
+            answer = {"type": 4, "data": {"content": "Seen"}} if does["kind"] == "command" else answer
+            done = await discord.bot("POST", callback, answer)
+            assert done.status_code == 204, done.text
+            doing.cancel()
+            return event["d"]["data"]
+    pytest.fail((await doing).text)
+
+
+async def test_a_select_of_people_roles_or_channels_says_what_its_ids_stand_for(discord: Outside):
+    rows = [
+        {"type": 1, "components": [{"type": kind, "custom_id": f"menu-{kind}"}]}
+        for kind in (USER, ROLE, MENTIONABLE, CHANNEL)
+    ]
+    await discord.bot("POST", f"/channels/{GENERAL}/messages", {"content": "Choose", "components": rows})
+    async with ready(discord) as (client, _):
+        chosen = {
+            kind: await told(discord, client, kind="select", custom_id=f"menu-{kind}", values=[value])
+            for kind, value in ((USER, "dave"), (ROLE, "Holder"), (MENTIONABLE, "dave"), (CHANNEL, "general"))
+        }
+    assert [data["values"] for data in chosen.values()] == [[DAVE], [role_of(BASE, HOLDER)], [DAVE], [GENERAL]]
+    assert chosen[USER]["resolved"]["users"][DAVE]["username"] == "dave"
+    assert "user" not in chosen[USER]["resolved"]["members"][DAVE]
+    assert chosen[ROLE]["resolved"]["roles"][role_of(BASE, HOLDER)]["name"] == "Holder"
+    assert set(chosen[MENTIONABLE]["resolved"]) == {"users", "members"}
+    assert chosen[CHANNEL]["resolved"]["channels"][GENERAL]["permissions"].isdigit()
+
+
+async def test_a_channel_that_is_chosen_comes_with_what_the_chooser_may_do_there(discord: Outside):
+    options = [{"type": 7, "name": "where", "description": "A channel"}]
+    app = discord.settings["DISCORD_CLIENT_ID"]
+    command = {"name": "go", "description": "Go", "options": options}
+    await discord.bot("POST", f"/applications/{app}/commands", command)
+    async with ready(discord) as (client, _):
+        seen = [
+            await told(discord, client, user, kind="command", name="go", options={"where": "general"})
+            for user in ("ada", "carol")
+        ]
+    granted = [int(data["resolved"]["channels"][GENERAL]["permissions"]) for data in seen]
+    assert granted[0] == ALL
+    assert 0 < granted[1] < ALL
+
+
+@pytest.mark.parametrize("files", [None, {"files[0]": ("a.txt", b"abc")}])
+async def test_a_message_may_come_as_a_form_with_its_json_in_a_field(discord: Outside, files: Any):
+    url = f"{discord.settings['DISCORD_API_URL']}/channels/{GENERAL}/messages"
+    headers = {"Authorization": f"Bot {discord.settings['DISCORD_BOT_TOKEN']}"}
+    form = {"payload_json": json.dumps({"content": "In a form"})}
+    async with httpx.AsyncClient(headers=headers) as http:
+        answer = await http.post(url, data=form, files=files)
+    assert (answer.status_code, answer.json()["content"]) == (200, "In a form")
