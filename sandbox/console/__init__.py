@@ -17,7 +17,7 @@ from sandbox.console.deeds import deed, where
 from sandbox.console.markup import Markup
 from sandbox.console.modals import modal
 from sandbox.console.place import Place
-from sandbox.discord import control_interactions
+from sandbox.discord import control, control_interactions
 from sandbox.discord.cdn import picture
 from sandbox.house import Sandbox
 from sandbox.refusal import Refusal
@@ -44,6 +44,7 @@ def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
         web.get("/console/live", console.live),
         web.post("/console/act", console.act),
         web.post("/console/complete", console.complete),
+        web.post("/console/say", console.say),
         web.post("/console/dismiss", console.dismiss),
         web.post("/console/do/{path:.+}", console.do),
         web.get("/console/{name:style.css|console.js}", console.file),
@@ -87,6 +88,19 @@ class Console:
         opened = seen["modal"]["custom_id"] if status == 200 and "modal" in seen else None
         said = "" if status == 200 else str(seen["message"])
         return self._answered(request, back, said, status < 400, opened)
+
+    async def say(self, request: web.Request) -> web.Response:
+        """A person writes a message; what begins with a slash is no message but a command still to be chosen."""
+        form = await request.post()
+        back, typed = where(form), str(form.get("typed", ""))
+        if typed.startswith("/"):
+            raise web.HTTPSeeOther(place.find(self.sandbox.discord, back).url(typed=typed))
+        body = {**deed(form), "content": typed.replace("\r\n", "\n").strip()}
+        try:
+            control.speak(self.sandbox.discord, body)
+        except Refusal as refused:
+            return self._answered(request, back, refused.message, False)
+        return self._answered(request, back, "", True)
 
     async def complete(self, request: web.Request) -> web.Response:
         """The choices that the bot offers for an option while it is typed."""
@@ -177,5 +191,5 @@ def _body(form: Mapping[str, Any]) -> dict[str, Any]:
         if name in numbers and text.replace(".", "", 1).isdigit():
             body[name] = float(text)
         else:
-            body[name] = switches.get(text, text) if name == "pending" else text
+            body[name] = switches.get(text, text) if name in ("pending", "allowed") else text
     return body

@@ -1,12 +1,12 @@
-"""Where a person writes a command: those that Discord offers them, each with its options."""
+"""Where a person writes: messages, and the commands that Discord offers them, each with its options."""
 
 from typing import TYPE_CHECKING, Any
 
 from sandbox.console.forms import act, hidden
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.place import Place
-from sandbox.discord import command_options, permissions
-from sandbox.discord.entities import Guild
+from sandbox.discord import command_options, permissions, talk
+from sandbox.discord.entities import Channel, Guild, Member
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -19,41 +19,52 @@ def composer(discord: "Discord", place: Place) -> Markup:
     guild, channel = place.guild, place.channel
     if guild is None or channel is None:
         return el("p", "You are in no server.", class_="dim")
-    if discord.bot_id not in guild.members:
-        link = el("a", "Let it in", href=place.url(panel="servers"))
-        return el("p", "The bot is not in this server, so there are no commands. ", link, class_="dim composer")
     member = guild.members[place.user.id]
     granted = permissions.channel_permissions(guild, channel, member)
-    if not granted & permissions.USE_APPLICATION_COMMANDS:
-        return el("p", f"You may not use commands in #{channel.name}.", class_="dim composer")
-    offered = command_options.offered(discord, guild, member)
-    typed = (place.typed or "").removeprefix("/").strip().lower()
-    shown = place.typed is not None
-    forms = [
-        _command(place, guild, one.definition, not shown or not one.definition["name"].startswith(typed))
-        for one in offered
-    ]
+    forms, note = _offered(discord, place, guild, channel, member)
+    writes = bool(granted & permissions.SEND_MESSAGES)
+    asks = f"Message #{channel.name}" if writes else f"You may not write in #{channel.name}"
+    asks += ", or / for commands" if forms and writes else "; / for commands" if forms else ""
     line = el(
         "form",
-        hidden(**{"as": place.user.username, "guild": guild.id, "channel": channel.id}),
-        el("label", "Use a command", for_="typed", class_="unseen"),
+        hidden(back=place.url(), guild=guild.id, channel=channel.id, **{"as": place.user.username}),
+        el("label", "Write a message, or use a command", for_="typed", class_="unseen"),
         el(
             "input",
             id="typed",
             name="typed",
             value=place.typed,
-            placeholder="Type / to use a command",
+            placeholder=asks,
+            maxlength=talk.LONGEST,
             autocomplete="off",
             aria_controls="commands",
             aria_describedby="typed-help",
         ),
-        el("span", f"{len(offered)} commands. Enter takes the first one.", id="typed-help", class_="unseen"),
-        method="get",
-        action="/console",
+        el("span", f"{len(forms)} commands. Enter takes the first one.", id="typed-help", class_="unseen"),
+        method="post",
+        action="/console/say",
         id="typing",
     )
     nothing = el("li", "No command begins with that.", id="no-command", class_="dim", hidden=True)
-    return el("div", line, el("ul", forms, nothing, id="commands", aria_label="Commands"), class_="composer")
+    return el("div", note, line, el("ul", forms, nothing, id="commands", aria_label="Commands"), class_="composer")
+
+
+def _offered(
+    discord: "Discord", place: Place, guild: Guild, channel: Channel, member: Member
+) -> tuple[list[Markup], Markup | None]:
+    """The commands that begin with what was typed, and why there is none at all."""
+    if discord.bot_id not in guild.members:
+        link = el("a", "Let it in", href=place.url(panel="servers"))
+        return [], el("p", "The bot is not in this server, so there are no commands. ", link, class_="dim note")
+    if not permissions.channel_permissions(guild, channel, member) & permissions.USE_APPLICATION_COMMANDS:
+        return [], el("p", f"You may not use commands in #{channel.name}.", class_="dim note")
+    typed = (place.typed or "").removeprefix("/").strip().lower()
+    shown = (place.typed or "").startswith("/")
+    offered = command_options.offered(discord, guild, member)
+    return [
+        _command(place, guild, one.definition, not shown or not one.definition["name"].startswith(typed))
+        for one in offered
+    ], None
 
 
 def _command(place: Place, guild: Guild, definition: Json, unseen: bool) -> Markup:

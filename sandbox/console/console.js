@@ -105,7 +105,7 @@ async function send(form) {
   if (!told) return say("The sandbox does not answer.", false);
   say(told.said, told.ok);
   if (told.ok && form.closest("dialog")) form.closest("dialog").close();
-  if (told.ok && form.classList.contains("command")) leave();
+  if (told.ok && (form.id === "typing" || form.classList.contains("command"))) leave();
   if (told.modal) open(told.modal);
   await renew();
 }
@@ -120,13 +120,14 @@ function leave() {
 /** Shows the commands that begin with what was typed. */
 function offer() {
   const text = byId("typed").value.trim().toLowerCase();
-  const wanted = text.replace(/^\//, "").split(" ")[0];
+  const asked = text.startsWith("/");
+  const wanted = text.slice(1).split(" ")[0];
   let found = 0;
   for (const one of document.querySelectorAll("[data-command]")) {
-    one.hidden = !text || !one.dataset.command.startsWith(wanted);
+    one.hidden = !asked || !one.dataset.command.startsWith(wanted);
     found += one.hidden ? 0 : 1;
   }
-  byId("no-command").hidden = !text || found > 0;
+  byId("no-command").hidden = !asked || found > 0;
 }
 
 /** Enter takes the first command: at once, or with its options to fill in first. */
@@ -159,7 +160,9 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.id === "typing") {
     event.preventDefault();
-    take();
+    const text = byId("typed").value.trim();
+    if (text.startsWith("/")) take();
+    else if (text) send(form);
   } else if ("live" in form.dataset) {
     event.preventDefault();
     send(form);

@@ -50,7 +50,8 @@ def panel(discord: "Discord", place: Place) -> Markup:
 
 def _forms(discord: "Discord", place: Place, guild: Guild) -> Markup:
     people = [user.username for user in discord.world.users.values() if not user.bot]
-    here = [name.username for name in discord.world.users.values() if name.id in guild.members and not name.bot]
+    here = {one.id: one.username for one in discord.world.users.values() if one.id in guild.members and not one.bot}
+    commands = sorted({one.definition["name"] for one in discord.world.commands.values()})
     grantable = {role.id: role.name for role in _from_the_top(guild) if not role.managed and role.id != guild.id}
     every = {role.id: role.name for role in _from_the_top(guild) if role.id != guild.id}
     where = hidden(guild=guild.id)
@@ -67,6 +68,9 @@ def _forms(discord: "Discord", place: Place, guild: Guild) -> Markup:
             choice("State", "pending", screened)),
         one("A new role", "guilds", "add_role", "Add role", field("Name", "name", required=True),
             choice("May do", "permissions", POWERS)),
+        one("Who is offered a command", "guilds", "offer_command", "Set",
+            choice("Command", "name", commands), choice("To", "to", {**every, **here}),
+            choice("Offered", "allowed", {"true": "yes", "false": "no"})),
         one("What a role may do", "guilds", "edit_role", "Change", choice("Role", "role", every),
             choice("May do", "permissions", POWERS)),
     )  # fmt: skip

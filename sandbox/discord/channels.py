@@ -60,8 +60,8 @@ def _tell(discord: "Discord", event: str, message: Message) -> None:
     guild = discord.world.guilds[discord.world.channels[message.channel_id].guild_id]
     author = discord.world.users[message.author_id]
     data: dict[str, Any] = {**shapes.message(message, author), "guild_id": guild.id}
-    if author.id != discord.bot_id:
-        # Without the message content intent the bot reads only what it wrote itself.
+    if author.id != discord.bot_id and all(one["id"] != discord.bot_id for one in message.mentions):
+        # Without the message content intent the bot reads only what it wrote itself, and what calls it.
         data |= {"content": "", "embeds": [], "components": []}
     if member := guild.members.get(author.id):
         partial = shapes.member(member, author)

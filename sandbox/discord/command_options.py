@@ -28,12 +28,19 @@ def offered(discord: "Discord", guild: Guild, member: Member) -> list[Command]:
 
 
 def may_use(guild: Guild, member: Member, command: Command) -> bool:
-    """Whether the member has the permissions that the command asks for."""
+    """Whether Discord lets the member: an admin, one whom the server's admins chose, else who has the permissions that
+    the command asks for (facts: application command permissions)."""
     needed = command.definition.get("default_member_permissions")
     granted = permissions.guild_permissions(guild, member)
-    if needed is None or granted & permissions.ADMINISTRATOR:
+    if granted & permissions.ADMINISTRATOR:
         return True
-    return int(needed) != 0 and not int(needed) & ~granted
+    chosen = guild.offers.get(command.id, {})
+    if member.user_id in chosen:
+        return chosen[member.user_id]
+    of_roles = [chosen[role_id] for role_id in member.roles if role_id in chosen]
+    if of_roles or guild.id in chosen:
+        return any(of_roles) if of_roles else chosen[guild.id]
+    return needed is None or (int(needed) != 0 and not int(needed) & ~granted)
 
 
 def find_command(discord: "Discord", guild: Guild, name: str) -> Command:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from sandbox.control.body import Body, fields, number, optional_text, text
-from sandbox.discord import bots, control_interactions, members, restore, roles, seed
+from sandbox.discord import bots, command_options, control_interactions, members, restore, roles, seed, talk
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild, Member, Role, User
 from sandbox.discord.roles import RoleEdit
@@ -47,8 +47,12 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
                 raise Refusal(400, f"The gateway cannot {action!r}: drop, malformed or pause.")
         return web.json_response({})
 
+    async def messages(request: web.Request) -> web.Response:
+        return web.json_response(speak(discord, await fields(request)))
+
     return [
         web.get("/control/guilds/{guild}", guild),
+        web.post("/control/messages", messages),
         web.post("/control/guilds", guilds),
         web.post("/control/members", people),
         web.post("/control/people", newcomers),
@@ -91,9 +95,35 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
             if role.id == guild.id or position < 1:
                 raise Refusal(400, "@everyone stays at position 0, and every other role above it.")
             roles.move(discord, guild, {role.id: position}, by)
+        case "offer_command":
+            _offer(discord, guild, body)
         case action:
             raise Refusal(400, f"There is no guild action {action!r}.")
     return {}
+
+
+def _offer(discord: "Discord", guild: Guild, body: Body) -> None:
+    """Let a role or a member see a command, or not, as the server's Integrations settings do; who may then do what it
+    does is the bot's own to check: `{name, to, allowed}`."""
+    command = command_options.find_command(discord, guild, text(body, "name").removeprefix("/"))
+    wanted = text(body, "to")
+    is_role = any(wanted in (role.id, role.name) for role in guild.roles.values())
+    to = find_role(guild, wanted).id if is_role else find_member(guild, find_user(discord, wanted)).user_id
+    if not isinstance(body.get("allowed"), bool):
+        raise Refusal(400, "allowed is true or false.")
+    guild.offers.setdefault(command.id, {})[to] = body["allowed"]
+    discord.world.save(guild)
+
+
+def speak(discord: "Discord", body: Body) -> dict[str, str]:
+    """A member writes a message: `{guild, channel?, user, content}` → `{id}`. Raises Refusal."""
+    guild = find_guild(discord, text(body, "guild"))
+    member = find_member(guild, find_user(discord, text(body, "user")))
+    wanted = optional_text(body, "channel")
+    places = [one for one in guild.channels.values() if wanted in (None, one.id, one.name) and one.type in (0, 5)]
+    if not places:
+        raise Refusal(404, f"{guild.name} has no such text channel.")
+    return {"id": talk.say(discord, guild, places[0], member, text(body, "content")).id}
 
 
 def make_person(discord: "Discord", body: Body) -> dict[str, Any]:

@@ -94,16 +94,19 @@ class Message:
     webhook_id: str | None = None
     nonce: str | int | None = None
     seen_by: str | None = None
+    mentions: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
 class Guild:
-    """A guild with all it holds, by id."""
+    """A guild with all it holds, by id; `offers` has whom its admins let see a command, or not: the command's id, then
+    the role's or user's."""
 
     id: str
     name: str
     owner_id: str
     icon: str | None
+    offers: dict[str, dict[str, bool]] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)

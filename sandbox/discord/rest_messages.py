@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from sandbox.discord import channels, content, permissions, shapes
+from sandbox.discord import channels, content, permissions, shapes, talk
 from sandbox.discord.entities import Message
 from sandbox.discord.errors import DiscordError, missing_permissions, unknown
 from sandbox.discord.rest import Call, Endpoint
@@ -36,6 +36,9 @@ async def post_message(call: Call) -> dict[str, Any]:
     if form.get("enforce_nonce") and (earlier := _posted_with(call, channel.id, message.nonce)):
         return _shape(call, earlier)
     content.write(message, form, ephemeral_allowed=False)
+    message.mentions = [
+        shapes.user(user) for user in talk.called(call.discord, message.content, form.get("allowed_mentions"))
+    ]
     if message.embeds:
         call.need_in(guild, channel, permissions.EMBED_LINKS)
     channels.posted(call.discord, message)

@@ -48,7 +48,7 @@ def plant(discord: "Discord", guild: Guild) -> None:
 
 
 def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
-    guild.name, guild.owner_id, guild.icon = start.name, start.owner_id, start.icon
+    guild.name, guild.owner_id, guild.icon, guild.offers = start.name, start.owner_id, start.icon, start.offers
     discord.world.save(guild)
     by = By(start.owner_id)
     _bot(discord, guild, start, by)

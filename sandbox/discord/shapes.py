@@ -181,7 +181,7 @@ def message(message: Message, author: User) -> Json:
         "embeds": message.embeds,
         "components": message.components,
         "attachments": [],
-        "mentions": [],
+        "mentions": message.mentions,
         "mention_roles": [],
         "mention_everyone": False,
         "pinned": False,

@@ -23,7 +23,7 @@ def address(product: Product, home: Village, who: str, **more: str) -> str:
 
 async def says(page: Page, command: str) -> None:
     """Type a command and take the first that is offered."""
-    await page.get_by_label("Use a command").fill(command)
+    await page.get_by_label("Write a message, or use a command").fill(command)
     await page.keyboard.press("Enter")
 
 
@@ -61,6 +61,17 @@ async def test_a_member_proves_a_wallet_by_the_panel_asks_why_sells_and_learns_i
 
     await says(carol, "/setup")
     await expect(carol.get_by_text("No command begins with that.")).to_be_visible()
+    # An admin may show it to anybody, as in Discord's settings; what it does stays refused.
+    await ada.goto(address(product, home, "ada", panel="servers"))
+    offer = ada.locator("section", has=ada.get_by_role("heading", name="Who is offered a command"))
+    await offer.get_by_label("Command").select_option("setup")
+    await offer.get_by_label("To").select_option(label=home["carol"])
+    await offer.get_by_role("button", name="Set").click()
+    await expect(ada.get_by_role("status")).to_have_text("Done.")
+    await carol.reload()
+    await says(carol, "/setup")
+    refused = "Only members with the permission Manage Server can set up the verification channel."
+    await expect(newest(carol)).to_contain_text(refused)
     await carol.get_by_role("link", name="verify").click()
     await carol.get_by_role("button", name="Verify", exact=True).click()
     form = carol.get_by_role("dialog", name="Verify a wallet")
@@ -106,6 +117,10 @@ async def test_what_happens_elsewhere_is_shown_without_reloading(product: Produc
     colour = "el => getComputedStyle(el).color"
     name = page.locator(f"[data-member={home['dave']}] .name")
     plain = await name.evaluate(colour)
+    dave = (await visit()).page
+    await dave.goto(address(product, home, "dave"))
+    await says(dave, f"Hello @{home['ada']}")
+    await expect(newest(page)).to_contain_text(f"Hello @{home['ada']}")
     product.control("members", {"guild": home.guild, "user": home["dave"], "action": "add_role", "role": "Whale"})
     await expect(roles(page, home["dave"])).to_have_text("Whale")
     assert await name.evaluate(colour) != plain

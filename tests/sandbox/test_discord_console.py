@@ -151,6 +151,38 @@ async def test_a_panel_a_modal_and_its_answer_work_without_script(discord: Outsi
     assert "Got it" in await page(discord, **{"as": "dave"}, guild=BASE)
 
 
+async def test_people_write_messages_where_they_may_and_are_called_by_name(discord: Outside):
+    form = {"as": "carol", "guild": BASE, "channel": "general", "back": f"/console?as=carol&guild={BASE}"}
+    assert (await post(discord, "say", typed="Hi **@dave**, who is @nobody?", **form))["ok"]
+    shown = (await parts(discord, **{"as": "dave"}, guild=BASE))["messages"]
+    assert 'Hi <strong><span class="mention">@dave</span></strong>, who is @nobody?' in shown
+    assert "Only you can see this" not in shown
+    made = await discord.bot("POST", f"/guilds/{BASE}/channels", {
+        "name": "news", "permission_overwrites": [{"id": BASE, "type": 0, "deny": str(1 << 11)}],
+    })  # fmt: skip
+    refused = await post(discord, "say", **{**form, "channel": made.json()["id"], "typed": "Hello?"})
+    assert (refused["ok"], refused["said"]) == (False, "You do not have permission to send messages in #news.")
+    assert "You may not write in #news" in await page(discord, **{"as": "carol"}, guild=BASE, channel="news")
+    too_long = await post(discord, "say", typed="x" * 2001, **form)
+    assert too_long["said"] == "A message has 1 to 2000 characters."
+    without_script = await discord.http.post("/console/say", data={**form, "typed": "/he"})
+    assert without_script.headers["location"].endswith("typed=/he")
+
+
+async def test_who_is_offered_a_command_is_for_a_servers_admins_to_say(discord: Outside):
+    await commands(discord, {"name": "setup", "description": "x", "default_member_permissions": str(1 << 5)})
+    for to, allowed, seen in (("carol", "true", True), ("carol", "false", False)):
+        done = await post(
+            discord, "do/guilds", guild=BASE, action="offer_command", name="setup", to=to, allowed=allowed
+        )
+        assert done["ok"], done
+        assert ('data-command="setup"' in await page(discord, **{"as": "carol"}, guild=BASE)) is seen
+    await post(discord, "do/guilds", guild=BASE, action="offer_command", name="setup", to="@everyone", allowed="true")
+    assert 'data-command="setup"' in await page(discord, **{"as": "dave"}, guild=BASE)
+    await discord.control("reset")
+    assert 'data-command="setup"' not in await page(discord, **{"as": "dave"}, guild=BASE)
+
+
 async def test_what_the_bot_does_not_answer_and_what_discord_does_not_offer_is_said(discord: Outside):
     await commands(discord, {"name": "quiet", "description": "Say nothing"})
     form = {"as": "carol", "guild": BASE, "kind": "command", "name": "quiet"}

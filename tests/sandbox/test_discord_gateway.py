@@ -158,6 +158,17 @@ async def test_joining_and_being_kicked_is_told_without_unavailable(discord: Out
         assert (await client.until("GUILD_DELETE"))["d"] == {"id": CLUB}
 
 
+async def test_the_bot_reads_only_those_messages_that_call_it(discord: Outside):
+    async with ready(discord, intents=GUILDS_AND_MEMBERS | 1 << 9) as (client, _):
+        for text in ("Good morning", "Good morning, @HoldfastBot"):
+            await discord.control("messages", guild=BASE, user="carol", content=text)
+        heard = [(await client.until("MESSAGE_CREATE"))["d"] for _ in range(2)]
+    bot = discord.settings["DISCORD_CLIENT_ID"]
+    assert [one["content"] for one in heard] == ["", f"Good morning, <@{bot}>"]
+    assert [[user["id"] for user in one["mentions"]] for one in heard] == [[], [bot]]
+    assert heard[0]["author"]["username"] == "carol"
+
+
 async def test_a_reset_is_told_step_by_step(discord: Outside):
     before = await discord.world()
     await discord.control("guilds", guild=CLUB, action="add_bot")

@@ -60,6 +60,9 @@ async def channels_and_messages(discord: Outside) -> None:
     container = {"type": 17, "components": [{"type": 10, "content": "# Hi"}, {"type": 14}]}
     await discord.bot("POST", f"{channel}/messages", {"flags": 32768, "components": [container]})
     await discord.bot("POST", f"{channel}/messages", {"content": ""})
+    await discord.bot("POST", f"{channel}/messages", {"content": f"Hello, <@{CAROL}>"})
+    await discord.control("messages", guild=BASE, user="carol", content="Hello, all")
+    await discord.bot("GET", f"/channels/{int(BASE) + 100}/messages")
     await discord.bot("PATCH", f"{channel}/messages/{message}", {"content": "Changed"})
     await discord.bot("GET", f"{channel}/messages/{message}")
     await discord.bot("GET", f"{channel}/messages", params={"limit": 2})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sandbox.discord import limits
 from tests.sandbox.conftest import ADMIN, BASE, BOT_ROLE, CLUB, COLLECTOR, FOUNDER, HOLDER, Outside, role_of
 
 CAROL, ADA, BOB = "1150000000000000303", "1150000000000000101", "1150000000000000202"
@@ -83,17 +84,16 @@ async def test_role_writes_share_ten_in_ten_seconds_per_guild_and_a_429_says_eve
     assert other_guild.headers["x-ratelimit-bucket"] == refused.headers["x-ratelimit-bucket"]
 
 
-async def test_the_fifty_first_call_in_a_second_meets_the_global_limit(discord: Outside):
-    statuses: list[int] = []
-    for n in range(240):
-        answer = await discord.bot("GET", ("/users/@me", f"/guilds/{BASE}", f"/guilds/{BASE}/roles")[n % 3])
-        statuses.append(answer.status_code)
-        if answer.status_code == 429:
-            assert answer.headers["x-ratelimit-global"] == "true"
-            assert answer.json()["global"] is True
-            break
-    assert statuses[-1] == 429
-    assert len(statuses) > 50
+async def test_the_fifty_first_call_in_a_second_meets_the_global_limit(
+    discord: Outside, monkeypatch: pytest.MonkeyPatch
+):
+    # A longer second, within which a busy machine too makes so many calls.
+    monkeypatch.setattr(limits, "GLOBAL_SECONDS", 120.0)
+    paths = ("/users/@me", f"/guilds/{BASE}", f"/guilds/{BASE}/roles")
+    answers = [await discord.bot("GET", paths[n % 3]) for n in range(51)]
+    assert [answer.status_code for answer in answers] == [200] * 50 + [429]
+    assert answers[-1].headers["x-ratelimit-global"] == "true"
+    assert answers[-1].json()["global"] is True
 
 
 async def test_new_roles_lie_at_the_bottom_and_can_be_moved_below_the_bot_only(discord: Outside):
@@ -148,6 +148,15 @@ async def test_a_channel_message_is_checked_and_kept(discord: Outside):
     assert too_long.json()["errors"]["content"]["_errors"][0]["message"].startswith("Must be between")
     listed = (await discord.bot("GET", f"/channels/{channel}/messages")).json()
     assert [message["content"] for message in listed] == ["Hello"]
+
+
+async def test_a_message_calls_whom_its_allowed_mentions_let_it(discord: Outside):
+    path, text = f"/channels/{int(BASE) + 100}/messages", f"<@{CAROL}> and <@{BOB}>"
+    called: list[list[str]] = []
+    for allowed in ({}, {"allowed_mentions": {"parse": []}}, {"allowed_mentions": {"parse": [], "users": [BOB]}}):
+        answer = await discord.bot("POST", path, {"content": text, **allowed})
+        called.append([user["username"] for user in answer.json()["mentions"]])
+    assert called == [["carol", "bob"], [], ["bob"]]
 
 
 @pytest.mark.parametrize(("kind", "status"), [("429", 429), ("500", 500), ("empty", 200), ("malformed", 200)])
