@@ -9,7 +9,7 @@ from services import member_why
 from services.actors import Actor
 from services.errors import MemberNotFound
 from services.expressions import Answer
-from services.member_why import MemberWhy, RoleWhy
+from services.member_why import MemberWhy, RoleWhy, RuleWhy
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,30 @@ async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozense
 def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> Outcome:
     """The same from what is known, without a look at anything."""
     added = [_line(role) for role in seen.roles if role.held and role.role_id not in before]
-    removed = [_line(role) for role in seen.roles if not role.held and role.role_id in before]
+    removed = [_lack(role) for role in seen.roles if not role.held and role.role_id in before]
     stays = [_line(role) for role in seen.roles if role.held and role.role_id in before]
     rest = [role for role in seen.roles if not role.held and role.role_id not in before]
     unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
-    missing = [_line(role) for role in rest if not _unknown(role)]
+    missing = [_lack(role) for role in rest if not _unknown(role)]
     return Outcome(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)
 
 
 def _line(role: RoleWhy) -> RoleLine:
     return RoleLine(role.role_name, role.next)
+
+
+def _lack(role: RoleWhy) -> RoleLine:
+    """What each rule of the role asks for in vain; where none does, what comes next."""
+    lacks = [_missed(rule) for rule in role.rules if rule.state == "active" and rule.outcome == Answer.NO.value]
+    return RoleLine(role.role_name, "; ".join(lacks) or role.next)
+
+
+def _missed(rule: RuleWhy) -> str:
+    """Needed and held, of a rule that asks for one thing; of a composed one /why tells all parts."""
+    if len(rule.requirements) != 1 or rule.requirements[0].outcome != Answer.NO.value:
+        return f"{rule.name} is not fulfilled"
+    (one,) = rule.requirements
+    return f"{one.text}: needed {one.needed}, held {one.held or 0}" + (f", {one.reason}" if one.reason else "")
 
 
 def _unknown(role: RoleWhy) -> bool:

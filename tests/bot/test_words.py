@@ -57,6 +57,11 @@ def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> Non
         "unknown": ["Dark"],
     }  # fmt: skip
     assert found.unknown[0].text == "Base does not answer"
+    assert [one.text for one in (*found.removed, *found.missing)] == ["A cat: needed 1, held 0"] * 2
+    # What a composed rule lacks cannot be said in a line: a part of it may be what must not be held.
+    composed = replace(seen.roles[3], rules=(replace(seen.roles[3].rules[0], requirements=()),))
+    (line,) = compare(replace(seen, roles=(composed,)), frozenset(), None, settled=True).missing
+    assert line.text == "Cats is not fulfilled"
     shown = words.outcome(replace(found, settled=False), "Looked again")
     assert [name for name, _ in shown.fields] == [
         "Added", "Removed", "Stays", "Not yours", "Unknown", "Still under way",
