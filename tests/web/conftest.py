@@ -5,8 +5,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -47,34 +47,31 @@ def sign_in(url: str, person: str) -> str:
     return parse_qs(urlsplit(home).query)["session"][0]
 
 
-@pytest.fixture(scope="session")
-def web(postgres_url: str, template_url: str, sandbox_url: str) -> Iterator[Web]:
-    """One web process with nothing beside it but the sandbox, for all tests here, on a database of its own."""
-    name = "web_over_the_wire"
+def web_database(postgres_url: str, name: str) -> str:
+    """The address of a new migrated database, which lives as long as the test run; `template_url` must be there."""
     with psycopg.connect(postgres_url.replace("+psycopg", "", 1), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
-    database = re.sub(r"/holdfast\?", f"/{name}?", postgres_url, count=1)
+    return re.sub(r"/holdfast\?", f"/{name}?", postgres_url, count=1)
+
+
+@contextmanager
+def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Iterator[Web]:
+    """One web process with nothing beside it but the sandbox, on this database and with more settings."""
     port = free_port()
     with temporary_dir() as directory:
         log = directory / "web.log"
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in {"PUBLIC_URL", "REDIS_URL"}},
             "PORT": str(port),
             "SANDBOX_PORT": str(urlsplit(sandbox_url).port),
             "DATABASE_URL": database,
             "DATA_DIR": str(directory / "data"),
-            # Everybody here has the same address.
-            **{
-                f"LIMIT_{name}": "100000"
-                for name in ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "RECHECKS", "SOCKETS")
-            },
             # A supervisor's child starts no companions.
             "HOLDFAST_SUPERVISED": "1",
             "PYTHONWARNINGS": "ignore",
             MARK: str(directory),
+            **more,
         }
-        for unwanted in ("PUBLIC_URL", "REDIS_URL"):
-            environment.pop(unwanted, None)
         subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, env=environment, check=True, capture_output=True)
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -89,3 +86,13 @@ def web(postgres_url: str, template_url: str, sandbox_url: str) -> Iterator[Web]
                 process.wait(20)
             process.kill()
             process.wait()
+
+
+@pytest.fixture(scope="session")
+def web(postgres_url: str, template_url: str, sandbox_url: str) -> Iterator[Web]:
+    """One web process for all tests here, on a database of its own."""
+    # Everybody here has the same address.
+    names = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "RECHECKS", "SOCKETS")
+    plenty = {f"LIMIT_{name}": "100000" for name in names}
+    with running_web(web_database(postgres_url, "web_over_the_wire"), sandbox_url, plenty) as running:
+        yield running

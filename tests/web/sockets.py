@@ -71,11 +71,11 @@ def at(place: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def socket(
-    web: Web, session: str | None = None, *, origin: str | None = None, hello: bool = True
+    web: Web, session: str | None = None, *, origin: str | None = None, hello: bool = True, tab: str | None = None
 ) -> AsyncIterator[Socket]:
-    """A socket of a fresh tab, signed in where a session's id is given; closed at the end."""
+    """A socket of a fresh tab (or of this one), signed in where a session's id is given; closed at the end."""
     headers = {"Cookie": f"hf_session={session}"} if session else {}
-    address = f"{web.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token={uuid4()}"
+    address = f"{web.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token={tab or uuid4()}"
     async with connect(
         address, additional_headers=headers, origin=Origin(origin or web.url), max_size=None,
         ping_interval=None, proxy=None,
