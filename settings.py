@@ -78,6 +78,13 @@ class Settings(BaseSettings):
     rpc_apechain: str = ""
     rpc_abstract: str = ""
     rpc_solana: str = ""
+    rpc_ws_ethereum: str = ""
+    rpc_ws_polygon: str = ""
+    rpc_ws_arbitrum: str = ""
+    rpc_ws_optimism: str = ""
+    rpc_ws_base: str = ""
+    rpc_ws_apechain: str = ""
+    rpc_ws_abstract: str = ""
     solana_names_url: str = ""
 
     limit_sign_ins: int = Field(default=60, ge=1)
@@ -92,6 +99,7 @@ class Settings(BaseSettings):
     log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)
     follow_seconds: float = Field(default=5.0, ge=0.1)
+    solana_follow_requests: int = Field(default=60, ge=0)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)
     sandbox_url: str = ""
 
@@ -104,6 +112,11 @@ class Settings(BaseSettings):
     def rpc(self) -> dict[str, tuple[str, ...]]:
         """Per chain the URLs of its nodes, first choice first; a chain without any is off."""
         return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
+
+    @property
+    def rpc_ws(self) -> dict[str, str]:
+        """Per EVM chain the WebSocket that tells of its new blocks; empty where there is none."""
+        return {chain: str(getattr(self, f"rpc_ws_{chain}")).strip() for chain in EVM_CHAINS}
 
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -12,6 +12,7 @@ from gateways.discord_oauth import DiscordOAuth, DiscordSignIn
 from gateways.evm_pool import NodePool
 from gateways.evm_transfers import TransferLogs, Transfers
 from gateways.fetching import Fetcher, Fetching
+from gateways.heads import Heads, NewHeads
 from gateways.magiceden import MagicEden, Symbols
 from gateways.marketplaces import Marketplace
 from gateways.metadata import Metadata, TokenMetadata
@@ -46,6 +47,7 @@ class Gateways:
     fetching: Fetching
     metadata: Metadata
     transfers: Transfers
+    heads: Heads
     transactions: Transactions
     names: Names
     solana_names: SolanaNames
@@ -119,6 +121,7 @@ def _connect() -> Gateways:
             arweave_url=chosen.arweave_gateway_url,
         ),
         transfers=TransferLogs(nodes),
+        heads=NewHeads(chosen.rpc_ws),
         transactions=EvmTransactions(nodes),
         names=EnsNames(nodes, fetching),
         solana_names=SolanaNames(chosen.solana_names_url, fetching),

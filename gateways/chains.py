@@ -88,6 +88,10 @@ class Mints(Protocol):
         """The collection that has confirmed the token as its own; None when there is none, or no such token."""
         ...
 
+    def requests(self) -> int:
+        """How many requests have been sent so far, whoever asked."""
+        ...
+
 
 class EvmChains:
     """The real thing, for the EVM chains, through the nodes of a pool.

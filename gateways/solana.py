@@ -51,6 +51,10 @@ class SolanaChains:
         """How many nodes are set; 0 for another chain."""
         return len(self._nodes.nodes) if chain == SOLANA.key else 0
 
+    def requests(self) -> int:
+        """How many requests have been sent so far, whoever asked."""
+        return sum(node.sent for node in self._nodes.nodes)
+
     async def balances(
         self,
         chain: str,

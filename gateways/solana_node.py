@@ -52,6 +52,8 @@ class SolanaNode(Node):
         self, index: int, url: str, *, request_seconds: float = REQUEST_SECONDS, stale_after: float = STALE_AFTER
     ) -> None:
         super().__init__(SOLANA, index, url, request_seconds=request_seconds, stale_after=stale_after)
+        self.sent = 0
+        """Requests so far."""
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._next_turn = 0.0
         self._step = 0.0
@@ -62,6 +64,7 @@ class SolanaNode(Node):
         for attempt in range(TRIES):
             async with self._turns:
                 await self._turn()
+                self.sent += 1
                 try:
                     result = self._result(await self.post(body), 1)
                 except ProviderBusy as fault:

@@ -13,7 +13,9 @@ from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways, gateways
 from jobs import clock, proofs
+from jobs.asset_follower import AssetFollower
 from jobs.follower import Follower
+from jobs.head_calls import HeadCalls
 from jobs.lasting import lasting
 from jobs.looker import Looker, worker_name
 from jobs.turns import Turns
@@ -21,10 +23,12 @@ from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
 from services import due, health, logs, sweep
+from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
 from services.transfers import followed_chains
+from settings import settings
 
 PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs")
 Life = Callable[[], Coroutine[Any, Any, None]]
@@ -43,7 +47,13 @@ def lives(parts: Collection[str]) -> list[Life]:
         found.append(Watch().run)
     if "followers" in parts:
         turns = Turns(worker_name())
-        found += [Follower(chain, turns).run for chain in followed_chains(gateways())]
+        for chain in followed_chains(gateways()):
+            called = asyncio.Event()
+            found.append(Follower(chain, turns, called).run)
+            if gateways().heads.offered(chain):
+                found.append(HeadCalls(chain, called).run)
+        if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:
+            found.append(AssetFollower(turns).run)
     if "proofs" in parts:
         found.append(proofs.run)
     if "clock" in parts:

@@ -18,6 +18,8 @@ log = logging.getLogger("holdfast.jobs.follower")
 
 LEASE_SECONDS = 5.0
 """How often a process without the lease asks for it."""
+SOONEST_SECONDS = 1.0
+"""How long after a look another one may begin, however often new blocks are told of."""
 NOTED_SECONDS = 5.0
 """How often it is noted that nothing has happened."""
 
@@ -42,8 +44,10 @@ class Follower:
         """Follow for ever."""
         async with transaction() as db:
             await following.let_go_of(db, is_dead)
+        clock = asyncio.get_running_loop()
         while True:
             more: bool | None = False
+            began = clock.time()
             try:
                 more = await self.once()
             except Unreadable as fault:
@@ -53,10 +57,10 @@ class Follower:
                     await following.failed(db, self.chain, self.name, str(fault))
             except AWAY as fault:
                 log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
-            if more is None:
-                await wait(self.called, LEASE_SECONDS)
-            elif not more:
-                await wait(self.called, _until_the_next_beat(settings().follow_seconds))
+            if not more:
+                beat = settings().follow_seconds
+                await wait(self.called, LEASE_SECONDS if more is None else until_the_next_beat(beat))
+                await asyncio.sleep(began + min(SOONEST_SECONDS, beat) - clock.time())
 
     async def once(self) -> bool | None:
         """One look; whether there is more to read at once, or None when another process follows this chain.
@@ -102,6 +106,6 @@ class Follower:
         return True
 
 
-def _until_the_next_beat(seconds: float) -> float:
+def until_the_next_beat(seconds: float) -> float:
     """Seconds until the clock shows a multiple of `seconds`, so that all followers of a process look together."""
     return seconds - asyncio.get_running_loop().time() % seconds

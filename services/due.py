@@ -62,17 +62,17 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
-async def mark_holders(db: AsyncSession, addresses: Sequence[str], priority: int) -> int:
-    """Mark whose EVM wallets these are, or were delegated to, in every server with the bot where they are a member."""
+async def mark_holders(db: AsyncSession, addresses: Sequence[str], priority: int, *, family: str = "evm") -> int:
+    """Mark whose wallets these are, or were delegated to, in every server with the bot where they are a member."""
     return await _mark(
         db,
         'SELECT DISTINCT m.server_id, m.discord_id FROM wallet w JOIN "user" u ON u.id = w.user_id '
         "JOIN member m ON m.discord_id = u.discord_id JOIN server s ON s.id = m.server_id "
-        "WHERE w.family = 'evm' AND (w.address = ANY(CAST(:addresses AS text[])) OR w.address IN "
+        "WHERE w.family = :family AND (w.address = ANY(CAST(:addresses AS text[])) OR w.address IN "
         "(SELECT d.delegate FROM delegation d WHERE d.vault = ANY(CAST(:addresses AS text[])))) "
         "AND m.left_at IS NULL AND s.bot_invited",
         priority,
-        {"addresses": list(addresses)},
+        {"addresses": list(addresses), "family": family},
     )
 
 

@@ -72,7 +72,8 @@ async def watched(db: AsyncSession) -> dict[str, Watched]:
                 contracts[chain].add(registry)
     found: dict[str, Watched] = {}
     for chain, wanted in contracts.items():
-        wallets = await _wallets_where_any_counts(db, chain) if ANY in wanted else ()
+        evm = CHAINS[chain].family == "evm"
+        wallets = await _wallets_where_any_counts(db, chain) if ANY in wanted and evm else ()
         found[chain] = Watched(tuple(sorted(wanted - {ANY})), wallets)
     return found
 
@@ -201,13 +202,14 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
         newest[address] = max(block, newest.get(address, 0))
     if not newest:
         return 0
+    family = CHAINS[chain].family
     known = await db.execute(
         text(
             """
             INSERT INTO sighting (chain, address, block, seen_at)
             SELECT CAST(:chain AS text), s.address, s.block, now()
             FROM unnest(CAST(:addresses AS text[]), CAST(:blocks AS bigint[])) AS s (address, block)
-            WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = s.address)
+            WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address)
             OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
             ORDER BY s.address
             ON CONFLICT (chain, address) DO UPDATE
@@ -215,9 +217,9 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
             RETURNING address
             """
         ),
-        {"chain": chain, "addresses": list(newest), "blocks": list(newest.values())},
+        {"chain": chain, "family": family, "addresses": list(newest), "blocks": list(newest.values())},
     )
-    return await due.mark_holders(db, [str(address) for (address,) in known.all()], due.SEEN)
+    return await due.mark_holders(db, [str(address) for (address,) in known.all()], due.SEEN, family=family)
 
 
 async def views(db: AsyncSession) -> list[FollowView]:

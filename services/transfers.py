@@ -6,6 +6,7 @@ something out, or a chain that changes its mind, costs a moment and not a change
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -53,6 +54,15 @@ class Look:
 
 class Unreadable(Exception):
     """The node whose turn it was gave no usable answer; the next look asks another. The text says why."""
+
+
+async def new_blocks(outside: Gateways, chain: str) -> AsyncGenerator[None]:
+    """One item when a node's socket stands, and one for each block that it tells of; ends with Unreadable."""
+    try:
+        async for _ in outside.heads.follow(chain):
+            yield
+    except ProviderError as fault:
+        raise Unreadable(str(fault)) from fault
 
 
 @dataclass

@@ -14,6 +14,7 @@ from gateways.errors import ProviderError, seconds_to_wait, without_links
 from gateways.evm_pool import NodePool
 from gateways.evm_transfers import TransferLogs
 from gateways.fetching import Fetcher
+from gateways.heads import NewHeads
 from gateways.magiceden import MagicEden
 from gateways.metadata import TokenMetadata
 from gateways.names import EnsNames
@@ -57,6 +58,7 @@ async def test_tests_may_bring_their_own() -> None:
         delegations=DelegateRegistry(nodes, own_rights("Holdfast")),
         solana=SolanaProof(SolanaNodes(())),
         transfers=TransferLogs(nodes),
+        heads=NewHeads({}),
         fetching=(fetching := Fetcher(agent="x")),
         metadata=TokenMetadata({}, fetching, ipfs_url="https://x", arweave_url="https://x"),
         transactions=EvmTransactions(nodes),

@@ -1,0 +1,90 @@
+"""The follower of Solana: reads members' assets in turn, as often as its share of the provider's rate allows."""
+
+import asyncio
+import logging
+from collections import deque
+
+from gateways import gateways
+from jobs.follower import LEASE_SECONDS, until_the_next_beat
+from jobs.lasting import AWAY, first_line
+from jobs.looker import is_dead
+from jobs.turns import Turns
+from models import transaction
+from services import asset_polling, due, following
+from services.asset_polling import SOLANA, Poll, Polled, Question
+from services.following import Position
+from services.transfers import Unreadable
+from settings import settings
+
+log = logging.getLogger("holdfast.jobs.asset_follower")
+
+
+class AssetFollower:
+    """Asks one question after the other while this process has the lease on Solana; `turns` are shared with others."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns: Turns = turns
+        self._poll: Poll = Poll()
+        self._open: deque[Question] = deque()
+        """What is still to be asked before all has been asked once more."""
+        self._slots: dict[Question, int] = {}
+        """As of which slot each question was last answered."""
+        self._rests_until = 0.0
+        """Loop time until which the requests of the last question have used our share up."""
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        async with transaction() as db:
+            await following.let_go_of(db, is_dead)
+        while True:
+            followed = True
+            try:
+                followed = await self.once()
+            except Unreadable as fault:
+                log.warning("Solana is not read right now: %s", fault)
+                async with transaction() as db:
+                    await following.failed(db, SOLANA, self._turns.owner, str(fault))
+            except AWAY as fault:
+                log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
+            await asyncio.sleep(until_the_next_beat(settings().follow_seconds) if followed else LEASE_SECONDS)
+
+    async def once(self) -> bool:
+        """Ask the next question, unless our share is used up; False while another process follows Solana.
+
+        Raises Unreadable when it is not answered; it comes up again in its turn.
+        """
+        if await self._turns.of(SOLANA) is None:
+            self._poll.forget()
+            return False
+        clock = asyncio.get_running_loop()
+        if clock.time() < self._rests_until:
+            return True
+        if not self._open:
+            await self._begin()
+        if self._open:
+            question, outside = self._open.popleft(), gateways()
+            sent = outside.mints.requests()
+            try:
+                polled = await self._poll.ask(outside, question)
+            finally:
+                used = outside.mints.requests() - sent
+                self._rests_until = clock.time() + used * 60 / settings().solana_follow_requests
+            await self._note(question, polled)
+        return True
+
+    async def _begin(self) -> None:
+        async with transaction() as db:
+            self._open.extend(await asset_polling.questions(db))
+        self._slots = {question: self._slots[question] for question in self._open if question in self._slots}
+
+    async def _note(self, question: Question, polled: Polled) -> None:
+        self._slots[question] = polled.slot
+        oldest, newest = min(self._slots.values()), max(self._slots.values())
+        async with transaction() as db:
+            # First the lease: who lost it must not write for a chain that is not theirs.
+            if not await following.advance(db, SOLANA, self._turns.owner, Position(oldest, ""), newest):
+                return
+            await following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
+            # What they did while nobody looked is not known; no hurry, for that was not just now.
+            await due.mark_holders(db, polled.fresh, due.SWEPT, family=SOLANA)
+        self._poll.keep(polled)

@@ -1,0 +1,102 @@
+"""Solana has no logs to follow: what members hold there is read again and again, and whose list changed is noticed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import text
+
+from gateways import Gateways
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderError
+from models.database import AsyncSession
+from services.following import ANY
+from services.transfers import Unreadable
+
+SOLANA = CHAINS["solana"].key
+OWNERS_AT_ONCE = 200
+"""Wallets of one question: few enough that all of it is answered in the time that a node is given."""
+
+Place = tuple[str, str]
+"""A collection (or ANY) and a wallet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What these wallets hold of a collection, or with ANY whether they hold anything at all."""
+
+    collection: str
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """The answer as of a slot: which wallets were read for the first time, and whose list differs from the last one."""
+
+    slot: int
+    fresh: tuple[str, ...]
+    changed: tuple[str, ...]
+    lists: Mapping[Place, int]
+
+
+async def questions(db: AsyncSession) -> list[Question]:
+    """Everything to be asked once: for each collection of a rule the wallets of its servers' members."""
+    result = await db.execute(
+        text(
+            """
+            SELECT DISTINCT leaf ->> 'contract' AS collection, w.address
+            FROM rule r JOIN server s ON s.id = r.server_id AND s.bot_invited
+            CROSS JOIN LATERAL jsonb_path_query(r.expression, '$.** ? (@.chain == "solana")') AS leaf
+            JOIN member m ON m.server_id = s.id AND m.left_at IS NULL
+            JOIN "user" u ON u.discord_id = m.discord_id
+            JOIN wallet w ON w.user_id = u.id AND w.family = 'solana'
+            WHERE r.deleted_at IS NULL
+            ORDER BY 1, 2
+            """
+        )
+    )
+    wanted: dict[str, list[str]] = {}
+    for collection, address in result.all():
+        wanted.setdefault(str(collection), []).append(str(address))
+    return [Question(collection, owners) for collection, addresses in wanted.items() for owners in _groups(addresses)]
+
+
+@dataclass
+class Poll:
+    """What the wallets were last seen to hold, as one number a list: millions of tokens would not fit."""
+
+    lists: dict[Place, int] = field(default_factory=dict[Place, int])
+
+    async def ask(self, outside: Gateways, question: Question) -> Polled:
+        """Ask once; nothing is remembered before `keep`. Raises Unreadable."""
+        try:
+            return await self._ask(outside, question)
+        except ProviderError as fault:
+            raise Unreadable(str(fault)) from fault
+
+    async def _ask(self, outside: Gateways, question: Question) -> Polled:
+        owners = question.owners
+        if question.collection == ANY:
+            sheet = await outside.chains.anything(SOLANA, owners)
+            seen = {owner: int(bool(sheet.of(owner))) for owner in owners}
+        else:
+            sheet = await outside.chains.tokens(SOLANA, question.collection, owners)
+            seen = {owner: hash(frozenset(sheet.of(owner))) for owner in owners}
+        sure = {(question.collection, owner): now for owner, now in seen.items() if owner not in sheet.unsure}
+        return Polled(
+            slot=sheet.block,
+            fresh=tuple(owner for (where, owner) in sure if (where, owner) not in self.lists),
+            changed=tuple(owner for (where, owner), now in sure.items() if self.lists.get((where, owner), now) != now),
+            lists=sure,
+        )
+
+    def keep(self, polled: Polled) -> None:
+        """What was found is written down: from now on it is nothing new."""
+        self.lists.update(polled.lists)
+
+    def forget(self) -> None:
+        """Somebody else reads on: whatever they find meanwhile, all is new to us afterwards."""
+        self.lists.clear()
+
+
+def _groups(addresses: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    return (tuple(addresses[at : at + OWNERS_AT_ONCE]) for at in range(0, len(addresses), OWNERS_AT_ONCE))

@@ -1,0 +1,124 @@
+"""Following Solana: what members hold is read again and again, so that a sale is noticed without a round."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from sqlalchemy import text
+
+from gateways import gateways
+from jobs import asset_follower
+from jobs.asset_follower import AssetFollower
+from jobs.turns import Turns
+from models import Cursor, transaction
+from services.asset_polling import SOLANA
+from services.expressions import Requirement
+from services.tasks import stop
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import given, taken
+from tests.jobs.test_solana import Otters, otters
+from tests.jobs.town import Town, until
+
+__all__ = ["otters"]
+
+
+@pytest.fixture
+async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], None]]:
+    """Starts a follower that asks all the time, until the test ends."""
+    monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
+    monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "100000")
+    asset_follower.settings.cache_clear()
+    running: list[asyncio.Task[None]] = []
+    yield lambda: running.append(asyncio.create_task(AssetFollower(Turns("one")).run()))
+    await stop(*running)
+
+
+async def asked_once_more(town: Town) -> None:
+    """Everything that there is to ask has been answered since now."""
+    slot = (await gateways().chains.head(SOLANA)).block
+
+    async def answered() -> bool:
+        async with transaction() as db:
+            row = await db.get(Cursor, SOLANA)
+        return row is not None and row.block > slot and await nobody_is_due()
+
+    await until(answered)
+
+
+async def nobody_is_due() -> bool:
+    async with transaction() as db:
+        return not (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+
+
+@pytest.mark.parametrize("kind", ["basic", "any_nft"])
+async def test_a_purchase_and_a_sale_on_solana_change_the_role_without_a_round(
+    town: Town, otters: Otters, engine: Engine, follow: Callable[[], None], kind: str
+) -> None:
+    await otters.buys("dave")
+    await otters.rule(Requirement(kind, SOLANA, "any" if kind == "any_nft" else otters.contract))
+    async with engine():
+        await otters.proves("carol")
+        follow()
+        await asked_once_more(town)
+        token = await otters.buys("carol")
+        await given(town, "carol")
+        await asked_once_more(town)
+        await otters.sells(token)
+        await taken(town, "carol")
+
+
+async def test_what_happened_while_nobody_read_is_looked_at_when_somebody_does_again(
+    town: Town, otters: Otters, engine: Engine, follow: Callable[[], None]
+) -> None:
+    await otters.buys("dave")
+    token = await otters.buys("carol")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    async with engine():
+        await otters.proves("carol")
+        await given(town, "carol")
+        await otters.sells(token)
+        follow()
+        await taken(town, "carol")
+
+
+async def test_no_more_is_asked_than_the_share_of_the_rate_allows(
+    town: Town, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "1")
+    asset_follower.settings.cache_clear()
+    await otters.buys("dave")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    await otters.proves("carol")
+    one, since = AssetFollower(Turns("one")), await town.mark()
+    assert await one.once()
+    asked = len(await town.requests(since, SOLANA))
+    assert asked > 0
+    for _ in range(10):
+        assert await one.once()
+    assert len(await town.requests(since, SOLANA)) == asked
+
+
+async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, otters: Otters) -> None:
+    await otters.buys("dave")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    await otters.proves("carol")
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM due"))
+    await town.break_("down", SOLANA)
+    running = asyncio.create_task(AssetFollower(Turns("one")).run())
+
+    async def told() -> bool:
+        async with transaction() as db:
+            row = await db.get(Cursor, SOLANA)
+        return row is not None and bool(row.fault)
+
+    await until(told)
+    await stop(running)
+    assert await nobody_is_due()
+
+
+async def test_one_process_reads_at_a_time(town: Town, otters: Otters) -> None:
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    first, second = AssetFollower(Turns("one")), AssetFollower(Turns("other"))
+    assert await first.once()
+    assert not await second.once()

@@ -1,0 +1,93 @@
+"""Being told of new blocks: a follower looks at once, and by the clock where nobody tells it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from gateways import close_gateways, gateways
+from gateways.errors import ProviderError
+from jobs import head_calls
+from jobs.follower import Follower
+from jobs.head_calls import HeadCalls
+from services.tasks import stop
+from settings import settings
+from tests.conftest import free_port
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+Start = Callable[..., None]
+
+
+@pytest.fixture
+async def start(town: Town, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    """Starts Base's follower with a socket on this port (the sandbox's), looking by the clock every so many seconds."""
+    running: list[asyncio.Task[None]] = []
+
+    def begin(port: int | None = urlsplit(sandbox_url).port, seconds: float = 100_000) -> None:
+        monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
+        monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
+        monkeypatch.setattr(head_calls, "LONGEST_PAUSE_SECONDS", 0.2)
+        monkeypatch.setattr(head_calls, "AGAIN_SECONDS", 0.2)
+        settings.cache_clear()
+        called = asyncio.Event()
+        parts = (Follower("base", called=called), HeadCalls("base", called))
+        running.extend(asyncio.create_task(part.run()) for part in parts)
+
+    await close_gateways()
+    yield begin
+    await stop(*running)
+
+
+async def test_a_purchase_is_noticed_when_its_block_is_told_of(town: Town, engine: Engine, start: Start) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        since = await town.mark()
+        start()
+        await _asked(town, since, "WS")
+        await town.buys("carol")
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_a_socket_that_breaks_is_taken_up_again(town: Town, engine: Engine, start: Start) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        await town.break_("500", "rpc:base")
+        since = await town.mark()
+        start()
+        await _asked(town, since, "GET")
+        await town.heal()
+        await town.buys("carol")
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_without_the_socket_the_follower_looks_by_the_clock(town: Town, engine: Engine, start: Start) -> None:
+    await town.rule("Holder")
+    await town.prove("carol")
+    async with engine():
+        start(free_port(), seconds=0.1)
+        await town.buys("carol")
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_a_socket_that_nobody_answers_is_a_fault_told_without_its_address(
+    town: Town, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{free_port()}/secret-key")
+    settings.cache_clear()
+    with pytest.raises(ProviderError, match="no connection") as told:
+        await anext(gateways().heads.follow("base"))
+    assert "secret" not in str(told.value)
+    assert not gateways().heads.offered("polygon")
+
+
+async def _asked(town: Town, since: int, method: str) -> None:
+    """Wait until the socket was asked for: GET while it is refused, WS once something is said over it."""
+
+    async def came() -> bool:
+        return any(one["method"] == method for one in await town.requests(since, "rpc:base"))
+
+    await until(came)
