@@ -28,6 +28,10 @@ class Server(SQLModel, table=True):
     panel_message_id: str | None = None
     log_channel_id: str | None = None
     """Where alerts for the admins are posted, if they chose a channel."""
+    protected_members: list[str] = texts()
+    """Discord ids of those from whom nothing is taken."""
+    protected_roles: list[str] = texts()
+    """Roles that are taken from nobody."""
     created_at: datetime = moment()
 
 

@@ -209,16 +209,19 @@ async def _grants(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tup
             f"""
             SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
                    CASE WHEN g.state = 'lost' THEN g.updated_at END,
-                   g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL, g.created_at
-            FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id ORDER BY g.role_id
+                   g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL,
+                   (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
+                   AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at
+            FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
+            JOIN server s ON s.id = g.server_id ORDER BY g.role_id
             """
         ),
         whom,
     )
     found: dict[Who, tuple[GrantFacts, ...]] = {}
-    for server_id, discord_id, role_id, state, rule_ids, no_since, lost_at, gift, held_back, since in result.all():
+    for server_id, discord_id, role_id, state, rule_ids, *rest in result.all():
         who = (server_id, discord_id)
-        facts = GrantFacts(role_id, state, tuple(rule_ids), no_since, lost_at, gift, held_back, since)
+        facts = GrantFacts(role_id, state, tuple(rule_ids), *rest)
         found[who] = (*found.get(who, ()), facts)
     return found
 

@@ -232,6 +232,11 @@ SENTENCES: Mapping[str, Callable[[Told], str]] = {
     "role.reasons": lambda told: f"{told.member} now has {told.role}{told.by_rules or ' by no rule'}.",
     "role.taken_over": lambda told: f"{told.role} of {told.member} was given by hand and now follows the rules.",
     "role.deleted": lambda told: f"{told.role} was deleted in Discord; {told.members('holders')} had it from us.",
+    "role.protected": lambda told: (
+        f"{told.who} protected {told.role}: it is taken from nobody."
+        if told.event.data.get("protected")
+        else f"{told.who} no longer protects {told.role}."
+    ),
     "rule.created": _created,
     "rule.changed": _changed,
     "rule.paused": lambda told: f"the rule {told.rule} was paused: {told.event.data.get('reason', '')}",
@@ -241,6 +246,11 @@ SENTENCES: Mapping[str, Callable[[Told], str]] = {
     ),
     "batch.undone": _undone,
     "member.left": _left,
+    "member.protected": lambda told: (
+        f"{told.who} protected {told.member}: nothing is taken from them."
+        if told.event.data.get("protected")
+        else f"{told.who} no longer protects {told.member}."
+    ),
     "member.chose": _chose,
     "member.forgotten": lambda told: "a member asked to be forgotten; roles first, then their data.",
     "breaker.tripped": lambda told: (

@@ -88,7 +88,7 @@ async def _rules(db: AsyncSession, server_id: int) -> list[Rule]:
 def _without_wallets(case: Case) -> list[Decision]:
     """What the policy decides about somebody who has no wallet at all, with every role of ours still there."""
     answers = {rule.id: Answer.NO for rule in case.rules if rule.decides}
-    grants = [replace(grant, gift=False) for grant in case.grants]
+    grants = [replace(grant, gift=False, protected=False) for grant in case.grants]
     return decide(case.rules, answers, grants, frozenset(grant.role_id for grant in case.grants), now())
 
 

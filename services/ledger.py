@@ -11,7 +11,7 @@ from sqlmodel import SQLModel, col
 
 from models import Grant, Notice
 from models.database import AsyncSession
-from services import batches, breaker, due, events, findings
+from services import batches, breaker, due, events, findings, grace
 from services.cases import evidence
 from services.looked import Looked, Round, facts_of
 from services.members import came_back, left_many, seen_many
@@ -210,9 +210,9 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    await _update(
-        db, [{**_keys(pair), "no_since": pair[1].no_since} for pair in pairs], {}, ("no_since",), (), ("held",)
-    )
+    db.add_all(grace.warnings(pairs))
+    rows = [{**_keys(pair), "no_since": pair[1].no_since} for pair in pairs]
+    await _update(db, rows, {}, ("no_since",), (), ("held",))
 
 
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:

@@ -8,7 +8,7 @@ from sqlmodel import col, or_, select, update
 
 from models import Notice, Server, User, now
 from models.database import AsyncSession
-from services import event_log, users
+from services import event_log, grace, users
 from services.actors import Actor
 from services.errors import ServerNotFound
 
@@ -53,6 +53,7 @@ async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
             Notice.discord_id == meeting.actor.discord_id,
             col(Notice.told_at).is_(None),
             or_(col(Notice.server_id).is_(None), Notice.server_id == meeting.server_id),
+            or_(Notice.kind != grace.KIND, grace.STILL_RUNS),
         )
         .order_by(col(Notice.id))
         .limit(MOST_NOTICES)
@@ -75,6 +76,9 @@ def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> s
     match kind:
         case "role.taken":
             return f"{role} was taken from you, because no rule gives it to you any more."
+        case grace.KIND:
+            until = data.get("until", "")
+            return f"No rule gives you {role} any more. It is taken from you on {until}, unless a rule says yes before."
         case "role.lost":
             return f"Somebody in this server took {role} from you. It was not us, so it is not given again by itself."
         case "wallet.moved":

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlmodel import select
 
 from gateways import Gateways
-from models import Grant, Member, Rule, now
+from models import Grant, Member, Rule, Server, now
 from models.database import AsyncSession
 from services import breaker, cases, collections, event_log, rights, tallies
 from services.actors import Actor
@@ -70,6 +70,8 @@ class MemberWhy:
     discord_id: str
     name: str
     roles: tuple[RoleWhy, ...]
+    protected: bool = False
+    """Whether an admin protects the member: nothing is taken from them."""
 
 
 async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> MemberWhy:
@@ -112,6 +114,7 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
+    kept = {facts.role_id for facts in case.grants if facts.protected}
     held_back = {row.role_id for row in await breaker.tripped(db, server_id)}
     roles: list[RoleWhy] = []
     for decision in decide(case.rules, answers, case.grants, case.roles, now()):
@@ -126,10 +129,11 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
                 rules=tuple(about),
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,
-                next=_next(decision, grant, about, member, role_id in held_back),
+                next=_next(decision, grant, about, member, role_id in held_back, kept=role_id in kept),
             )
         )
-    return MemberWhy(discord_id, member.name, tuple(roles))
+    server = await db.get_one(Server, server_id, populate_existing=True)
+    return MemberWhy(discord_id, member.name, tuple(roles), discord_id in server.protected_members)
 
 
 def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool) -> RequirementView:
@@ -154,8 +158,12 @@ def _shown(part: Part) -> str:
     return f"{shorten(part.through)}, through delegation from {shorten(part.address)}"
 
 
-def _next(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool) -> str:
+def _next(
+    decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool, *, kept: bool
+) -> str:
     """What happens to the role by itself, in a sentence."""
+    if kept and decision.move is Move.NONE and not decision.doubtful and decision.role_id in member.roles:
+        return "Stays whatever the rules say, because an admin protects it."
     match decision.move:
         case Move.GIVE | Move.RETURN if member.pending:
             return "Given once they have finished the server's membership screening."

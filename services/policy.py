@@ -53,6 +53,8 @@ class GrantFacts:
     """An admin lets the member keep it until a rule says yes again."""
     held_back: bool = False
     """The breaker held its removal back."""
+    protected: bool = False
+    """An admin protects the member or the role: it is not taken whatever the rules say."""
     created_at: datetime | None = field(default=None, compare=False)
     """When we first meant to give it; no decision depends on it."""
 
@@ -212,6 +214,9 @@ def _when_wrong(
     has_role: bool,
     now: datetime,
 ) -> Decision:
+    if grant.protected and has_role and grant.state != "lost":
+        # A removal that may be under way is turned round.
+        return Decision(role_id, Move.RETURN if grant.state == "taking" else Move.NONE)
     if grant.state == "taking":
         return Decision(role_id, Move.NONE)
     if grant.state == "lost" or (grant.state == "held" and not has_role):

@@ -7,7 +7,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import limits, member_list, member_why, rechecks, sweep
+from services import limits, member_list, member_why, protection, rechecks, sweep
 from services.actors import Actor
 from services.ages import ago
 from services.errors import MemberNotFound, NotFound
@@ -91,6 +91,8 @@ class MembersState(rx.State):
     total: int = 0
     opened: str = ""
     why: list[RoleWhyView] = []
+    why_protected: bool = False
+    """Whether the member whose reasons these are is protected."""
     why_of: str = ""
     """Whose reasons these are; another one's are on their way."""
     checking: str = ""
@@ -145,7 +147,7 @@ class MembersState(rx.State):
             self.opened, self.why_of, self.why = "", "", []
             return
         self.why = [_role(role, self._colors) for role in found.roles]
-        self.why_of = self.opened
+        self.why_of, self.why_protected = self.opened, found.protected
 
     @signed_in
     async def search(self, actor: Actor, value: str) -> None:
@@ -194,6 +196,18 @@ class MembersState(rx.State):
         async with transaction() as db:
             await rechecks.of_member(db, gateways(), actor, page.server_id, member)
         self.checking, self.left, self.asked, self._settled = member[:32], 1, 1, False
+
+    @signed_in
+    async def protect(self, actor: Actor, member: str, protected: bool) -> None:
+        """Let a member keep their roles whatever the rules say, or go by the rules again."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            await protection.of_member(db, gateways(), actor, page.server_id, member, protected)
+        await self._read_why(actor, page)
+        if protected:
+            await say(self, "Protected", "Nothing is taken from this member until you end it.")
+        else:
+            await say(self, "No longer protected", "This member keeps and loses roles by the rules again.")
 
     @signed_in
     async def follow(self, actor: Actor) -> None:

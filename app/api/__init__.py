@@ -14,6 +14,7 @@ from app.api import (
     monitoring,
     openapi,
     problems,
+    protection,
     rules,
     server_export,
     server_health,
@@ -44,8 +45,8 @@ def _made() -> FastAPI:
     problems.answer_for(made)
     calls = APIRouter(prefix="/api", responses=problems.PROBLEMS)
     nouns = (
-        auth, servers, server_export, server_health, members, events, analytics, discord, collections, rules, wallets,
-        me, openapi,
+        auth, servers, server_export, server_health, members, protection, events, analytics, discord, collections,
+        rules, wallets, me, openapi,
     )  # fmt: skip
     for noun in nouns:
         calls.include_router(noun.router)

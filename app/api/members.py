@@ -87,6 +87,7 @@ class WhyAnswer(Answer):
     discord_id: str
     name: str
     roles: list[RoleWhyAnswer]
+    protected: bool
 
 
 @router.get("")

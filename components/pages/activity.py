@@ -22,6 +22,8 @@ _MARKS = (
     ("rule.paused", "circle-pause", "text-warning"),
     ("rule.deleted", "trash-2", "muted"),
     ("batch.undone", "undo-2", "text-info"),
+    ("member.protected", "shield", "muted"),
+    ("role.protected", "shield", "muted"),
     ("recheck.asked", "refresh-cw", "muted"),
     ("server.exported", "download", "muted"),
 )

@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.pages.member_actions import member_actions
 from components.pages.server_downloads import downloads
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
@@ -218,27 +219,7 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
             ),
             rx.el.div(skeleton("h-5 w-56"), skeleton("mt-3 h-16"), role="status", aria_label="Loading"),
         ),
-        rx.el.div(
-            button(
-                "Check again",
-                icon="refresh-cw",
-                class_name="btn-sm",
-                busy=MembersState.checking == member.id,
-                busy_label="Checking...",
-                disabled=MembersState.checking != "",
-                on_click=MembersState.check(member.id),
-                aria_label=f"Check {member.name} again",
-            ),
-            link_button(
-                "Activity",
-                f"{ServerPageState.config_url}&tab=activity&member={member.id}",
-                kind="quiet",
-                icon="history",
-                class_name="btn-sm",
-                aria_label=f"Activity of {member.name}",
-            ),
-            class_name="mt-4 flex flex-wrap gap-2",
-        ),
+        member_actions(member),
         class_name="px-4 py-4 sm:pl-[4.25rem]",
     )
 

@@ -1,0 +1,42 @@
+"""The warning of whoever is about to lose a role, told when we next meet while the grace time runs."""
+
+from collections.abc import Iterable
+
+from sqlmodel import col, select
+
+from models import Grant, Notice
+from services.due import Claim
+from services.looked import Looked, facts_of
+from services.policy import Decision
+
+KIND = "role.ending"
+
+STILL_RUNS = (
+    select(Grant.role_id)
+    .where(
+        Grant.server_id == Notice.server_id,
+        Grant.discord_id == Notice.discord_id,
+        Grant.role_id == col(Notice.data)["roleId"].as_string(),
+        Grant.state == "held",
+        col(Grant.no_since).is_not(None),
+    )
+    .exists()
+)
+"""Whether the grace time that a warning is about runs still."""
+
+
+def warnings(pairs: Iterable[tuple[Looked, Decision]]) -> list[Notice]:
+    """The warnings of those whose grace time begins with these decisions; whose runs already have theirs."""
+    return [
+        _warning(item.case.claim, decision)
+        for item, decision in pairs
+        if (grant := facts_of(item, decision.role_id)) is not None and grant.no_since is None
+    ]
+
+
+def _warning(claim: Claim, decision: Decision) -> Notice:
+    until = f"{decision.due_at:%-d %B %Y at %H:%M} UTC" if decision.due_at else "soon"
+    return Notice(
+        discord_id=claim.discord_id, server_id=claim.server_id, kind=KIND,
+        data={"roleId": decision.role_id, "until": until},
+    )  # fmt: skip

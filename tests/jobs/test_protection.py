@@ -1,0 +1,114 @@
+"""Protected members and roles keep what they have; who is not protected is warned while the grace time runs."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from gateways import gateways
+from models import transaction
+from services import meetings, member_why, protection
+from services.actors import Actor
+from services.errors import MemberNotFound, RuleNotFound, ServerNotFound
+from services.users import ensure
+from tests.jobs.conftest import Engine
+from tests.jobs.town import Town, until
+
+
+async def admin(town: Town, who: str = "ada") -> Actor:
+    person = town.people[who]
+    async with transaction() as db:
+        return Actor(await ensure(db, person["id"], person["username"]), person["id"], person["username"])
+
+
+async def protect(town: Town, what: str, one: str, protected: bool = True, by: str = "ada") -> None:
+    actor, outside = await admin(town, by), gateways()
+    async with transaction() as db:
+        change = protection.of_member if what == "member" else protection.of_role
+        await change(db, outside, actor, town.server_id, one, protected)
+
+
+async def nobody_is_due() -> bool:
+    async with transaction() as db:
+        return not (await db.execute(text("SELECT count(*) FROM due WHERE due_at <= now()"))).scalar_one()
+
+
+async def grants(town: Town) -> list[Any]:
+    async with transaction() as db:
+        rows = await db.execute(text('SELECT state, no_since IS NULL FROM "grant" ORDER BY id'))
+        return [tuple(row) for row in rows.all()]
+
+
+@pytest.mark.parametrize("what", ["member", "role"])
+async def test_what_is_protected_stays_until_the_protection_ends(town: Town, engine: Engine, what: str) -> None:
+    await town.rule("Holder")
+    token = await town.buys("carol")
+    await town.prove("carol")
+    one = town.people["carol"]["id"] if what == "member" else await town.role("Holder")
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        await protect(town, what, one)
+        await town.sells(token)
+        await town.look()
+        await until(nobody_is_due)
+        assert await grants(town) == [("held", True)]
+        assert await town.has("carol", "Holder")
+        actor = await admin(town)
+        async with transaction() as db:
+            shown = await protection.view(db, gateways(), actor, town.server_id)
+            why = await member_why.why(db, gateways(), actor, town.server_id, town.people["carol"]["id"])
+        assert [len(shown.members), len(shown.roles)] == ([1, 0] if what == "member" else [0, 1])
+        assert why.protected is (what == "member")
+        assert why.roles[0].next == "Stays whatever the rules say, because an admin protects it."
+        await protect(town, what, one, protected=False)
+
+        async def gone() -> bool:
+            return not await town.has("carol", "Holder")
+
+        await until(gone)
+
+
+async def test_only_who_runs_the_server_protects_and_only_what_is_there(town: Town) -> None:
+    with pytest.raises(ServerNotFound):
+        await protect(town, "member", town.people["carol"]["id"], by="carol")
+    with pytest.raises(MemberNotFound):
+        await protect(town, "member", "1")
+    with pytest.raises(RuleNotFound):
+        await protect(town, "role", await town.role("Holder"))
+    await protect(town, "member", "1", protected=False)
+
+
+async def test_whose_grace_time_runs_is_warned_while_it_does(town: Town, engine: Engine) -> None:
+    await town.rule("Holder", removal_mode="grace", removal_hours=48)
+    token = await town.buys("carol")
+    await town.prove("carol")
+    carol = town.people["carol"]
+    guild = (await town.guild())["id"]
+
+    async def warnings() -> list[str]:
+        async with transaction() as db:
+            meeting = await meetings.meet(db, guild, carol["id"], carol["username"])
+            return [notice.text for notice in await meetings.waiting(db, meeting)]
+
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        await town.sells(token)
+        await town.look()
+
+        async def begun() -> bool:
+            return await grants(town) == [("held", False)]
+
+        await until(begun)
+        (warning,) = await warnings()
+        assert warning.startswith("No rule gives you Holder any more. It is taken from you on ")
+        await town.look()
+        await until(nobody_is_due)
+        assert await warnings() == [warning]
+        await town.buys("carol")
+        await town.look()
+
+        async def right() -> bool:
+            return await grants(town) == [("held", True)]
+
+        await until(right)
+        assert await warnings() == []
