@@ -152,6 +152,10 @@ _AT_ONCE = (
     "DELETE FROM access WHERE discord_id = :who",
     # Whoever wants to be forgotten wants no role that only an admin's word keeps.
     'UPDATE "grant" SET gift_since = NULL WHERE discord_id = :who',
+    """
+    UPDATE server SET protected_members = array_remove(protected_members, CAST(:who AS text))
+    WHERE CAST(:who AS text) = ANY(protected_members)
+    """,
     'DELETE FROM "user" WHERE id = :user',
 )
 

@@ -98,6 +98,9 @@ _PARTS = {
         SELECT r.id, s.name AS server, r.name, r.created_at AS "createdAt"
         FROM rule r JOIN server s ON s.id = r.server_id WHERE r.created_by = :who ORDER BY r.id
     """,
+    "protectedIn": """
+        SELECT name AS server FROM server WHERE CAST(:who AS text) = ANY(protected_members) ORDER BY name, id
+    """,
     "removalsYouDecided": """
         SELECT s.name AS server, b.role_id AS "roleId", b.approved_at AS "approvedAt", b.dismissed_at AS "dismissedAt"
         FROM breaker b JOIN server s ON s.id = b.server_id WHERE :who IN (b.approved_by, b.dismissed_by)

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from gateways import gateways
 from models import transaction
-from services import meetings, member_why, protection
+from services import farewells, meetings, member_why, protection
 from services.actors import Actor
 from services.errors import MemberNotFound, RuleNotFound, ServerNotFound
 from services.users import ensure
@@ -66,6 +66,25 @@ async def test_what_is_protected_stays_until_the_protection_ends(town: Town, eng
             return not await town.has("carol", "Holder")
 
         await until(gone)
+
+
+async def test_who_asks_to_be_forgotten_is_not_protected_any_more(town: Town, engine: Engine) -> None:
+    await town.rule("Holder")
+    await town.buys("carol")
+    await town.prove("carol")
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        await protect(town, "member", town.people["carol"]["id"])
+        carol, ada = await admin(town, "carol"), await admin(town)
+        async with transaction() as db:
+            await farewells.forget(db, carol)
+
+        async def gone() -> bool:
+            return not await town.has("carol", "Holder")
+
+        await until(gone)
+        async with transaction() as db:
+            assert (await protection.view(db, gateways(), ada, town.server_id)).members == ()
 
 
 async def test_only_who_runs_the_server_protects_and_only_what_is_there(town: Town) -> None:
