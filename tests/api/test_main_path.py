@@ -95,11 +95,11 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
     assert (await browser.client.patch(path, json={"shadow": True})).json()["state"] == "shadow"
     assert (await browser.client.patch(path, json={"state": "gone"})).status_code == 400
 
-    place, role_id = f"/api/servers/{server_id}/protection", stored["roleId"]
-    assert (await browser.client.put(f"{place}/roles/{role_id}", json={"protected": True})).json() == {"success": True}
+    place, whale = f"/api/servers/{server_id}/protection", moved.json()["roleId"]
+    assert (await browser.client.put(f"{place}/roles/{whale}", json={"protected": True})).json() == {"success": True}
     assert (await browser.client.put(f"{place}/members/1", json={"protected": True})).status_code == 404
     assert (await browser.client.get(place)).json() == {
-        "members": [], "roles": [{"roleId": role_id, "roleName": "Holder"}],
+        "members": [], "roles": [{"roleId": whale, "roleName": "Whale"}],
     }  # fmt: skip
 
     recheck = await browser.client.post(f"/api/servers/{server_id}/recheck")
