@@ -1,6 +1,6 @@
 # Every target does all of its own set-up; the steps are in app/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check backup restore doctor live-check audit fuzz load screenshots lighthouse soak lock clean
+TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots lighthouse soak lock clean
 export FILE FORCE
 
 .PHONY: help $(TARGETS)
@@ -9,6 +9,7 @@ help:
 	@echo "make dev    the same with hot reload"
 	@echo "make test   every check and every test"
 	@echo "make check  style and types only"
+	@echo "make bench  how fast it is, beside other libraries, and which goals are met (ARGS=--quick: in a few minutes)"
 	@echo "make backup   the database in one file, in data/backups or at FILE=; nobody has to stop for it"
 	@echo "make restore FILE=…   a database of such a file; FORCE=1 puts the present one aside"
 	@echo "make doctor   what a start with your own Discord application still lacks, and how to get it"

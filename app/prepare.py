@@ -21,6 +21,7 @@ from app.steps import (
     environment,
     inside,
     packages,
+    peers,
     second_client,
     tools,
 )
@@ -35,7 +36,7 @@ def main(target: str, arguments: list[str]) -> int:
     targets = {
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
-        "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load,
+        "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -99,6 +100,18 @@ def load(arguments: list[str]) -> int:
     """`make load`: sockets and calls as on a busy evening, and what came of them."""
     what_tests_need(Teller(5, LOG))
     return become("-m", "tests.load", *arguments)
+
+
+def bench(arguments: list[str]) -> int:
+    """`make bench`: what the product does in numbers, beside other libraries that are got for it."""
+    teller = Teller(5, LOG)
+    with SetUp():
+        environment(teller)
+        packages(teller, "requirements-dev.txt")
+        tools(teller)
+        build(teller)
+        peers(teller)
+    return become("-m", "benchmarks", *arguments)
 
 
 def backup(arguments: list[str]) -> int:

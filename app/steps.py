@@ -133,6 +133,13 @@ def second_client(teller: Teller) -> None:
     teller.done("ready")
 
 
+def peers(teller: Teller) -> None:
+    """The libraries beside which the benchmarks measure."""
+    teller.begin("Peers for the benchmarks")
+    teller.run([str(PYTHON), "-m", "benchmarks.set_up"], inside())
+    teller.done("ready")
+
+
 def checks(teller: Teller) -> None:
     """Style and types of everything."""
     teller.begin("Style and types")

@@ -101,13 +101,24 @@ class Lab:
             self.mint(contract, 1, [wallet(holder(number, token, holders)) for token in range(supply)])
             self.contracts.append(contract)
         self.rpc("evm_setBlockGasLimit", hex(READING_GAS))
-        # The head must not grow stale while benchmarks run.
-        self.rpc("evm_setIntervalMining", 5)
         self.refresh()
 
     def refresh(self) -> None:
         """Mine a block, so that the head is not stale."""
         self.rpc("anvil_mine", "0x1")
+
+    @contextmanager
+    def mining(self) -> Iterator[None]:
+        """A block every five seconds while the block lasts, for what takes longer than a head stays fresh.
+
+        Not while aggregates are read: asked at its newest block, anvil sometimes answers at the one that it is mining,
+        and the product refuses such an answer.
+        """
+        self.rpc("evm_setIntervalMining", 5)
+        try:
+            yield
+        finally:
+            self.rpc("evm_setIntervalMining", 0)
 
     def cpu(self) -> float:
         """Seconds of processor time that the node has used so far."""

@@ -12,8 +12,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.lab import ROOT
-
-PEERS = ROOT / "data" / "bench"
+from benchmarks.set_up import PEERS
 
 
 @dataclass(frozen=True)
@@ -107,14 +106,42 @@ def show(title: str, unit: str, methods: Sequence[Method], ours: Method) -> None
         )
 
 
-def goal(text: str, value: float | None, least: float | None = None, most: float | None = None) -> None:
+@dataclass(frozen=True)
+class Goal:
+    """Something to be reached, and what this run had."""
+
+    benchmark: str
+    text: str
+    value: float | None
+    wanted: str
+    met: bool
+
+    @property
+    def row(self) -> str:
+        """A row of the table of goals."""
+        value = "not measured" if self.value is None else f"{self.value:.3g}"
+        return f"| {self.benchmark} | {self.text} | {value} | {self.wanted} | {self.verdict} |"
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        return "-" if self.value is None else "met" if self.met else "MISSED"
+
+
+GOALS: list[Goal] = []
+"""Those of all benchmarks that this process has run."""
+
+
+def goal(
+    benchmark: str, text: str, value: float | None, *, least: float | None = None, most: float | None = None
+) -> None:
     """One line about a goal, and whether this run met it."""
-    if value is None:
-        print(f"- {text}: not measured")
-        return
-    met = (least is None or value >= least) and (most is None or value <= most)
     wanted = f"at least {least:g}" if least is not None else f"at most {most:g}"
-    print(f"- {'met' if met else 'MISSED'}: {text}: {value:.3g} ({wanted})", flush=True)
+    met = value is not None and (least is None or value >= least) and (most is None or value <= most)
+    made = Goal(benchmark, text, value, wanted, met)
+    GOALS.append(made)
+    said = "" if value is None else f"{value:.3g} "
+    print(f"- {made.verdict}: {text}: {said}({wanted})", flush=True)
 
 
 class Measured:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.lab import COLLECTIONS, ROOT, SUPPLY, Lab, holder, lab
-from benchmarks.rounds import PEERS, Method, Sample, environment, goal, interleaved, ratio, show
+from benchmarks.rounds import Method, Sample, environment, goal, interleaved, ratio, show
+from benchmarks.set_up import python_of
 from benchmarks.town import database
 
 HOLDERS = 10_000
+READING, WHOLE = "reading balances", "the whole round"
 
 
 @dataclass
@@ -38,7 +40,7 @@ class WholeRound(Method):
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, members and tokens")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--members", type=int, help="members in the whole round")
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         print("Minting the collections ...", file=sys.stderr)
         node.fill(HOLDERS, supply=supply)
         reading(node, rounds, supply)
-        with database() as url, whole_process(url, node, members) as process:
+        with database() as url, node.mining(), whole_process(url, node, members) as process:
             whole(node, process, rounds, members, supply)
 
 
@@ -79,23 +81,23 @@ def reading(node: Lab, rounds: int, supply: int) -> None:
     floor = ways(node, "floor: the same loop over bare sockets", [*here, "floor"], 10_000, supply)
     default = viem(node, "viem multicall, default", 0, 1_000, supply)
     large = viem(node, "viem multicall, 36 kB batches", 36_000, 1_000, supply)
-    other = [str(PEERS / "multicall" / "bin" / "python"), "benchmarks/peers/multicall_py.py", "x"]
+    other = [python_of("multicall"), "benchmarks/peers/multicall_py.py", "x"]
     banteg = ways(node, "multicall.py, 1,000 a request", other, 1_000, supply)
     one = ways(node, "web3.py, one by one", [*here, "web3"], 20, supply)
     many = ways(node, "AsyncWeb3, 20 at once", [*here, "asyncweb3"], 20, supply)
     methods = [own, floor, fallback, banteg, large, default, many, one]
-    interleaved(methods, rounds)
+    interleaved(methods, rounds, node.refresh)
     show("Reading balances, 10,000 wallets x 10 collections", "check", methods, own)
     print()
     for name, method, least in (
         ("viem, default", default, 50), ("viem, 36 kB batches", large, 30), ("multicall.py", banteg, 12),
     ):  # fmt: skip
         said = ratio(method, own)
-        goal(f"times faster than {name}", said and said[0], least=least)
+        goal(READING, f"times faster than {name}", said and said[0], least=least)
     said = ratio(own, floor)
-    goal("times the floor", said and said[0], most=1.5)
+    goal(READING, "times the floor", said and said[0], most=1.5)
     said = ratio(default, fallback)
-    goal("aggregate3: times faster than viem, default", said and said[0], least=10)
+    goal(READING, "aggregate3: times faster than viem, default", said and said[0], least=10)
 
 
 @contextlib.contextmanager
@@ -124,9 +126,14 @@ def whole(node: Lab, process: "subprocess.Popen[str]", rounds: int, members: int
     show(f"The whole round, {members:,} members x {COLLECTIONS} rules, nothing changed", "check", [own, default], own)
     print()
     said = ratio(default, own)
-    goal("times faster than viem's bare multicall", said and said[0], least=5)
-    goal("database statements per 10,000 members", own.counts["statements"] / members * 10_000, most=60)
-    goal("requests to the node per 1,000 checks", own.counts["requests"] / (members * COLLECTIONS) * 1000, most=0.1)
+    goal(WHOLE, "times faster than viem's bare multicall", said and said[0], least=5)
+    goal(WHOLE, "database statements per 10,000 members", own.counts["statements"] / members * 10_000, most=60)
+    goal(
+        WHOLE,
+        "requests to the node per 1,000 checks",
+        own.counts["requests"] / (members * COLLECTIONS) * 1000,
+        most=0.1,
+    )
     print(f"  processor time a member: {own.counts['cpu']}")
 
 

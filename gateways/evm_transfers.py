@@ -4,8 +4,7 @@ The registry of delegations is read along, in the same request: what goes from a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from gateways import delegations
 from gateways.errors import ProviderConfused, ProviderError
@@ -25,11 +24,11 @@ CONTRACTS_AT_ONCE = 500
 WALLETS_AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(NamedTuple):
     """A token of a contract that left one address for another, in a block with this hash.
 
     Where the contract is the registry of delegations: what a vault (the sender) lets a delegate do has changed.
+    A tuple, since thousands are made and compared at a time: that takes half as long as with a dataclass.
     """
 
     block: int
@@ -169,19 +168,25 @@ def read_logs(provider: str, answer: object, first: int, last: int) -> list[Tran
     if not isinstance(answer, list):
         raise ProviderConfused(provider, "the logs are no list")
     found: list[Transfer] = []
+    # Logs come block by block, so that most have the number of the one before.
+    number, block = cast("object", None), 0
     try:
         for entry in cast("list[dict[str, object]]", answer):
             topics = cast("list[str]", entry["topics"])
-            block = int(cast("str", entry["blockNumber"]), 16)
-            if not first <= block <= last:
-                raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
+            if number is None or entry["blockNumber"] != number:
+                number = entry["blockNumber"]
+                block = int(cast("str", number), 16)
+                if not first <= block <= last:
+                    raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
             changed = topics[0] in delegations.CHANGED
             if len(topics) != 4 and not changed:
                 continue
             at = 1 if topics[0] == TRANSFER or changed else 2
-            sender, receiver = _address(topics[at]), _address(topics[at + 1])
-            contract = cast("str", entry["address"]).lower()
-            found.append(Transfer(block, cast("str", entry["blockHash"]), contract, sender, receiver))
+            sender, receiver = topics[at], topics[at + 1]
+            if len(sender) != 66 or len(receiver) != 66:
+                raise ValueError(topics)
+            contract, block_hash = cast("str", entry["address"]).lower(), cast("str", entry["blockHash"])
+            found.append(Transfer(block, block_hash, contract, _address(sender), _address(receiver)))
     except ProviderError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
@@ -190,6 +195,4 @@ def read_logs(provider: str, answer: object, first: int, last: int) -> list[Tran
 
 
 def _address(topic: str) -> str:
-    if len(topic) != 66:
-        raise ValueError(topic)
     return "0x" + topic[26:].lower()

@@ -65,6 +65,8 @@ def test_a_log_is_a_transfer_or_something_else(topics: tuple[str, ...], found: l
         None, {}, "0x", [{}], [{"topics": 7}], [None], [log(TRANSFER, "0x1", "0x2", "0x3")],
         [log(TRANSFER, topic(ALICE), topic(BOB), "0x1", block=10)],
         [log(TRANSFER, topic(ALICE), topic(BOB)) | {"blockNumber": 7}],
+        [log(TRANSFER, topic(ALICE), topic(BOB)) | {"blockNumber": None}],
+        [log(TRANSFER, topic(ALICE), topic(BOB)), log(TRANSFER, topic(ALICE), topic(BOB)) | {"blockNumber": ""}],
     ],
 )  # fmt: skip
 def test_what_is_no_list_of_the_blocks_logs_is_refused(answer: object) -> None:

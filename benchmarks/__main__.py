@@ -1,0 +1,56 @@
+"""`make bench`: every benchmark in turn, then one table of what was to be reached and what was.
+
+`ARGS="--quick"` measures less of each, `ARGS="logs roles"` only these.
+"""
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import logs, sweep
+from benchmarks.rounds import GOALS
+
+Benchmark = Callable[[Sequence[str]], None]
+BENCHMARKS: dict[str, Benchmark] = {"sweep": sweep.main, "logs": logs.main}
+
+
+def main() -> int:
+    """Run what is named; 1 when a goal was missed."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; all when none is named")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, members, tokens")
+    given = parser.parse_args()
+    unknown = sorted(set(given.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}")
+    print(machine(), flush=True)
+    for name in given.names or BENCHMARKS:
+        BENCHMARKS[name](["--quick"] if given.quick else [])
+    print("\nWhat was to be reached\n\n| benchmark | what | this run | goal | |\n|---|---|---|---|---|")
+    for one in GOALS:
+        print(one.row)
+    print(f"\n{machine()}")
+    return 1 if any(one.value is not None and not one.met for one in GOALS) else 0
+
+
+def machine() -> str:
+    """Where and when this runs, and how busy the machine is otherwise."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    return f"{when}, {os.cpu_count()} cores ({model}), Python {platform.python_version()}, load {load}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Gets the peers: other libraries, pinned, each in an environment of its own below data/bench.
+
+`python -m benchmarks.set_up` does nothing where that is done already. One that cannot be had is said and left out.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.lab import ROOT
+
+PEERS = ROOT / "data" / "bench"
+PINS = Path(__file__).with_name("peers")
+PYTHON_PEERS = ("multicall", "discord_py")
+
+Install = Callable[[Path, Path], None]
+"""Fills a folder with what a file of pins names."""
+
+
+def main() -> None:
+    """Get all of them."""
+    PEERS.mkdir(parents=True, exist_ok=True)
+    for name in PYTHON_PEERS:
+        get(name, PINS / f"{name}.txt", python_peer)
+    get("npm", PINS / "npm" / "package-lock.json", npm_peers)
+
+
+def python_of(name: str) -> str:
+    """The interpreter of a peer from PyPI."""
+    return str(PEERS / name / "bin" / "python")
+
+
+def get(name: str, pins: Path, install: Install) -> None:
+    """Install a peer unless these very pins are installed, at this place and for this Python."""
+    home = PEERS / name
+    stamp, wanted = (
+        home / ".installed",
+        hashlib.sha256(pins.read_bytes() + f"{home} {sys.version}".encode()).hexdigest(),
+    )
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print(f"Getting {name} ...", file=sys.stderr, flush=True)
+    try:
+        install(home, pins)
+    except (OSError, subprocess.CalledProcessError) as fault:
+        print(f"{name} is left out: {fault}", file=sys.stderr)
+        return
+    stamp.write_text(wanted)
+
+
+def python_peer(home: Path, pins: Path) -> None:
+    """An environment with exactly these packages."""
+    venv.create(home, clear=True, with_pip=False)
+    # With the pip of our own environment: a pip in each would cost more than all that it installs.
+    pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "-qq", "--no-deps"]
+    subprocess.run([*pip, "--disable-pip-version-check", "-r", str(pins)], check=True, stdout=sys.stderr)
+
+
+def npm_peers(home: Path, pins: Path) -> None:
+    """The packages of the lock file, by the npm of our own environment."""
+    home.mkdir(exist_ok=True)
+    for name in ("package.json", "package-lock.json", ".npmrc"):
+        shutil.copyfile(pins.parent / name, home / name)
+    programs = ROOT / ".venv" / "bin"
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    subprocess.run(
+        [str(programs / "npm"), "ci"], cwd=home, env={**os.environ, "PATH": path}, check=True, stdout=sys.stderr
+    )
+
+
+if __name__ == "__main__":
+    main()
