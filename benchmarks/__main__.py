@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import logs, sweep
+from benchmarks import logs, roles, sweep
 from benchmarks.rounds import GOALS
 
 Benchmark = Callable[[Sequence[str]], None]
-BENCHMARKS: dict[str, Benchmark] = {"sweep": sweep.main, "logs": logs.main}
+BENCHMARKS: dict[str, Benchmark] = {"sweep": sweep.main, "logs": logs.main, "roles": roles.main}
 
 
 def main() -> int:

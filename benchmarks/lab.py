@@ -45,6 +45,7 @@ class Lab:
         self.url = url
         self.pid = pid
         self.contracts: list[str] = []
+        self.gas = LOADING_GAS // 10
 
     def rpc(self, method: str, *params: Any) -> Any:
         """One JSON-RPC call; its result."""
@@ -58,7 +59,7 @@ class Lab:
 
     def send(self, to: str | None, data: bytes) -> dict[str, Any]:
         """One transaction from the node's first account; its receipt."""
-        call = {"from": self.rpc("eth_accounts")[0], "data": "0x" + data.hex(), "gas": hex(LOADING_GAS // 10)}
+        call = {"from": self.rpc("eth_accounts")[0], "data": "0x" + data.hex(), "gas": hex(self.gas)}
         name = self.rpc("eth_sendTransaction", call | ({} if to is None else {"to": to}))
         deadline = time.monotonic() + 120
         while (receipt := self.rpc("eth_getTransactionReceipt", name)) is None:
@@ -101,6 +102,7 @@ class Lab:
             self.mint(contract, 1, [wallet(holder(number, token, holders)) for token in range(supply)])
             self.contracts.append(contract)
         self.rpc("evm_setBlockGasLimit", hex(READING_GAS))
+        self.gas = READING_GAS // 2
         self.refresh()
 
     def refresh(self) -> None:

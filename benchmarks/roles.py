@@ -1,0 +1,191 @@
+"""Giving roles in 1, 4 and 8 guilds at Discord's limits, beside nextcord and discord.py: `python -m benchmarks.roles`.
+
+Alone, `python -m benchmarks.roles write DATABASE URL GUILDS EACH` is the product's writer with that many roles to give.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import text
+
+from benchmarks import town
+from benchmarks.lab import ROOT
+from benchmarks.rounds import environment, goal
+from benchmarks.set_up import python_of
+from jobs.writer import Writer
+from models import transaction
+from sandbox.discord.limits import GLOBAL_LIMIT
+from sandbox.discord.rest_members import MEMBER_ROLE_WRITES
+from services.calls import Listener
+from services.ledger import INTENT_CHANNEL
+from services.tasks import stop
+from tests.conftest import free_port
+
+ROLES = "giving roles"
+GUILDS = (1, 4, 8)
+WINDOW, SECONDS = MEMBER_ROLE_WRITES.requests, MEMBER_ROLE_WRITES.seconds
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came to the stand-in in one run."""
+
+    guilds: int
+    wanted: int
+    accepted: int
+    requests: int
+    refused: int
+    reads: int
+    different: int
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """Of the speed that the limits allow: the least time for what was accepted, by the time that it took."""
+        windows = -(-self.accepted // (WINDOW * self.guilds))
+        last = self.accepted - (windows - 1) * WINDOW * self.guilds
+        return ((windows - 1) * SECONDS + last / GLOBAL_LIMIT) / self.seconds
+
+    @property
+    def each(self) -> float:
+        """Requests for each role that was to be given, those that were refused for their pace apart."""
+        assert self.different == self.wanted, f"{self.different} of {self.wanted} roles were given"
+        return (self.requests - self.refused + self.reads) / self.wanted
+
+    @property
+    def refused_per_thousand(self) -> float:
+        """429s in 1,000 requests."""
+        return self.refused / self.requests * 1000
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.roles", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="half as many roles")
+    given = parser.parse_args(arguments)
+    each = 2 * WINDOW if given.quick else 4 * WINDOW
+    here = [sys.executable, "-m", "benchmarks.roles", "write"]
+    peer = "benchmarks/peers/roles.py"
+    print(f"\nGiving {each} roles in each guild, at {WINDOW} in {SECONDS:g} s a guild and {GLOBAL_LIMIT} a second\n")
+    print("| client | guilds | share of what the limits allow | given | requests | reads | 429s per 1,000 |")
+    print("|---|---|---|---|---|---|---|")
+    found: list[Outcome] = []
+    with stand_in() as url:
+        for guilds in GUILDS:
+            numbers = [str(guilds), str(each)]
+            with town.database() as database:
+                found.append(run("Holdfast", [*here, database, url, *numbers], url, guilds, each))
+            for name, python, module in (
+                ("nextcord", sys.executable, "nextcord"), ("discord.py", python_of("discord_py"), "discord"),
+            ):  # fmt: skip
+                run(name, [python, peer, module, url, *numbers], url, guilds, each)
+    print()
+    for one in found:
+        goal(ROLES, f"share of what the limits allow, {one.guilds} guilds", one.share, least=0.95)
+    goal(ROLES, "requests for each difference", max(one.each for one in found), most=1)
+    goal(ROLES, "429s per 1,000 requests", max(one.refused_per_thousand for one in found), most=5)
+
+
+def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> Outcome:
+    """One client until it is done, or has had three times as long as the limits ask for."""
+    tally(url, "DELETE")
+    most = 3 * (each / WINDOW) * SECONDS + 60
+    process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL)
+    try:
+        process.wait(most)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    said = tally(url)
+    times = said.pop("accepted")
+    seconds = times[-1] - times[0] if len(times) > 1 else most
+    outcome = Outcome(guilds, guilds * each, len(times), seconds=seconds, **said)
+    print(
+        f"| {name} | {guilds} | {outcome.share:.1%} | {outcome.different} of {outcome.wanted} | {outcome.requests} "
+        f"| {outcome.reads} | {outcome.refused_per_thousand:.1f} |",
+        flush=True,
+    )
+    return outcome
+
+
+@contextmanager
+def stand_in() -> Iterator[str]:
+    """The stand-in's address; it ends with the block."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.stand_in", str(port)], cwd=ROOT)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                tally(url)
+                break
+            except (urllib.error.URLError, OSError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def tally(url: str, method: str = "GET") -> dict[str, Any]:
+    """What came to the stand-in so far."""
+    with urllib.request.urlopen(urllib.request.Request(f"{url}/tally", method=method), timeout=30) as answer:
+        return dict(json.loads(answer.read()))
+
+
+async def write(database: str, url: str, guilds: int, each: int) -> None:
+    """The product's writer, from the moment that the intentions are committed until none is left."""
+    async with town.product(database, DISCORD_API_URL=url):
+        servers = await town.people(guilds * each, servers=guilds)
+        called = asyncio.Event()
+        tasks = [asyncio.create_task(part.run()) for part in (Listener({INTENT_CHANNEL: called}), Writer(called))]
+        try:
+            # The only advisory lock there is: what is intended before the writer has it would be read back first.
+            await until("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted)")
+            await intend(servers)
+            await until("SELECT NOT EXISTS (SELECT 1 FROM \"grant\" WHERE state <> 'held')")
+        finally:
+            await stop(*tasks)
+
+
+async def intend(servers: list[int]) -> None:
+    """Every member is to be given the same role, as the ledger writes it."""
+    async with transaction() as db:
+        await db.execute(
+            text(
+                'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, '
+                "intended_at, next_at, attempts, created_at, updated_at) SELECT server_id, discord_id, :role, '{}', "
+                "'giving', false, '{}', now(), now(), 0, now(), now() FROM member WHERE server_id = ANY(:servers)"
+            ),
+            {"role": str(town.ROLE), "servers": servers},
+        )
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+
+
+async def until(question: str) -> None:
+    """Wait until the database says yes."""
+    while True:
+        async with transaction() as db:
+            if (await db.execute(text(question))).scalar_one():
+                return
+        await asyncio.sleep(0.2)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["write"]:
+        asyncio.run(write(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])))
+    else:
+        main(sys.argv[1:])

@@ -1,0 +1,84 @@
+"""A Discord that takes nothing but role writes, at the limits of the real one: `python -m benchmarks.stand_in PORT`.
+
+Ten writes in ten seconds a guild and fifty requests a second a bot, counted as the sandbox counts them. `GET /tally`
+tells what came, `DELETE /tally` forgets it.
+"""
+
+import sys
+import time
+
+from aiohttp import web
+
+from sandbox.discord.limits import Limits, Verdict, too_many
+from sandbox.discord.rest_members import MEMBER_ROLE_WRITES
+
+ROLE = "/guilds/{guild}/members/{user}/roles/{role}"
+# Clients take a 429 without it for one of Cloudflare's, and give up.
+VIA = {"Via": "1.1 stand-in"}
+
+
+class StandIn:
+    """The limits, and what came."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.limits = Limits()
+        self.requests = self.reads = self.refused = 0
+        self.accepted: list[float] = []
+        self.different: set[tuple[str, ...]] = set()
+
+    async def write(self, request: web.Request) -> web.Response:
+        """A role given or taken."""
+        self.requests += 1
+        token = request.headers.get("Authorization", "")
+        verdict = self.limits.take_global(token, MEMBER_ROLE_WRITES)
+        verdict = verdict or self.limits.take(token, MEMBER_ROLE_WRITES, request.match_info["guild"])
+        if not verdict.allowed:
+            return self._refuse(verdict)
+        self.accepted.append(time.monotonic())
+        self.different.add((request.method, *request.match_info.values()))
+        return web.Response(status=204, headers=VIA | verdict.headers)
+
+    def _refuse(self, verdict: Verdict) -> web.Response:
+        self.refused += 1
+        return web.json_response(too_many(verdict), status=429, headers=VIA | verdict.headers)
+
+    async def me(self, _: web.Request) -> web.Response:
+        """Who the bot is: clients ask as they sign in."""
+        return web.json_response({"id": "1", "username": "bot", "discriminator": "0000", "avatar": None}, headers=VIA)
+
+    async def member(self, request: web.Request) -> web.Response:
+        """A member without roles."""
+        self.reads += 1
+        user = {"id": request.match_info["user"], "username": "somebody", "discriminator": "0", "avatar": None}
+        answer = {"user": user, "roles": [], "nick": None, "joined_at": "2026-01-01T00:00:00+00:00", "pending": False}
+        return web.json_response(answer | {"flags": 0, "deaf": False, "mute": False}, headers=VIA)
+
+    async def tally(self, request: web.Request) -> web.Response:
+        """What came; times in seconds of this machine's monotonic clock."""
+        if request.method == "DELETE":
+            self.forget()
+        said = {
+            "requests": self.requests, "reads": self.reads, "refused": self.refused, "accepted": self.accepted,
+            "different": len(self.different),
+        }  # fmt: skip
+        return web.json_response(said)
+
+
+def main() -> None:
+    """Serve until killed."""
+    here, app = StandIn(), web.Application()
+    app.router.add_put(ROLE, here.write)
+    app.router.add_delete(ROLE, here.write)
+    app.router.add_get("/users/@me", here.me)
+    app.router.add_get("/guilds/{guild}/members/{user}", here.member)
+    app.router.add_get("/tally", here.tally)
+    app.router.add_delete("/tally", here.tally)
+    web.run_app(app, host="127.0.0.1", port=int(sys.argv[1]), print=None, access_log=None)
+
+
+if __name__ == "__main__":
+    main()
