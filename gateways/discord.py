@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import Mapping
 from typing import Protocol, cast
-from urllib.parse import quote
 
 import httpx
 import orjson
@@ -21,13 +20,14 @@ from gateways.discord_types import (
     Guild,
     Member,
     Role,
+    audit_reason,
     read_guild,
     read_member,
     read_roles,
     read_user,
     refusal,
 )
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
+from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
 from gateways.exchanges import to_its_end
 from gateways.refusals import Refusals, TooManyRefusals
 from gateways.shapes import Shape, listed
@@ -35,6 +35,9 @@ from gateways.shapes import Shape, listed
 VERSION = "1.0"
 ATTEMPTS = 5
 GUILDS_A_PAGE = 200
+MEMBER_ROLE = "/guilds/{}/members/{}/roles/{}"
+PATIENCE = 1.0
+"""Seconds that a role write waits for its turn: who writes many has other guilds to serve meanwhile."""
 
 
 class DiscordGateway(ChannelGateway, Protocol):
@@ -84,7 +87,8 @@ class Discord(ChannelCalls):
     """The real thing (external-apis §1.4, §1.6, §1.7). One per process and event loop; `close` it.
 
     `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
-    longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened.
+    longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened. A role write
+    whose guild's limit is used up is NotYet at once.
     """
 
     def __init__(
@@ -152,11 +156,11 @@ class Discord(ChannelCalls):
 
     async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
         """PUT of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
-        await self._request("PUT", "/guilds/{}/members/{}/roles/{}", (guild_id, user_id, role_id), reason=reason)
+        await self._request("PUT", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
         """DELETE of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
-        await self._request("DELETE", "/guilds/{}/members/{}/roles/{}", (guild_id, user_id, role_id), reason=reason)
+        await self._request("DELETE", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     async def _get(self, template: str, *ids: str, query: str = "") -> object:
         return await self._request("GET", template, ids, query=query)
@@ -200,7 +204,15 @@ class Discord(ChannelCalls):
         deadline = loop.time() + self._deadline
         last = "no answer in time"
         for attempt in range(ATTEMPTS):
-            ticket = await self._ticket(route, top, deadline)
+            until = min(deadline, loop.time() + PATIENCE) if template == MEMBER_ROLE else deadline
+            try:
+                ticket = await self._ticket(route, top, until)
+            except NotYet as wait:
+                if attempt == 0:
+                    raise
+                # What was sent before may have happened, unless Discord refused it.
+                kind = ProviderBusy if last == "too many requests" else ProviderDown
+                raise kind(DISCORD, last, retry_after=wait.retry_after) from None
             answer = None
             try:
                 sending = self._http.request(method, url, headers=headers, content=content, timeout=self._deadline)
@@ -229,7 +241,7 @@ class Discord(ChannelCalls):
         try:
             return await self._limiter.acquire(route, major, deadline)
         except WaitTooLong as wait:
-            raise ProviderBusy(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
+            raise NotYet(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
 
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float) -> None:
         """Pause what a 429 is about: its bucket, or everything (external-apis §1.7)."""
@@ -272,17 +284,6 @@ class Discord(ChannelCalls):
         if body is None:
             raise ProviderConfused(DISCORD, f"HTTP {status} without usable JSON")
         return body
-
-
-def audit_reason(reason: str) -> str:
-    """The reason as X-Audit-Log-Reason takes it: percent-encoded UTF-8, 1 to 512 characters (external-apis §1.4)."""
-    encoded = quote(reason, safe=" /")
-    if len(encoded) <= 512:
-        return encoded
-    kept = reason[:512]
-    while len(quote(kept, safe=" /")) > 512:
-        kept = kept[:-1]
-    return quote(kept, safe=" /")
 
 
 def _lessons(answer: httpx.Response) -> dict[str, str] | None:

@@ -1,9 +1,10 @@
-"""What Discord tells us about guilds, roles, members and users, and how it refuses."""
+"""What Discord tells us about guilds, roles, members and users, how it refuses, and how it wants to be told why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
+from urllib.parse import quote
 
 from gateways.errors import NotThere, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from gateways.shapes import Shape, listed
@@ -270,3 +271,14 @@ def refusal(status: int, body: object) -> ProviderError:
     if status == 404:
         return _GONE.get(code, NotThere)(DISCORD, said, status=status, code=code)
     return ProviderRefused(DISCORD, said, status=status, code=code)
+
+
+def audit_reason(reason: str) -> str:
+    """The reason as X-Audit-Log-Reason takes it: percent-encoded UTF-8, 1 to 512 characters (external-apis §1.4)."""
+    encoded = quote(reason, safe=" /")
+    if len(encoded) <= 512:
+        return encoded
+    kept = reason[:512]
+    while len(quote(kept, safe=" /")) > 512:
+        kept = kept[:-1]
+    return quote(kept, safe=" /")

@@ -28,6 +28,10 @@ class ProviderBusy(ProviderError):
     """It asked us to slow down (429 and relatives), or our own limiter would have to wait past the deadline."""
 
 
+class NotYet(ProviderBusy):
+    """Our own limiter kept the request back, so nothing was sent; `retry_after` says when it may go."""
+
+
 class ProviderConfused(ProviderError):
     """It answered something that is not the documented shape, or that contradicts what must be true."""
 

@@ -28,6 +28,8 @@ class Writer:
         self.called: asyncio.Event = called
         self.tried: set[tuple[int, datetime]] = set()
         """Intents that this process has begun to send: from then on only a look at the member tells."""
+        self.resting: dict[str, float] = {}
+        """Guilds whose limit is used up, and until when (loop time): others are served meanwhile."""
 
     async def run(self) -> None:
         """Write for ever, whenever the lease can be had."""
@@ -52,12 +54,12 @@ class Writer:
                 await held.check()
                 await self._start(running, held.since)
                 if running:
-                    done, _ = await asyncio.wait(running, timeout=IDLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    done, _ = await asyncio.wait(running, timeout=self._pause(), return_when=asyncio.FIRST_COMPLETED)
                     for task in done:
                         running.pop(task)
                         task.result()
                 else:
-                    await wait(self.called, IDLE_SECONDS)
+                    await wait(self.called, self._pause())
         finally:
             await stop(*running)
 
@@ -66,18 +68,33 @@ class Writer:
         if room <= 0:
             return
         async with transaction() as db:
-            found = await intents.open_intents(db, room, set(running.values()))
+            found = await intents.open_intents(db, room, set(running.values()), self._resting())
         for intent in found:
             running[asyncio.create_task(self._carry_out(intent, since))] = intent.id
 
+    def _resting(self) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        self.resting = {guild: until for guild, until in self.resting.items() if until > now}
+        return list(self.resting)
+
+    def _pause(self) -> float:
+        """Seconds until something may be done without a call: a guild has rested, or an intent's own pause is over."""
+        now = asyncio.get_running_loop().time()
+        return min([IDLE_SECONDS, *(self.resting[guild] - now for guild in self._resting())])
+
     async def _carry_out(self, intent: Intent, since: datetime) -> None:
-        key = (intent.id, intent.intended_at)
+        key, clock = (intent.id, intent.intended_at), asyncio.get_running_loop()
         # Nobody can have sent what was intended under this very lease and not been tried by us.
         sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
         self.tried.add(key)
         with request_ids.under(intent.request_id):
             try:
                 outcome = await intents.carry_out(gateways(), intent, sure=sure)
+                if outcome.result is intents.Result.NOT_YET:
+                    self.resting[intent.guild_id] = clock.time() + (outcome.pause or IDLE_SECONDS)
+                    if sure:
+                        self.tried.discard(key)
+                    return
                 async with transaction() as db:
                     await intents.record(db, intent, outcome)
             except (TokenRejected, *AWAY):

@@ -19,7 +19,7 @@ from gateways.discord_types import (
     RoleGone,
     TokenRejected,
 )
-from gateways.errors import ProviderBusy, ProviderError, ProviderRefused
+from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from models import Grant, Notice, now
 from models.database import AsyncSession
 from services import counters, due, events, rule_states, unanswered
@@ -68,6 +68,8 @@ class Result(Enum):
     """It had happened before, or was never needed."""
     WAIT = "wait"
     """Membership screening is not done, or Discord is out of order: try again later."""
+    NOT_YET = "not yet"
+    """Discord's limit for the server is used up and nothing was sent: it stands as it stood."""
     AGAIN = "again"
     """Too old to be trusted: decide anew."""
     LEFT = "left"
@@ -88,8 +90,12 @@ class Outcome:
     """Whether the role write was sent and may be carried out yet."""
 
 
-async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> list[Intent]:
+async def open_intents(
+    db: AsyncSession, limit: int, busy: Collection[int], resting: Collection[str] = ()
+) -> list[Intent]:
     """The intents whose time has come, in turns over the guilds so that a large one does not starve the others.
+
+    Without those in `busy`, and without those of the guilds in `resting`.
 
     Who is still being screened waits for a role: Discord would end the screening by giving one.
     """
@@ -110,11 +116,12 @@ async def open_intents(db: AsyncSession, limit: int, busy: Collection[int]) -> l
                 WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
                 AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
                 AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
-                AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT {unanswered.STILL_OPEN}
+                AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT s.discord_id = ANY(CAST(:resting AS text[]))
+                AND NOT {unanswered.STILL_OPEN}
             ) o ORDER BY turn, id LIMIT :limit
             """
         ),
-        {"limit": limit, "busy": list(busy), "late": unanswered.LATE},
+        {"limit": limit, "busy": list(busy), "resting": list(resting), "late": unanswered.LATE},
     )
     return [
         Intent(
@@ -158,6 +165,8 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
         return Outcome(Result.NO_GUILD, error=str(fault))
     except (MissingPermissions, MissingAccess) as fault:
         return Outcome(Result.REFUSED, error=str(fault))
+    except NotYet as fault:
+        return Outcome(Result.NOT_YET, pause=fault.retry_after)
     except (ProviderBusy, ProviderRefused, ProviderError) as fault:
         outcome = failed(intent, str(fault))
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
@@ -178,6 +187,8 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
         who = (intent.server_id, intent.discord_id, intent.role_id)
         await unanswered.note(db, *who, giving=intent.giving)
     match outcome.result:
+        case Result.NOT_YET:
+            return
         case Result.DONE | Result.ALREADY:
             await _succeeded(db, intent, outcome.result)
         case Result.WAIT:

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.discord import Discord, audit_reason
+from gateways.discord import Discord
 from gateways.discord_types import (
     GuildGone,
     MemberGone,
@@ -17,8 +17,9 @@ from gateways.discord_types import (
     RoleGone,
     TokenRejected,
     UserGone,
+    audit_reason,
 )
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.refusals import ALLOWED, TooManyRefusals
 from tests.gateways.wire import Wire
 
@@ -245,9 +246,19 @@ async def test_a_bucket_that_is_used_up_does_not_hold_another_guild(discord: Dis
     )
     await discord.add_role(GUILD, USER, ROLE, "x")
     await discord.add_role("42", USER, ROLE, "x")
-    with pytest.raises(ProviderBusy):
+    with pytest.raises(NotYet) as caught:
         await discord.add_role(GUILD, "2", ROLE, "x")
+    assert caught.value.retry_after == pytest.approx(60, abs=5)
     assert len(server.asked) == 2
+
+
+async def test_what_was_sent_once_is_never_said_to_be_unsent(discord: Discord, server: Wire) -> None:
+    used_up = LIMITS | {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": "60"}
+    server.says(web.Response(status=502, headers=used_up))
+    with pytest.raises(ProviderDown) as caught:
+        await discord.add_role(GUILD, USER, ROLE, "x")
+    assert caught.value.retry_after == pytest.approx(60, abs=5)
+    assert len(server.asked) == 1
 
 
 async def test_a_global_429_holds_every_route(discord: Discord, server: Wire) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import gateways
-from gateways.errors import ProviderDown
+from gateways.errors import NotYet, ProviderDown
 from jobs.looker import Looker
 from models import Due, Event, Grant, Rule, User, now, transaction
 from services import breaker, event_log, farewells, intents, member_why, request_ids, sweep, undo
@@ -154,6 +154,40 @@ async def test_what_was_sent_before_a_crash_is_not_sent_again(town: Town, engine
     async with engine():
         await given(town)
     assert await town.writes(start) == ["PUT"]
+
+
+async def test_a_role_that_has_to_wait_for_the_limit_is_not_read_back(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    gives, held_back = gateways().discord.add_role, list[str]()
+
+    async def used_up_at_first(guild: str, user: str, role: str, reason: str) -> None:
+        if len(held_back) < 2:
+            held_back.append(guild)
+            raise NotYet("Discord", "its rate limit is used up", retry_after=0.2)
+        await gives(guild, user, role, reason)
+
+    monkeypatch.setattr(gateways().discord, "add_role", used_up_at_first)
+    async with engine():
+        # What is intended before the writer has its lease is read first in any case.
+        await until(_writer_has_its_lease)
+        start = await town.mark()
+        await town.prove("carol")
+        await given(town)
+    assert len(held_back) == 2
+    assert [row.attempts for row in await grants(town)] == [0]
+    member = f"/members/{town.people['carol']['id']}"
+    asked = [one for one in await town.requests(start, "discord") if one["path"].endswith(member)]
+    assert asked == [], "it was never sent, so nobody has to look whether it happened"
+
+
+async def _writer_has_its_lease() -> bool:
+    async with transaction() as db:
+        mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        question = f"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND {mine})"
+        return bool((await db.execute(text(question))).scalar_one())
 
 
 async def test_a_removal_that_was_sent_before_a_crash_is_not_sent_again(town: Town, engine: Engine) -> None:
