@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import logs, roles, sweep
+from benchmarks import follow, growth, logs, roles, sweep
 from benchmarks.rounds import GOALS
 
 Benchmark = Callable[[Sequence[str]], None]
-BENCHMARKS: dict[str, Benchmark] = {"sweep": sweep.main, "logs": logs.main, "roles": roles.main}
+BENCHMARKS: dict[str, Benchmark] = {
+    "sweep": sweep.main, "logs": logs.main, "follow": follow.main, "roles": roles.main, "growth": growth.main,
+}  # fmt: skip
 
 
 def main() -> int:

@@ -1,0 +1,180 @@
+"""From a transfer's log to the request for the role, and what following costs while nothing happens.
+
+`python -m benchmarks.follow [--quick]`. The product's follower, lookers and writer run as in a jobs process, on a
+database and a node of their own, with the daily round off; the stand-in notes when the request for the role comes.
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from statistics import median, quantiles
+from typing import Any
+
+from sqlalchemy import text
+
+from benchmarks import roles, town
+from benchmarks.lab import CHAIN, ROOT, Lab, lab, wallet
+from benchmarks.rounds import environment, goal
+from gateways import gateways
+from gateways.evm_transfers import Transfer
+from jobs.follower import Follower
+from jobs.looker import Looker
+from jobs.writer import Writer
+from models import transaction
+from services import due
+from services.calls import Listener
+from services.due import CHANNEL
+from services.ledger import INTENT_CHANNEL
+from services.tasks import stop
+from settings import settings
+
+FOLLOW = "following"
+LOOKS = 12
+SIZES = ((10, 1), (1_000, 10), (10_000, 10))
+"""Members and collections of the measurements of what following costs while nothing happens."""
+
+
+class Seen:
+    """When (monotonic seconds) the follower got a log that it had not had before; it watches the product's reader."""
+
+    def __init__(self) -> None:
+        self.moments: list[float] = []
+        self._known: set[Transfer] = set()
+        transfers: Any = gateways().transfers
+        self._ask = transfers.of_contracts
+        transfers.of_contracts = self._of_contracts
+
+    async def _of_contracts(self, *arguments: Any) -> list[Transfer]:
+        found: list[Transfer] = await self._ask(*arguments)
+        if fresh := set(found) - self._known:
+            self.moments += [time.monotonic()] * len(fresh)
+            self._known |= fresh
+        return found
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.follow", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer transfers and members")
+    given = parser.parse_args(arguments)
+    transfers = 40 if given.quick else 200
+    with lab() as node, town.database() as database, roles.stand_in() as url:
+        node.fill(1, collections=1, supply=1)
+        asyncio.run(latency(node, database, url, transfers))
+    with lab() as node:
+        node.fill(1, collections=10, supply=1)
+        for members, collections in SIZES[:2] if given.quick else SIZES:
+            idle(node, members, collections)
+    calls = [count for _, _, count in IDLE]
+    goal(FOLLOW, "idle RPC calls a chain and minute: the most by the fewest", max(calls) / min(calls), most=1)
+
+
+IDLE: list[tuple[int, int, float]] = []
+
+
+async def latency(node: Lab, database: str, url: str, transfers: int) -> None:
+    """One transfer after the other, each to a member of another server."""
+    (contract,) = node.contracts
+    async with town.product(database, [node.url], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
+        servers = await town.people(transfers + 1, servers=transfers + 1)
+        for server in servers:
+            await town.rules(server, [contract])
+        seen = Seen()
+        async with engine():
+            # Everybody is looked at once; the first wallet holds the lab's first token, and its request is waited for.
+            async with transaction() as db:
+                await due.mark_all(db)
+            await requests(url, 1)
+            await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
+            seen.moments.clear()
+            for number in range(1, transfers + 1):
+                await asyncio.to_thread(node.mint, contract, 1 + number, [wallet(number)])
+                await requests(url, 1 + number)
+        arrived: list[float] = roles.tally(url)["accepted"][1:]
+    assert len(seen.moments) == len(arrived) == transfers, (len(seen.moments), len(arrived), transfers)
+    took = [1000 * (there - here) for here, there in zip(seen.moments, arrived, strict=True)]
+    p95 = quantiles(took, n=20)[-1]
+    print(f"\nFrom the log seen to the request for the role, {transfers} transfers, one at a time\n")
+    print("| half within, ms | 95 of 100 within, ms | least, ms | most, ms |\n|---|---|---|---|")
+    print(f"| {median(took):.1f} | {p95:.1f} | {min(took):.1f} | {max(took):.1f} |\n")
+    goal(FOLLOW, "ms from the log seen to the role request, half", median(took), most=20)
+    goal(FOLLOW, "ms from the log seen to the role request, 95 of 100", p95, most=60)
+
+
+@asynccontextmanager
+async def engine() -> AsyncIterator[None]:
+    """What a jobs process runs, without the clock."""
+    due_called, intent_called = asyncio.Event(), asyncio.Event()
+    parts = (
+        Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}), Looker(due_called),
+        Looker(due_called, least=due.SEEN), Writer(intent_called), Follower(CHAIN),
+    )  # fmt: skip
+    tasks = [asyncio.create_task(part.run()) for part in parts]
+    try:
+        yield
+    finally:
+        await stop(*tasks)
+
+
+async def requests(url: str, count: int) -> None:
+    """Wait until so many role requests have come."""
+    deadline = time.monotonic() + 60
+    while len((await asyncio.to_thread(roles.tally, url))["accepted"]) < count:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"no request for role {count} came")
+        await asyncio.sleep(0.02)
+
+
+def idle(node: Lab, members: int, collections: int) -> None:
+    """Requests to the node while nothing happens, in a process of its own."""
+    with town.database() as database:
+        command = [sys.executable, "-m", "benchmarks.follow", "idle", database, node.url]
+        done = subprocess.run(
+            [*command, ",".join(node.contracts[:collections]), str(members)],
+            cwd=ROOT, env=environment(), capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    count = float(done.stdout)
+    IDLE.append((members, collections, count))
+    print(f"- {members:,} members, {collections} collections: {count:.1f} RPC calls a chain and minute while idle")
+
+
+async def idle_here(database: str, url: str, contracts: list[str], members: int) -> None:
+    """Follow a chain whose blocks hold no transfer of ours, a look a block; prints the calls a minute."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(town.product(database, [url]))
+        (server,) = await town.people(members)
+        await town.rules(server, contracts)
+        calls = 0
+
+        async def count(_: Any) -> None:
+            nonlocal calls
+            calls += 1
+
+        follower, outside = Follower(CHAIN), gateways()
+        node = Lab(url, 0)
+        # Past all that the lab was filled with: a follower begins a minute before the head.
+        node.rpc("anvil_mine", "0x40")
+        for _ in range(3):
+            node.refresh()
+            await follower.once()
+        transfers: Any = outside.transfers
+        for one in transfers._nodes.all():
+            one._http.event_hooks = {"request": [count]}
+        for _ in range(LOOKS):
+            node.refresh()
+            await follower.once()
+        async with transaction() as db:
+            left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+        assert left == 0, "something happened"
+        print(calls / LOOKS * 60 / settings().follow_seconds)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["idle"]:
+        asyncio.run(idle_here(sys.argv[2], sys.argv[3], sys.argv[4].split(","), int(sys.argv[5])))
+    else:
+        main(sys.argv[1:])
