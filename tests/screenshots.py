@@ -1,4 +1,7 @@
-"""`make screenshots`: a picture of every screen, light and dark, wide and narrow, in data/screenshots."""
+"""`make screenshots`: a picture of every screen, light and dark, wide and narrow, in data/screenshots.
+
+With `ARGS="dashboard invite"` only of those, named as in `tests/browser/screens.py`; the others' stay as they were.
+"""
 
 import asyncio
 import sys
@@ -12,7 +15,7 @@ from tests.conftest import ROOT, temporary_dir
 from tests.product import SWEEP_SECONDS, Product, running
 from tests.whole.people import Person, until
 
-WIDTHS = (1440, 360)
+WIDTHS = (1440, 768, 360)
 THEMES = ("light", "dark")
 PICTURES = ROOT / "data" / "screenshots"
 
@@ -58,30 +61,35 @@ async def draw(browser: Browser, context: BrowserContext, product: Product, scre
         print(screen.name, flush=True)
 
 
-async def photograph(product: Product, session_id: str, server_id: int) -> None:
-    """Both audiences' screens."""
+async def photograph(product: Product, session_id: str, server_id: int, wanted: set[str]) -> None:
+    """Both audiences' screens, or those of them that are wanted."""
+
+    def chosen(screens: list[Screen]) -> list[Screen]:
+        return [screen for screen in screens if not wanted or screen.name in wanted]
+
     executable = (ROOT / "data" / "tools" / "browser").read_text().strip()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
-        await draw(browser, await browser.new_context(), product, for_visitors())
+        await draw(browser, await browser.new_context(), product, chosen(for_visitors()))
         member = await browser.new_context()
         await member.add_cookies([{"name": "hf_session", "value": session_id, "url": product.url, "httpOnly": True}])
-        await draw(browser, member, product, for_members(product, server_id))
+        await draw(browser, member, product, chosen(for_members(product, server_id)))
         await browser.close()
 
 
-def main() -> int:
+def main(wanted: set[str]) -> int:
     """Start a product of its own, fill it and take the pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     for old in PICTURES.glob("*.png"):
-        old.unlink()
+        if not wanted or old.name.rsplit("-", 2)[0] in wanted:
+            old.unlink()
     with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
         ada, server_id = populate(machine.product)
         session_id = next(iter(ada.client.cookies.values()))
-        asyncio.run(photograph(machine.product, session_id, server_id))
+        asyncio.run(photograph(machine.product, session_id, server_id, wanted))
     print(f"{len(list(PICTURES.glob('*.png')))} pictures in {PICTURES.relative_to(Path.cwd())}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(set(sys.argv[1:])))
