@@ -10,6 +10,7 @@ from aiohttp import web
 
 from sandbox.discord import (
     control,
+    rest_audit,
     rest_channels,
     rest_commands,
     rest_guilds,
@@ -36,7 +37,16 @@ if TYPE_CHECKING:
     from sandbox.house import Sandbox
 
 _LISTS = re.compile(r"/(guilds|roles|members|search|channels|messages|commands)$")
-_REST = (rest_users, rest_guilds, rest_members, rest_channels, rest_messages, rest_commands, rest_interactions)
+_REST = (
+    rest_users,
+    rest_guilds,
+    rest_audit,
+    rest_members,
+    rest_channels,
+    rest_messages,
+    rest_commands,
+    rest_interactions,
+)
 
 
 class Discord:

@@ -1,6 +1,8 @@
 """The audit log: who did what to a guild, and the reason given."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 from sandbox.discord.entities import AuditEntry
@@ -20,6 +22,6 @@ def said_reason(header: str | None) -> str | None:
     return unquote(header)[:512] if header else None
 
 
-def note(world: World, guild_id: str, by: By, action: str, target: str) -> None:
-    """Write down something that was done."""
-    world.save(AuditEntry(world.ids.next(), guild_id, by.actor_id, action, target, by.reason))
+def note(world: World, guild_id: str, by: By, action: str, target: str, changes: Sequence[dict[str, Any]] = ()) -> None:
+    """Write down something that was done; `changes` are in Discord's own shape."""
+    world.save(AuditEntry(world.ids.next(), guild_id, by.actor_id, action, target, by.reason, list(changes)))

@@ -149,3 +149,4 @@ class AuditEntry:
     action: str
     target: str
     reason: str | None
+    changes: list[dict[str, Any]] = field(default_factory=list)

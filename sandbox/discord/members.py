@@ -34,7 +34,8 @@ def give_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
         return
     member.roles.append(role.id)
     changed(discord, member)
-    audit.note(discord.world, role.guild_id, by, f"gave the role {role.name}", member.user_id)
+    change = {"key": "$add", "new_value": [{"id": role.id, "name": role.name}]}
+    audit.note(discord.world, role.guild_id, by, f"gave the role {role.name}", member.user_id, [change])
 
 
 def take_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
@@ -43,7 +44,8 @@ def take_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
         return
     member.roles.remove(role.id)
     changed(discord, member)
-    audit.note(discord.world, role.guild_id, by, f"took the role {role.name}", member.user_id)
+    change = {"key": "$remove", "new_value": [{"id": role.id, "name": role.name}]}
+    audit.note(discord.world, role.guild_id, by, f"took the role {role.name}", member.user_id, [change])
 
 
 def changed(discord: "Discord", member: Member) -> None:

@@ -35,6 +35,9 @@ async def roles_and_members(discord: Outside) -> None:
     await discord.bot("DELETE", f"{guild}/roles/{role}")
     await discord.bot("GET", f"{guild}/members/1")
     await discord.bot("GET", f"{guild}/members/{CAROL}x")
+    await discord.bot("GET", f"{guild}/audit-logs")
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions="8")
+    await discord.bot("GET", f"{guild}/audit-logs", params={"limit": 100})
     for _ in range(11):
         await discord.bot("PUT", f"{guild}/members/{CAROL}/roles/{role_of(BASE, HOLDER)}")
 

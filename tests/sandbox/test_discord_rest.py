@@ -116,6 +116,26 @@ async def test_new_roles_lie_at_the_bottom_and_can_be_moved_below_the_bot_only(d
     assert powerful.json()["code"] == 50013
 
 
+async def test_the_audit_log_tells_who_did_what_and_why_to_a_bot_that_may_read_it(discord: Outside):
+    path, log = grant_path(BASE, CAROL, role_of(BASE, HOLDER)), f"/guilds/{BASE}/audit-logs"
+    reason = {"X-Audit-Log-Reason": "Sold%20the%20last%20one%20%E2%9C%93"}
+    await discord.bot("PUT", path)
+    await discord.bot("DELETE", path, headers=reason)
+    assert (await discord.bot("GET", log)).json()["code"] == 50013
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions=str(1 << 7))
+    told = (await discord.bot("GET", log, params={"user_id": discord.settings["DISCORD_CLIENT_ID"]})).json()
+    newest, before = told["audit_log_entries"]
+    holder = [{"id": role_of(BASE, HOLDER), "name": "Holder"}]
+    assert (newest["action_type"], newest["target_id"], newest["reason"]) == (25, CAROL, "Sold the last one ✓")
+    assert [one["changes"] for one in (newest, before)] == [
+        [{"key": "$remove", "new_value": holder}], [{"key": "$add", "new_value": holder}],
+    ]  # fmt: skip
+    assert "reason" not in before
+    assert {user["username"] for user in told["users"]} == {"HoldfastBot", "carol"}
+    earliest = await discord.bot("GET", log, params={"limit": 1, "after": "0", "action_type": 31})
+    assert [one["action_type"] for one in earliest.json()["audit_log_entries"]] == [31]
+
+
 async def test_patching_roles_sets_the_whole_set_and_guards_each_difference(discord: Outside):
     wanted = [role_of(BASE, HOLDER), int(role_of(BASE, COLLECTOR))]
     answer = await discord.bot("PATCH", f"/guilds/{BASE}/members/{CAROL}", {"roles": wanted})
