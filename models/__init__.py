@@ -1,6 +1,16 @@
 """What the product knows: tables, engine and transaction, migrations."""
 
-from models.database import AsyncSession, DatabaseUrlMissing, engine, libpq_url, psycopg_url, release, transaction, use
+from models.database import (
+    AsyncSession,
+    DatabaseUrlMissing,
+    engine,
+    libpq_url,
+    psycopg_url,
+    reading,
+    release,
+    transaction,
+    use,
+)
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.grant import Breaker, Grant, Unanswered
@@ -55,6 +65,7 @@ __all__ = [
     "libpq_url",
     "now",
     "psycopg_url",
+    "reading",
     "release",
     "transaction",
     "use",

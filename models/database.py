@@ -1,10 +1,12 @@
 """The engine of this process and the transaction, the one way to the database."""
 
+import select as waiting
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import Result
+from sqlalchemy import Result, event
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.ext.asyncio import AsyncSession as PlainAsyncSession
 from sqlalchemy.orm import Session as PlainSession
@@ -45,8 +47,29 @@ def engine() -> AsyncEngine:
         url = settings().database_url
         if not url:
             raise DatabaseUrlMissing("DATABASE_URL is not set; `python -m app` sets it for its processes.")
-        _engine = create_async_engine(psycopg_url(url), pool_pre_ping=True, pool_size=20, max_overflow=20)
+        _engine = _made(url, max_overflow=20)
     return _engine
+
+
+def _made(url: str, max_overflow: int = 10) -> AsyncEngine:
+    made = create_async_engine(psycopg_url(url), pool_size=20, max_overflow=max_overflow)
+    event.listen(made.sync_engine, "checkout", _refuse_a_dead_one)
+    return made
+
+
+def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:
+    """Let no connection out of the pool that the server has left: DisconnectionError makes the pool open another.
+
+    A server that goes says so or hangs up, and either can be read; one at rest says nothing. The pool's own
+    `pool_pre_ping` asks the server instead, which costs a signed-in call a sixth of its time.
+    """
+    raw = connection.driver_connection
+    if raw.closed:
+        raise DisconnectionError("it is closed")
+    quiet = waiting.poll()
+    quiet.register(raw.fileno(), waiting.POLLIN)
+    if quiet.poll(0):
+        raise DisconnectionError("the server has left, or said something that nobody asked for")
 
 
 def psycopg_url(url: str) -> str:
@@ -67,7 +90,7 @@ async def use(url: str | None) -> None:
     global _engine
     if _engine is not None:
         await _engine.dispose()
-    _engine = None if url is None else create_async_engine(psycopg_url(url), pool_pre_ping=True, pool_size=20)
+    _engine = None if url is None else _made(url)
 
 
 def joined(values: Iterable[object]) -> str:
@@ -84,6 +107,17 @@ async def transaction() -> AsyncGenerator[AsyncSession]:
     async with AsyncSession(engine(), expire_on_commit=False) as db:
         yield db
         await db.commit()
+
+
+@asynccontextmanager
+async def reading() -> AsyncGenerator[AsyncSession]:
+    """Questions that change nothing, or one statement that stands alone: each is sent without BEGIN and COMMIT.
+
+    Like those of a transaction, each statement sees what was committed when it began.
+    """
+    alone = engine().execution_options(isolation_level="AUTOCOMMIT")
+    async with AsyncSession(alone, expire_on_commit=False) as db:
+        yield db
 
 
 async def release(db: AsyncSession) -> None:

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlalchemy import bindparam
 from sqlmodel import col, delete, func, select, update
 
 from models import Session, User, now
@@ -22,6 +23,12 @@ LOGIN_COOKIE = "hf_login"
 SESSION_LIFE = timedelta(days=7)
 """As long as Discord's grant lasts (external-apis §1.2)."""
 _SEEN_EVERY = timedelta(minutes=1)
+_ACTOR = (
+    select(col(User.id), User.discord_id, User.username, Session.seen_at)
+    .join(Session, col(Session.user_id) == col(User.id))
+    .where(col(Session.id_hash) == bindparam("id_hash"), col(Session.expires_at) > bindparam("now"))
+)
+"""Asked with every call and event, so it is put together once and reads no more than it needs."""
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _AGENT_LENGTH = 300
 
@@ -101,20 +108,14 @@ async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:
     """Whose session this is, or None when it is absent, malformed, unknown, closed or past its time."""
     if session_id is None or not _ID.fullmatch(session_id):
         return None
-    found = (
-        await db.exec(
-            select(Session, User)
-            .join(User, col(User.id) == col(Session.user_id))
-            .where(Session.id_hash == hash_of(session_id), col(Session.expires_at) > now())
-        )
-    ).first()
+    id_hash, moment = hash_of(session_id), now()
+    found = (await db.execute(_ACTOR, {"id_hash": id_hash, "now": moment})).first()
     if found is None:
         return None
-    session, user = found
-    if session.seen_at < now() - _SEEN_EVERY:
-        await _touch(db, session.id_hash)
-    assert user.id is not None
-    return Actor(user_id=user.id, discord_id=user.discord_id, username=user.username, session_hash=session.id_hash)
+    user_id, discord_id, username, seen_at = found
+    if seen_at < moment - _SEEN_EVERY:
+        await _touch(db, id_hash)
+    return Actor(user_id=user_id, discord_id=discord_id, username=username, session_hash=id_hash)
 
 
 async def _touch(db: AsyncSession, id_hash: bytes) -> None:

@@ -16,7 +16,7 @@ from reflex_base.event import Event
 from reflex_base.registry import RegistrationContext
 from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 
-from models import transaction
+from models import reading
 from services import request_ids, sessions
 from services.actors import Actor
 from services.errors import NotSignedIn
@@ -180,7 +180,7 @@ async def actor_of(state: BaseState) -> Actor | None:
     session_id = handshake_session_id(state)
     if session_id is None:
         return None
-    async with transaction() as db:
+    async with reading() as db:
         return await sessions.actor_of(db, session_id)
 
 

@@ -6,7 +6,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from app.api.rates import limits_of
-from models import transaction
+from models import reading
 from services import limits, sessions
 from services.actors import Actor
 from services.errors import NotSignedIn
@@ -34,7 +34,7 @@ async def known_caller(request: Request) -> Actor:
     session_id = shown_session_id(request.headers)
     if session_id is None:
         raise NotSignedIn
-    async with transaction() as db:
+    async with reading() as db:
         actor = await sessions.actor_of(db, session_id)
     if actor is None:
         raise NotSignedIn

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
-from models import DatabaseUrlMissing, now, transaction
+from models import DatabaseUrlMissing, now, reading
 from services import health
 
 router = APIRouter(tags=["health"])
@@ -27,7 +27,7 @@ async def look() -> Response:
 
 async def _ready() -> bool:
     try:
-        async with asyncio.timeout(_PATIENCE), transaction() as db:
+        async with asyncio.timeout(_PATIENCE), reading() as db:
             await health.database_answers(db)
             return not os.environ.get("HOLDFAST_SUPERVISED") or await health.bot_ready(db, _started())
     except (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError):

@@ -11,7 +11,7 @@ from app.api.auth import unset_session
 from app.api.caller import Caller
 from app.api.shapes import Answer, Done, PathId, Payload, Text
 from gateways import gateways
-from models import transaction
+from models import reading, transaction
 from services import me, sessions, sign_in, users
 from settings import settings
 
@@ -32,7 +32,7 @@ class SessionAnswer(Answer):
 @router.get("/sessions")
 async def signed_in(caller: Caller) -> list[SessionAnswer]:
     """Where the caller is signed in, last used first."""
-    async with transaction() as db:
+    async with reading() as db:
         return [SessionAnswer.model_validate(session) for session in await sessions.list_of(db, caller)]
 
 

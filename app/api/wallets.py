@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from app.api.caller import Caller
 from app.api.shapes import Answer, Done, Loose, PathId, Payload, Text
 from gateways import gateways
-from models import transaction
+from models import reading, transaction
 from services import wallets
 from services.actors import Actor
 from services.errors import (
@@ -140,7 +140,7 @@ async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
 async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="userId")] = None) -> list[WalletAnswer]:
     """The caller's proved wallets."""
     _own(caller, user_id)
-    async with transaction() as db:
+    async with reading() as db:
         return [WalletAnswer.model_validate(wallet) for wallet in await wallets.list_wallets(db, caller)]
 
 

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.built import BUILT
-from models import transaction
+from models import reading
 from services import sessions
 from settings import settings
 
@@ -134,7 +134,7 @@ async def _audience(headers: Headers) -> str:
     session_id = sessions.session_id_from_cookie_header(headers.get("cookie"))
     if session_id is None:
         return VISITOR
-    async with transaction() as db:
+    async with reading() as db:
         return VISITOR if await sessions.actor_of(db, session_id) is None else MEMBER
 
 

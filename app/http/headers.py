@@ -1,6 +1,7 @@
 """The headers that every answer carries, unless what answers has set its own."""
 
-from starlette.datastructures import MutableHeaders
+from functools import cache
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from settings import settings
@@ -20,6 +21,13 @@ _CALLS = {
 _HSTS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
+@cache
+def _wanted(is_call: bool, https: bool) -> list[tuple[bytes, bytes]]:
+    """The headers as they go over the wire."""
+    named = _EVERYWHERE | (_CALLS if is_call else {}) | (_HSTS if https else {})
+    return [(name.lower().encode(), value.encode()) for name, value in named.items()]
+
+
 class SecurityHeaders:
     """Adds them to pages, files and calls; calls are never cached, because their answers are personal."""
 
@@ -33,13 +41,12 @@ class SecurityHeaders:
             return
         path: str = scope["path"]
         is_call = path.startswith(("/api/", "/health")) or path == "/metrics"
-        wanted = _EVERYWHERE | (_CALLS if is_call else {}) | (_HSTS if settings().https else {})
+        wanted = _wanted(is_call, settings().https)
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in wanted.items():
-                    headers.setdefault(name, value)
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in wanted if one[0] not in present)]
             await send(message)
 
         await self._app(scope, receive, add)
