@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -68,10 +69,17 @@ async def _only_this_machine(request: web.Request, handler: Handler) -> web.Stre
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     if name not in LOOPBACK_HOSTS:
         return web.json_response({"message": "The sandbox answers this machine only."}, status=421)
-    foreign = request.headers.get("Sec-Fetch-Site") == "cross-site"
-    if foreign and request.method != "GET" and request.path.startswith(("/control", "/console")):
+    if _is_foreign(request) and request.method != "GET" and request.path.startswith(("/control", "/console")):
         return web.json_response({"message": "Another site may not steer the sandbox."}, status=403)
     return await handler(request)
+
+
+def _is_foreign(request: web.Request) -> bool:
+    """Whether the page of another site made a browser send this; old browsers tell only the page's origin."""
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site is not None or origin is None:
+        return site == "cross-site"
+    return urlsplit(origin).netloc.rsplit(":", 1)[0] not in LOOPBACK_HOSTS
 
 
 @web.middleware

@@ -10,8 +10,9 @@ HEAD = (
     "time", "kind", "what happened", "done by", "done by (id)", "member", "member (id)", "role", "role (id)", "rule",
     "rule (id)", "batch",
 )  # fmt: skip
-_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A cell that begins so is a formula to a spreadsheet; with an apostrophe before it, it is a text."""
+_RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A cell that begins so is a formula to a spreadsheet, to some also in the wide letters of East Asian keyboards; with
+an apostrophe before it, it is a text."""
 
 
 def head() -> str:

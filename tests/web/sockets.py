@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
@@ -54,14 +55,12 @@ class Socket:
         await self.until('["ping","pong"]')
 
     async def closed(self) -> tuple[int, str]:
-        """Wait for the other side to close; its code and reason."""
+        """The other side's code and reason for closing; fails when it answers instead."""
         try:
-            while True:
-                text = str(await self._connection.recv())
-                if text != "2":
-                    self.got.append(text)
+            await self.alive()
         except ConnectionClosed:
             return self._connection.close_code or 0, self._connection.close_reason or ""
+        pytest.fail("the socket stays open")
 
 
 def at(place: str) -> dict[str, Any]:
