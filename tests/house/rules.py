@@ -25,7 +25,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
 # A front door opens the transaction and hands the gateways to one service verb; it takes no more than these by name.
 FRONT_DOORS = frozenset({"state", "bot", "jobs"})
 HANDED_ON = {
-    "models": frozenset({"transaction", "use", "now"}),
+    "models": frozenset({"transaction", "reading", "use", "now"}),
     "models.database": frozenset({"transaction", "use", "libpq_url"}),
     "gateways": frozenset({"gateways", "Gateways", "close_gateways"}),
 }
