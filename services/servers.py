@@ -8,11 +8,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways import Gateways
+from gateways.errors import ProviderConfused
 from models import Access, Server, now
 from models.database import AsyncSession
 from services import breaker, events, rights
 from services.actors import Actor
-from services.errors import FieldRefused, ServerNotFound
+from services.errors import FieldRefused, ServerNotFound, unavailable
 from services.role_safety import color_hex, rank, refusal
 from services.rule_views import RuleView
 from services.rule_views import of_servers as rules_of_servers
@@ -131,6 +132,8 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
     Raises NotConnected, ProviderUnavailable.
     """
     guilds = {guild.id: guild for guild in await rights.own_guilds(db, outside, actor)}
+    if not guilds:
+        await _runs_none(db, outside, actor)
     known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
     mine: list[int] = []
     for server in known:
@@ -146,6 +149,21 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
     )
     return len(mine)
+
+
+async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
+    """Ask through the bot before an empty list from Discord costs somebody every server on their dashboard.
+
+    Raises ProviderUnavailable when the bot sees them run one of those servers all the same, or cannot see.
+    """
+    listed = select(Access.server_id).join(Server, col(Server.id) == Access.server_id)
+    mine = await db.exec(listed.where(Access.discord_id == actor.discord_id, col(Server.bot_invited).is_(True)))
+    for server_id in mine.all():
+        try:
+            await rights.by_id(db, outside, actor, server_id)
+        except ServerNotFound:
+            continue
+        raise unavailable(ProviderConfused("Discord", "it lists no servers for somebody who runs one"))
 
 
 async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: bool) -> None:

@@ -138,6 +138,19 @@ async def test_roles_that_must_not_be_granted_are_refused_each_with_its_reason(b
     assert (await browser.client.post("/api/verification-rules", json=rule(world, server_id))).status_code == 201
 
 
+async def test_a_list_that_discord_left_empty_costs_no_admin_their_servers(browser: Browser, world: dict[str, Any]):
+    await browser.sign_in("ada")
+    await with_server(browser, builders(world))
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        await sandbox.post("/control/faults", json={"target": "discord", "kind": "empty", "seconds": 60})
+        try:
+            answer = await browser.client.post("/api/admin/sync-servers")
+        finally:
+            await sandbox.delete("/control/faults")
+    assert (answer.status_code, "Discord" in answer.json()["message"]) == (503, True)
+    assert [server["id"] for server in (await browser.client.get("/api/servers")).json()] == [builders(world)["id"]]
+
+
 async def test_others_cannot_read_or_write_in_a_server(
     browser: Browser, new_browser: Callable[[], Browser], world: dict[str, Any]
 ):
