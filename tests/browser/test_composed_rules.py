@@ -10,6 +10,7 @@ from tests.whole.people import Person
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 GUILD = "Base Builders"
+VAULT, STRANGER = "0x" + "7a17" * 10, "0x" + "5e" * 20
 
 
 def deployed(product: Product, chain: str, name: str, slug: str) -> str:
@@ -80,15 +81,18 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await eventually(lambda: "Collector" in product.roles_of(GUILD, "erin"), "erin gets the role")
     assert "Collector" not in product.roles_of(GUILD, "dave")
 
-    erin = next(user["id"] for user in product.world()["users"] if user["username"] == "erin")
-    with closing(Person(product, "ada")) as admin:
-        why = admin.get(f"/api/servers/{admin.server(GUILD)['internalId']}/members/{erin}/why")
-    role = next(role for role in why["roles"] if role["roleName"] == "Collector")
-    told = next(one for one in role["rules"] if "Kelp Keepers" in one["name"])
-    assert (role["held"], role["grantedByUs"], told["outcome"]) == (True, True, "yes")
-    assert [(one["chain"], one["outcome"]) for one in told["requirements"]] == [
-        ("base", "yes"), ("optimism", "yes"), ("optimism", "no"),
-    ]  # fmt: skip
+    tabs = page.get_by_role("navigation", name="Server configuration")
+    await tabs.get_by_role("link", name="Members", exact=True).click()
+    await page.get_by_label("Search members").fill("erin")
+    await page.get_by_role("button", name="Erin", expanded=False).click()
+    why = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Collector", exact=True)).last
+    await expect(why.get_by_text("Has it, from us")).to_be_visible()
+    told = why.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Kelp Keepers, Reef Riders and"))
+    for text in (*words[1:3], "Tide Tellers on Optimism"):
+        await expect(told.get_by_text(text)).to_be_visible()
+    await expect(told.get_by_text("Holds 1, needs 1")).to_have_count(2)
+    await expect(told.get_by_text("Holds 0, needs 1")).to_have_count(1)
+    await tabs.get_by_role("link", name="Rules", exact=True).click()
 
     await rule.get_by_role("button", name="Delete").click()
     question = page.get_by_role("dialog")
@@ -99,7 +103,9 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await eventually(lambda: "Collector" not in product.roles_of(GUILD, "erin"), "the role goes with its rule")
 
 
-async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Product, visit: NewVisitor) -> None:
+async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_clicks(
+    product: Product, visit: NewVisitor
+) -> None:
     choir = deployed(product, "arbitrum", "Coral Choir", "coral-choir")
     minted(product, "arbitrum", choir, "7", "erin")
     product.control(
@@ -140,15 +146,22 @@ async def test_a_trait_and_certain_tokens_are_asked_for_by_clicks(product: Produ
     await expect(page.get_by_text("9 is already in the list.")).to_be_visible()
     await page.get_by_role("button", name="Remove 9").click()
     await expect(name).to_have_value("Coral Choir (Token ID) - #1-3, 12")
-    await expect(page.get_by_text("Whom it concerns")).to_be_visible()
+    await page.get_by_text("Who", exact=True).click()
+    people = page.get_by_role("list", name="Members and what would come of them")
+    await expect(people.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("loses")
+    # A vault has one of the tokens, and lets her wallet speak for it.
+    product.control("chains/arbitrum/mint", {"contract": choir, "token_id": "12", "to": VAULT})
+    product.control("chains/arbitrum/delegate", {"vault": VAULT, "to": product.wallet("erin"), "contract": choir})
+    await page.get_by_label("Count delegated tokens").check()
     await page.get_by_role("button", name="Save Changes").click()
     question = page.get_by_role("dialog")
     await question.get_by_text("Who", exact=True).click()
-    await expect(question.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("loses")
+    await expect(question.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("keeps")
     await question.get_by_role("button", name="Save", exact=True).click()
     rule = page.get_by_role("listitem").filter(has_text="Any of the tokens 1 to 3 or 12 of Coral Choir on Arbitrum")
-    await expect(rule).to_be_visible()
-    await eventually(lambda: "Whale" not in product.roles_of(GUILD, "erin"), "the role goes with the trait")
+    await expect(rule.get_by_text("Counts delegated tokens")).to_be_visible()
+    product.control("chains/arbitrum/transfer", {"contract": choir, "token_id": "12", "to": STRANGER})
+    await eventually(lambda: "Whale" not in product.roles_of(GUILD, "erin"), "the role goes with the vault's token")
     await rule.get_by_role("button", name="Delete").click()
     await question.get_by_role("button", name="Delete rule").click()
     await expect(rule).to_be_hidden()
