@@ -51,7 +51,7 @@ async def soak(seed: int, sandbox: str, directory: Path, pace: Pace, say: Callab
     settings.cache_clear()
     await models.use(machine.url)
     try:
-        async with httpx.AsyncClient(base_url=sandbox, timeout=60) as control:
+        async with httpx.AsyncClient(base_url=sandbox, timeout=120) as control:
             return await _soak(World(control, random), machine, random, pace, say)
     finally:
         await close_gateways()
