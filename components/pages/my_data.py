@@ -78,7 +78,7 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
                     rx.cond(
                         choice.roles != "", f"Your roles: {choice.roles}", f"No role from {settings().product_name} yet"
                     ),
-                    class_name="muted truncate text-sm",
+                    class_name="muted break-words text-sm",
                 ),
                 class_name="min-w-0",
             ),
