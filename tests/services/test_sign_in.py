@@ -109,5 +109,10 @@ def test_only_a_plain_screen_of_ours_is_returned_to(path: str | None, checked: s
     assert sign_in.checked_return_path(path) == checked
 
 
-def test_the_redirect_address_comes_from_the_settings():
-    assert sign_in.redirect_uri() == f"{settings().public_url}/api/auth/discord/callback"
+def test_the_redirect_address_comes_from_the_settings(monkeypatch: pytest.MonkeyPatch):
+    for public in ("http://localhost:3000", "http://localhost:4321"):
+        monkeypatch.setenv("PUBLIC_URL", public)
+        settings.cache_clear()
+        assert sign_in.redirect_uri() == f"{public}/api/auth/discord/callback"
+    monkeypatch.undo()
+    settings.cache_clear()
