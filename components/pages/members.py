@@ -50,7 +50,7 @@ def members_tab() -> rx.Component:
                     class_name="input pl-10",
                     on_change=MembersState.search.debounce(DEBOUNCE_MS),
                 ),
-                class_name="relative min-w-0 flex-1 basis-64",
+                class_name="relative min-w-0 flex-1 basis-full lg:basis-64",
             ),
             button(
                 "Check everybody again",
