@@ -124,7 +124,7 @@ class Front:
         self.calls += calls
         if self.instead is not None:
             return self.instead()
-        said = await self._passed(body)
+        said = await _passed(self.node, body)
         self.bytes += len(body) + len(said)
         if self.change is not None:
             true = orjson.loads(said)
@@ -135,14 +135,15 @@ class Front:
 
     async def passes_on(self, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The node's answers to a batch of calls, past what is counted and changed here."""
-        return orjson.loads(await self._passed(orjson.dumps(calls)))
+        return orjson.loads(await _passed(self.node, orjson.dumps(calls)))
 
-    async def _passed(self, body: bytes) -> bytes:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(self.node, data=body, headers={"Content-Type": "application/json"}) as answer,
-        ):
-            return await answer.read()
+
+async def _passed(node: str, body: bytes) -> bytes:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(node, data=body, headers={"Content-Type": "application/json"}) as answer,
+    ):
+        return await answer.read()
 
 
 @asynccontextmanager
