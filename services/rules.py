@@ -56,10 +56,12 @@ async def change(
     Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a contract that is new could not be looked at).
     """
     rule, found = await own(db, outside, actor, rule_id)
-    before, proposed = document(rule), copy_of(rule)
+    proposed = copy_of(rule)
     apply(proposed, changes, found)
-    if proposed.expression != before["expression"]:
+    if proposed.expression != rule.expression:
         await rule_contracts.check(db, outside, parse(proposed.expression))
+    rule = await _locked(db, rule_id)
+    before = document(rule)
     apply(rule, changes, found)
     db.add(rule)
     await db.flush()
@@ -70,7 +72,8 @@ async def change(
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
     """Delete a rule; tells how many members' roles are settled first, each by the rule's removal policy."""
-    rule, _ = await own(db, outside, actor, rule_id)
+    await own(db, outside, actor, rule_id)
+    rule = await _locked(db, rule_id)
     holders = (await rule_views.holders(db, [rule.server_id])).get(rule_id, 0)
     rule.deleted_at = now()
     db.add(rule)
@@ -90,6 +93,14 @@ async def own(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -
         return rule, await rights.by_id(db, outside, actor, rule.server_id)
     except ServerNotFound:
         raise RuleNotFound from None
+
+
+async def _locked(db: AsyncSession, rule_id: int) -> Rule:
+    """The row as it is now, ours until the transaction ends; RuleNotFound if it was deleted while others were asked."""
+    rule = await db.get(Rule, rule_id, populate_existing=True, with_for_update=True)
+    if rule is None or rule.deleted_at is not None:
+        raise RuleNotFound
+    return rule
 
 
 def _line(kind: str, rule: Rule, actor: Actor, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The product's main job through its calls alone: a server, its rules, a wallet; and what others cannot do there."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -136,6 +137,21 @@ async def test_roles_that_must_not_be_granted_are_refused_each_with_its_reason(b
             assert by_name[name]["reason"] == answer.json()["message"]
     assert len(reasons) == 5
     assert (await browser.client.post("/api/verification-rules", json=rule(world, server_id))).status_code == 201
+
+
+async def test_a_rule_that_goes_while_it_is_changed_or_deleted_again_is_not_found(
+    browser: Browser, world: dict[str, Any]
+):
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    for _ in range(4):
+        made = (await browser.client.post("/api/verification-rules", json=rule(world, server_id))).json()
+        path = f"/api/verification-rules/{made['id']}"
+        deletes = [browser.client.delete(path) for _ in range(4)]
+        changes = [browser.client.patch(path, json={"ruleName": "Late"}) for _ in range(2)]
+        answers = await asyncio.gather(*deletes, *changes)
+        assert sorted(answer.status_code for answer in answers[:4]) == [200, 404, 404, 404]
+        assert {answer.status_code for answer in answers[4:]} <= {200, 404}
 
 
 async def test_a_list_that_discord_left_empty_costs_no_admin_their_servers(browser: Browser, world: dict[str, Any]):
