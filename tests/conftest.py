@@ -37,7 +37,7 @@ TEMPLATE = "template_holdfast"
 PATIENCE_SECONDS = 240
 
 # Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
-httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
+cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
 
 # Outlives a killed test run, to end what that run started: reads until its input closes, then kills and removes.
 WATCHDOG = """
