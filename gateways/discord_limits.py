@@ -55,9 +55,7 @@ class Bucket:
         """A ticket if one may be had now."""
         if now < self.blocked_until:
             return None
-        if self.reset_at is not None and now >= self.reset_at:
-            self.window, self.began, self.reset_at = self.window + 1, self.reset_at, None
-            self.left = (self.limit or 1) - self.on_the_way
+        self._turn(now)
         # A window whose end nobody has told yet lets a lone request through, or an answer lost would stop it for good.
         lone = self.on_the_way == 0 and self.reset_at is None
         if not (self.unlimited or self.left > 0 or lone):
@@ -65,6 +63,12 @@ class Bucket:
         self.left -= 1
         self.on_the_way += 1
         return Ticket(self, self.window)
+
+    def _turn(self, now: float) -> None:
+        """Begin the next window when this one is over."""
+        if self.reset_at is not None and now >= self.reset_at:
+            self.window, self.began, self.reset_at = self.window + 1, self.reset_at, None
+            self.left = (self.limit or 1) - self.on_the_way
 
     def free_at(self, now: float) -> float | None:
         """When a ticket may next be had without any answer coming in; None if only an answer can tell."""
@@ -79,8 +83,12 @@ class Bucket:
 
     def answered(self, ticket: Ticket, now: float, headers: Mapping[str, str] | None) -> None:
         """What the headers of an answer teach; None when no answer came."""
-        self.on_the_way -= 1
         limit, left, after = _window(headers)
+        if self.reset_at is not None and after is not None and now + after > self.reset_at + self.span / 2:
+            # Discord's window is another one already: ours ends at the latest moment that it can have, or nobody has
+            # asked for a ticket since. The request counts in the new one.
+            self._turn(self.reset_at)
+        self.on_the_way -= 1
         if limit is None or left is None or after is None:
             # Without headers there is no bucket to keep; without an answer, nothing is learnt.
             self.unlimited = self.unlimited or (headers is not None and self.limit is None)
