@@ -172,6 +172,8 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], names: Names) -
         found.append(f"it asks for {_lowered(asked(after, names))} instead of {_lowered(asked(before, names))}")
     if before.get("roleId") != after.get("roleId"):
         found.append(f"it gives {after.get('roleName')} instead of {before.get('roleName')}")
+    elif before.get("roleColor") != after.get("roleColor"):
+        found.append(f"its colour is {after.get('roleColor')} instead of {before.get('roleColor')}")
     if before.get("removal") != after.get("removal"):
         found.append(f"roles go {_removal(after)} instead of {_removal(before)}")
     if before.get("takesOver") != after.get("takesOver"):

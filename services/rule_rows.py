@@ -117,7 +117,7 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
 def document(rule: Rule) -> dict[str, Any]:
     """A rule as the log keeps it."""
     return {
-        "name": rule.name, "roleId": rule.role_id, "roleName": rule.role_name, "expression": rule.expression,
-        "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours}, "state": rule.state,
-        "takesOver": rule.takes_over, "delegated": rule.delegated,
+        "name": rule.name, "roleId": rule.role_id, "roleName": rule.role_name, "roleColor": rule.role_color,
+        "expression": rule.expression, "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours},
+        "state": rule.state, "takesOver": rule.takes_over, "delegated": rule.delegated,
     }  # fmt: skip

@@ -17,7 +17,7 @@ from services.rule_form import RuleDraft
 
 # How a rule's document names its fields, and how the payload of a change does.
 _FIELDS = {
-    "name": "ruleName", "roleId": "roleId", "expression": "expression", "removal": "removal",
+    "name": "ruleName", "roleId": "roleId", "roleColor": "roleColor", "expression": "expression", "removal": "removal",
     "takesOver": "takesOver", "delegated": "delegated", "state": "state",
 }  # fmt: skip
 

@@ -165,8 +165,8 @@ async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[
         "class H(h.BaseHTTPRequestHandler):\n"
         "    n = 0\n"
         "    def do_GET(self):\n"
-        "        H.n += 1; self.send_response(503 if H.n < 3 else 200); self.end_headers()\n"
         f"        {NOTE.format(text='asked')}\n"
+        "        H.n += 1; self.send_response(503 if H.n < 3 else 200); self.end_headers()\n"
         f"h.HTTPServer(('127.0.0.1', {port}), H).serve_forever()"
     )
     base = plan(tmp_path, child("web", code))

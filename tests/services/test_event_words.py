@@ -18,8 +18,9 @@ KNOWN = Known(
     collections={("base", CATS): "Mellow Cats"},
 )
 RULE = {
-    "name": "Cats", "roleId": "9", "roleName": "Holder", "state": "active", "removal": {"mode": "now", "hours": 0},
-    "takesOver": False, "expression": {"type": "basic", "chain": "base", "contract": CATS, "minTokens": 1},
+    "name": "Cats", "roleId": "9", "roleName": "Holder", "roleColor": "#5865F2", "state": "active",
+    "removal": {"mode": "now", "hours": 0}, "takesOver": False,
+    "expression": {"type": "basic", "chain": "base", "contract": CATS, "minTokens": 1},
 }  # fmt: skip
 NO = {"answer": "no", "chain": "base", "contract": CATS, "needed": 2, "held": "1", "reason": None}
 
@@ -57,6 +58,8 @@ def changed(**fields: Any) -> dict[str, Any]:
          "token of Mellow Cats on Base."),
         ("rule.changed", changed(roleId="10", roleName="Whale"),
          "Ada changed the rule “Cats”: it gives Whale instead of Holder."),
+        ("rule.changed", changed(roleColor="#2ECC71"),
+            "Ada changed the rule “Cats”: its colour is #2ECC71 instead of #5865F2."),
         ("rule.changed", changed(delegated=True),
          "Ada changed the rule “Cats”: it counts what vaults delegated to members' wallets."),
         ("rule.deleted", {"rule": RULE, "holders": 1}, "Ada deleted the rule “Cats”; 1 member had Holder by it."),
