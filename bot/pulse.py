@@ -22,6 +22,8 @@ class Pulse(commands.Cog):
     def __init__(self, bot: commands.AutoShardedBot) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.recorder: providers.Recorder = providers.Recorder()
+        self.met: bool = False
+        """Whether there was a connection at all: until then `tell` knows better why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
 
     def cog_unload(self) -> None:
@@ -42,10 +44,12 @@ class Pulse(commands.Cog):
 
     async def write(self) -> None:
         """Write the state of this moment."""
-        reason = None if self.connected else "no open connection"
+        connected = self.connected
+        self.met = self.met or connected
+        states = [providers.bot_is(connected, None if connected else "no open connection")] if self.met else []
         try:
             async with transaction() as db:
-                await providers.keep(db, [*self.recorder.news(), providers.bot_is(self.connected, reason)])
+                await providers.keep(db, [*self.recorder.news(), *states])
                 await counters.add(db, counters.ANSWERS, self.recorder.counts())
             self.recorder.counted()
             await refusals.share(gateways().discord.refusals)

@@ -129,8 +129,9 @@ async def _walked(who: Visitor, screen: Screen) -> list[str]:
         ]
         faults = [GONE if one is None else f"not reached: {one}" for one in missing]
         faults += [f"not seen: {one}" for one in walked["unseen"]]
-        if GONE not in faults:
+        if not faults:
             break
-        # A list was read anew on the way and drawn again: the walk says nothing about what is there now.
+        # A list may have been read anew on the way and drawn again, which also moves where Tab goes on: what cannot
+        # be reached at all is missed on every walk.
         await settled(who.page, screen)
     return faults
