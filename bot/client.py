@@ -32,6 +32,18 @@ class Bot(commands.AutoShardedBot):
         # Each shard's session begins by itself, and two rollouts at once would get into each other's way.
         self._rollout: asyncio.Lock = asyncio.Lock()
 
+    async def close(self) -> None:
+        """Close the connection, and wait until what the cogs do on their own has ended, database and all."""
+        left: set[asyncio.Task[None]] = set()
+        for cog in self.cogs.values():
+            if isinstance(cog, Pulse):
+                left.add(cog.task)
+            elif isinstance(cog, Verify):
+                left.update(cog.looking.values())
+        await super().close()  # which unloads the cogs, and they cancel their tasks
+        if left:
+            await asyncio.wait(left)
+
     async def on_connect(self) -> None:
         """Tell Discord of our commands, as often as it takes."""
         async with self._rollout:
