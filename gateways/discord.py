@@ -88,7 +88,7 @@ class Discord(ChannelCalls):
 
     `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
     longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened. A role write
-    whose guild's limit is used up is NotYet at once.
+    that would have to wait longer than PATIENCE for its guild's limit is NotYet, and was not sent.
     """
 
     def __init__(
