@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT, temporary_dir
-from tests.product import SWEEP_SECONDS, running
+from tests.product import running
 
 PAGES = ("/", "/features", "/help-center", "/login")
 PROMISED = {"accessibility": 100, "best-practices": 100, "seo": 100}
 PERFORMANCE = 95
 """Promised for the landing page, with Lighthouse's mobile preset (a slow phone on a slow network, simulated)."""
+LOOKS = 3
+"""Each page is looked at so often, round by round; the middle performance score counts, since it is a timing."""
+DAY = 24 * 60 * 60
+"""Seconds between two sweeps, as a live deployment has it: what the jobs do is not what is measured here."""
 TOOLS = ROOT / "data" / "tools"
 CHROME = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking"
 
@@ -63,16 +67,19 @@ def main() -> int:
     """Look at each page and print a table; 1 when one is below what we promise."""
     program = install()
     below = 0
-    with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
-        print(f"{'page':16}{'performance':>13}" + "".join(f"{name:>16}" for name in PROMISED), flush=True)
-        for path in PAGES:
-            found, costly = scores(program, machine.product.url + path, directory)
-            row = "".join(f"{found[name]:>16}" for name in PROMISED)
-            print(f"{path:16}{found['performance']:>13}{row}", flush=True)
-            for line in costly:
-                print(f"    {line}", flush=True)
-            below += any(found[name] < least for name, least in PROMISED.items())
-            below += path == "/" and found["performance"] < PERFORMANCE
+    with temporary_dir() as directory, running(directory, DAY) as machine:
+        seen = [{path: scores(program, machine.product.url + path, directory) for path in PAGES} for _ in range(LOOKS)]
+    print(f"{'page':16}{'performance':>13}{'its looks':>13}" + "".join(f"{name:>16}" for name in PROMISED), flush=True)
+    for path in PAGES:
+        looks = sorted(look[path][0]["performance"] for look in seen)
+        performance = looks[LOOKS // 2]
+        worst = {name: min(look[path][0][name] for look in seen) for name in PROMISED}
+        row = "".join(f"{worst[name]:>16}" for name in PROMISED)
+        print(f"{path:16}{performance:>13}{' '.join(map(str, looks)):>13}{row}", flush=True)
+        for line in sorted({line for look in seen for line in look[path][1]}):
+            print(f"    {line}", flush=True)
+        below += any(worst[name] < least for name, least in PROMISED.items())
+        below += path == "/" and performance < PERFORMANCE
     return 1 if below else 0
 
 
