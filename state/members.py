@@ -151,9 +151,11 @@ class MembersState(rx.State):
 
     @signed_in
     async def search(self, actor: Actor, value: str) -> None:
-        """What is typed, after a rest: part of a name, or a whole id."""
-        self.query, self.page, self.opened = value.strip()[: member_list.LONGEST_QUERY], 1, ""
+        """What is typed, after a rest: part of a name, or a whole id. Who is open and is found stays open."""
+        self.query, self.page = value.strip()[: member_list.LONGEST_QUERY], 1
         await self._again(actor)
+        if all(row.id != self.opened for row in self.rows):
+            self.opened = ""
 
     @signed_in
     async def turn(self, actor: Actor, by: int) -> None:

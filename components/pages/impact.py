@@ -66,18 +66,17 @@ def _progress() -> rx.Component:
 
 
 def _people() -> rx.Component:
-    return rx.cond(
-        ImpactState.people,
-        rx.el.details(
-            rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
-            rx.el.ul(
-                rx.foreach(ImpactState.people, _person),
-                class_name="mt-3 grid max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
-                tab_index=0,
-                aria_label="Members and what would come of them",
-            ),
-            rx.cond(ImpactState.more > 0, rx.el.p(f"and {ImpactState.more} more", class_name="muted mt-2 text-sm")),
+    # Hidden instead of taken away while there is nobody, so that who opened it finds it open after the next look.
+    return rx.el.details(
+        rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
+        rx.el.ul(
+            rx.foreach(ImpactState.people, _person),
+            class_name="mt-3 grid max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
+            tab_index=0,
+            aria_label="Members and what would come of them",
         ),
+        rx.cond(ImpactState.more > 0, rx.el.p(f"and {ImpactState.more} more", class_name="muted mt-2 text-sm")),
+        class_name=rx.cond(ImpactState.people, "", "hidden"),
     )
 
 
