@@ -14,6 +14,7 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
         roles=frozenset(str(role.id) for role in member.roles if role.id != member.guild.id),
         pending=bool(member.pending),
         avatar=member.avatar.key if member.avatar else None,
+        bot=member.bot,
     )
 
 

@@ -55,6 +55,8 @@ class Member(SQLModel, table=True):
     roles: list[str] = texts()
     pending: bool = False
     """Membership screening is not done yet, so Discord would refuse roles."""
+    bot: bool = False
+    """Another bot, or our own: it can prove no wallet, so no rule ever concerns it."""
     left_at: datetime | None = maybe_moment()
     seen_at: datetime = moment()
 

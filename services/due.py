@@ -109,7 +109,7 @@ async def mark_rivals(db: AsyncSession, addresses: Sequence[str], priority: int)
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
-    """Mark every member of a server whom a rule can concern: who has a wallet, a role of ours or one handed over."""
+    """Mark whom a rule of a server can concern: no bot, and who has a wallet, a role of ours or one handed over."""
     return await _mark(db, _CONCERNED + " AND m.server_id = :server", priority, {"server": server_id})
 
 
@@ -123,7 +123,7 @@ async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
 
 _CONCERNED = """
     SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
-    WHERE m.left_at IS NULL AND s.bot_invited AND (
+    WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited AND (
         EXISTS (SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id)
         OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id)
         OR EXISTS (SELECT 1 FROM rule r WHERE r.server_id = m.server_id AND r.takes_over AND r.state = 'active'

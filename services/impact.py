@@ -224,7 +224,7 @@ async def _concerned(
                     :decides AND EXISTS (
                         SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id
                     ) AS proved
-                FROM member m WHERE m.server_id = :server AND m.left_at IS NULL) one
+                FROM member m WHERE m.server_id = :server AND m.left_at IS NULL AND NOT m.bot) one
             WHERE has_it OR proved ORDER BY has_it DESC, md5(discord_id) LIMIT :most
             """
         ),

@@ -13,7 +13,6 @@ from models.database import AsyncSession
 from services import rights, users
 from services.actors import Actor
 from services.addresses import shorten
-from settings import settings
 
 PAGE_SIZE = 50
 LONGEST_QUERY = 100
@@ -72,7 +71,7 @@ class Proved:
 async def list_members(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, query: str = "", page: int = 1
 ) -> MembersPage:
-    """The members but for our own bot, in the order of their names; `query` is part of a name, or a whole Discord id.
+    """The members but for bots, in the order of their names; `query` is part of a name, or a whole Discord id.
 
     Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
     """
@@ -81,8 +80,8 @@ async def list_members(
     conditions: list[ColumnElement[bool]] = [
         col(Member.server_id) == server_id,
         col(Member.left_at).is_(None),
-        # An application's id is its bot's too. It can prove no wallet, so there is nothing to say of it here.
-        col(Member.discord_id) != settings().discord_client_id,
+        # A bot can prove no wallet, so there is nothing to say of it here.
+        col(Member.bot).is_(False),
     ]
     if wanted:
         part = re.sub(r"([\\%_])", r"\\\1", wanted)
@@ -99,11 +98,12 @@ async def list_members(
 
 
 async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -> tuple[MemberRow, ...]:
-    """So many members in the order of their Discord ids, from the one after this id on; rights are the caller's."""
+    """So many members but for bots, in the order of their ids from the one after this on; rights are the caller's."""
     found = await db.exec(
         select(Member)
         .where(
-            Member.server_id == server_id, col(Member.left_at).is_(None), col(Member.discord_id) > discord_id
+            Member.server_id == server_id, col(Member.left_at).is_(None), col(Member.bot).is_(False),
+            col(Member.discord_id) > discord_id,
         )
         .order_by(col(Member.discord_id))
         .limit(limit)

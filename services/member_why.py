@@ -9,11 +9,10 @@ from sqlmodel import select
 from gateways import Gateways
 from models import Grant, Member, Rule, Server, now
 from models.database import AsyncSession
-from services import breaker, cases, collections, event_log, rights, tallies
+from services import breaker, cases, collections, event_log, members, rights, tallies
 from services.actors import Actor
 from services.addresses import shorten
 from services.due import Claim
-from services.errors import MemberNotFound
 from services.expressions import Answer, Requirement, requirements
 from services.member_list import OURS, wallets_of
 from services.parts import Part
@@ -90,9 +89,7 @@ async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
 
 
 async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool) -> MemberWhy:
-    member = await db.get(Member, (server_id, discord_id), populate_existing=True)
-    if member is None or member.left_at is not None:
-        raise MemberNotFound
+    member = await members.present(db, server_id, discord_id)
     (case,) = await cases.load(db, [Claim(server_id, discord_id, 0, 0, 0)])
     rows = await db.exec(select(Rule.id, Rule.name, Rule.role_id, Rule.role_name).where(Rule.server_id == server_id))
     rules = rows.all()

@@ -11,6 +11,7 @@ from gateways.discord_types import Member as LiveMember
 from models import Grant, Member, now
 from models.database import AsyncSession
 from services import due, events
+from services.errors import MemberNotFound
 from services.policy import GrantFacts
 
 
@@ -23,11 +24,20 @@ class MemberFacts:
     roles: frozenset[str]
     pending: bool = False
     avatar: str | None = None
+    bot: bool = False
 
 
 def facts_from(live: LiveMember) -> MemberFacts:
     """The same facts from a member read over REST."""
-    return MemberFacts(live.user_id, live.display_name, live.roles, live.pending, live.avatar)
+    return MemberFacts(live.user_id, live.display_name, live.roles, live.pending, live.avatar, live.bot)
+
+
+async def present(db: AsyncSession, server_id: int, discord_id: str) -> Member:
+    """The member as we last knew them. Raises MemberNotFound for who left, was never there or is a bot."""
+    member = await db.get(Member, (server_id, discord_id), populate_existing=True)
+    if member is None or member.left_at is not None or member.bot:
+        raise MemberNotFound
+    return member
 
 
 async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
@@ -48,13 +58,13 @@ async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts])
             [
                 {
                     "server_id": server_id, "discord_id": member.discord_id, "name": member.name,
-                    "avatar": member.avatar, "roles": sorted(member.roles), "pending": member.pending, "left_at": None,
-                    "seen_at": moment,
+                    "avatar": member.avatar, "roles": sorted(member.roles), "pending": member.pending,
+                    "bot": member.bot, "left_at": None, "seen_at": moment,
                 }
                 for member in ordered[start : start + 2000]
             ]
         )  # fmt: skip
-        changed = ("name", "avatar", "roles", "pending", "left_at", "seen_at")
+        changed = ("name", "avatar", "roles", "pending", "bot", "left_at", "seen_at")
         await db.execute(
             statement.on_conflict_do_update(
                 index_elements=["server_id", "discord_id"],
@@ -105,9 +115,10 @@ async def came_back(db: AsyncSession, grants: Mapping[tuple[int, str], Sequence[
 
 
 async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
-    """Somebody came (back): what they hold is looked at straight away."""
+    """Somebody came (back): what they hold is looked at straight away, and a bot holds nothing."""
     await keep(db, server_id, [member])
-    await due.mark_member(db, server_id, member.discord_id, due.JOINED)
+    if not member.bot:
+        await due.mark_member(db, server_id, member.discord_id, due.JOINED)
 
 
 async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:

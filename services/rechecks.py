@@ -5,12 +5,11 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from gateways import Gateways
-from models import Member
 from models.database import AsyncSession
-from services import due, events, rights
+from services import due, events, members, rights
 from services.actors import Actor
 from services.ages import in_seconds
-from services.errors import MemberNotFound, TooMany
+from services.errors import TooMany
 
 EVERY = timedelta(seconds=60)
 """How often a member may ask in one server: a look costs reads at every chain concerned."""
@@ -19,9 +18,7 @@ EVERY = timedelta(seconds=60)
 async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> None:
     """Look at one member again, before others who wait. Raises ServerNotFound, MemberNotFound, ProviderUnavailable."""
     await rights.by_id(db, outside, actor, server_id)
-    member = await db.get(Member, (server_id, discord_id))
-    if member is None or member.left_at is not None:
-        raise MemberNotFound
+    await members.present(db, server_id, discord_id)
     await due.mark_member(db, server_id, discord_id, due.WAITING)
     await events.record(
         db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=discord_id)

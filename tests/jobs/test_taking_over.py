@@ -2,7 +2,9 @@
 
 from sqlmodel import col, select
 
-from models import Event, Grant, transaction
+from models import Due, Event, Grant, transaction
+from services import due, members
+from services.members import MemberFacts
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -45,6 +47,20 @@ async def test_who_holds_keeps_the_role_and_who_does_not_loses_it(town: Town, en
             .order_by(col(Event.id))
         )  # fmt: skip
         assert list(kinds.all()) == ["role.taken_over", "role.taken"]
+
+
+async def test_a_bots_role_is_neither_taken_over_nor_looked_at(town: Town, engine: Engine) -> None:
+    await handed(town, "dave")
+    await town.see(bot="dave")
+    await town.rule("Holder", takes_over=True)
+    async with transaction() as db:
+        assert await due.mark_all(db) == 0
+        bot = MemberFacts(town.people["dave"]["id"], "dave", frozenset({await town.role("Holder")}), bot=True)
+        await members.joined(db, town.server_id, bot)
+        assert (await db.exec(select(Due))).all() == []
+    await town.see()
+    async with transaction() as db:
+        assert await due.mark_all(db) > 0, "somebody who is no bot is looked at"
 
 
 async def test_the_grace_time_runs_for_a_role_that_was_handed_over(town: Town, engine: Engine) -> None:

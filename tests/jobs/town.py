@@ -60,12 +60,16 @@ class Town:
             wanted in member["roles"] for member in guild["members"] if member["user_id"] == self.people[who]["id"]
         )
 
-    async def see(self, *, without: str | None = None) -> None:
-        """Tell the product what the bot would tell it now; `without` is left out of the list of members."""
+    async def see(self, *, without: str | None = None, bot: str | None = None) -> None:
+        """Tell the product what the bot would tell it now.
+
+        `without` is left out of the list of members, and `bot` is said to be a bot.
+        """
         left_out = self.people[without]["id"] if without else None
+        marked = self.people[bot]["id"] if bot else None
         guild = await self.guild()
-        bot = next(role for role in guild["roles"] if role["managed"])
-        bot_id = next(member["user_id"] for member in guild["members"] if bot["id"] in member["roles"])
+        own = next(role for role in guild["roles"] if role["managed"])
+        bot_id = next(member["user_id"] for member in guild["members"] if own["id"] in member["roles"])
         facts = GuildFacts(
             id=guild["id"], name=guild["name"], icon=None, owner_id=guild["owner_id"], bot_id=bot_id,
             roles=tuple(
@@ -73,7 +77,10 @@ class Town:
                 for role in guild["roles"]
             ),
             members=tuple(
-                MemberFacts(member["user_id"], member["username"], frozenset(member["roles"]), member["pending"])
+                MemberFacts(
+                    member["user_id"], member["username"], frozenset(member["roles"]), member["pending"],
+                    bot=member["user_id"] in {bot_id, marked},
+                )
                 for member in guild["members"]
                 if member["user_id"] != left_out
             ),

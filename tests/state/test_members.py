@@ -8,6 +8,7 @@ import pytest
 from sqlmodel import delete
 
 from models import Due, Member, Observation, Server, transaction
+from services.errors import MemberNotFound
 from state.members import EVERYBODY, MembersState
 from state.server_page import ServerPageState
 from tests.api.browsers import Browser
@@ -63,6 +64,35 @@ async def test_members_are_searched_and_one_is_opened(made: tuple[Tab, dict[str,
     assert line.wallet == "", "without consent no address is shown"
     await tab.run(state.toggle(carol))
     assert state.opened == ""
+
+
+async def test_who_is_open_stays_open_while_the_search_still_finds_them(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    await somebody(rule, "Zoë")
+    carol = await somebody(rule, "Carol", 2)
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    await tab.run(state.toggle(carol))
+    await tab.run(state.search("caro"))
+    assert ([row.id for row in state.rows], state.opened, state.why_of, len(state.why)) == ([carol], carol, carol, 1)
+    await tab.run(state.search("zo"))
+    assert state.opened == ""
+    await tab.run(state.search(""))
+    assert state.opened == ""
+
+
+async def test_bots_are_not_among_the_members(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    carol, other_bot = await somebody(rule, "Carol", 2), await somebody(rule, "Music")
+    async with transaction() as db:
+        (await db.get_one(Member, (rule["serverId"], other_bot))).bot = True
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    assert ([row.id for row in state.rows], state.total) == ([carol], 1)
+    await tab.run(state.search(other_bot))
+    assert (state.rows, state.total) == ([], 0)
+    state = await opened(tab, MembersState, rule["serverId"], "members", member=other_bot)
+    assert (state.rows, state.opened) == ([], "")
+    with pytest.raises(MemberNotFound):
+        await tab.run(state.check(other_bot))
 
 
 async def test_the_address_can_name_somebody_to_open(made: tuple[Tab, dict[str, Any]]) -> None:
