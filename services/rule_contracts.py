@@ -1,5 +1,7 @@
 """Whether the contracts that a rule names are collections at all, on the chains where it says they are."""
 
+import contextlib
+
 from gateways import Gateways
 from gateways.errors import ProviderError
 from models.database import AsyncSession, release
@@ -13,7 +15,7 @@ from services.wants import ANY
 
 
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
-    """Every contract of a rule must be there and follow a standard that can be read; what it is, is remembered.
+    """Every contract of a rule must be there and follow a standard that can be read; it is remembered with its name.
 
     A contract that was found before is not asked about again. Nothing may have been written yet.
     Raises FieldRefused, ProviderUnavailable.
@@ -22,6 +24,7 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
     known = await standards.known(db, places)
     await release(db)
     found: dict[Place, str] = {}
+    named: dict[Place, str] = {}
     for chain, contract in places:
         if (chain, contract) in known:
             continue
@@ -32,7 +35,10 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
         if reason := refusal(chain, contract, standard):
             raise FieldRefused("contractAddress", reason)
         found[chain, contract] = str(standard)
-    await standards.remember(db, found)
+        # For the words of the rule, which do without: then the contract is shown by its address.
+        with contextlib.suppress(ProviderError):
+            named[chain, contract] = await outside.chains.contract_name(chain, contract) or ""
+    await standards.remember(db, found, named)
 
 
 def refusal(chain: str, contract: str, standard: str | None) -> str | None:

@@ -48,14 +48,18 @@ async def countable(db: AsyncSession, chains: Sequence[str]) -> dict[str, tuple[
     return found
 
 
-async def remember(db: AsyncSession, found: Mapping[Place, str]) -> None:
-    """Keep what contracts say; a collection without a name yet gets a row that is too old to be believed."""
+async def remember(db: AsyncSession, found: Mapping[Place, str], named: Mapping[Place, str] | None = None) -> None:
+    """Keep the standards of contracts, and what those in `named` call themselves where nobody has looked them up.
+
+    Such a row is too old to be believed, so that whoever looks it up gets what people call it.
+    """
     if not found:
         return
+    names = named or {}
     long_ago = datetime.fromtimestamp(0, UTC)
     rows = [
-        {"chain": chain, "contract": contract, "name": shorten(contract), "source": "", "standard": standard,
-         "updated_at": long_ago}
+        {"chain": chain, "contract": contract, "name": names.get((chain, contract)) or shorten(contract), "source": "",
+         "standard": standard, "updated_at": long_ago}
         for (chain, contract), standard in sorted(found.items())
     ]  # fmt: skip
     statement = insert(Collection).values(rows)

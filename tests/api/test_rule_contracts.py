@@ -32,6 +32,11 @@ def standing(world: dict[str, Any], standard: str) -> str:
     return next(one["contract"] for one in every if one["standard"] == standard)
 
 
+def called(world: dict[str, Any], standard: str) -> str:
+    every = world["chains"]["base"]["collections"]
+    return next(one["name"] for one in every if one["standard"] == standard)
+
+
 async def test_a_rule_names_collections_only(browser: Browser, world: dict[str, Any]) -> None:
     await browser.sign_in("ada")
     server_id = await with_server(browser, builders(world))
@@ -59,6 +64,7 @@ async def test_a_rule_names_collections_only(browser: Browser, world: dict[str, 
             "/api/verification-rules", json=flat | {"contractAddress": standing(world, standard)}
         )
         assert made.status_code == 201, made.text
+        assert f"of {called(world, standard)} on Base" in made.json()["summary"]
     async with transaction() as db:
         kept = {row.contract: row.standard for row in (await db.exec(select(Collection))).all()}
     assert kept[standing(world, "ERC1155").lower()] == "ERC1155"
