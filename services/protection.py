@@ -1,16 +1,25 @@
 """Members from whom, and roles for which, nothing is taken until an admin says otherwise."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import func, text
 from sqlmodel import col, select
 
 from gateways import Gateways
-from models import Member, Rule
+from models import Event, Member, Rule
 from models.database import AsyncSession
-from services import due, events, rights
+from services import due, event_log, events, rights
+from services import members as membership
 from services.actors import Actor
-from services.errors import MemberNotFound, RuleNotFound
+from services.errors import RuleNotFound
+from services.events import EventView
+from services.rule_form import DEFAULT_COLOR
+
+MEMBER, ROLE = "member.protected", "role.protected"
+"""The lines in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +32,22 @@ class ProtectedMember:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedRole:
-    """A role that nobody loses by us."""
+    """A role that nobody loses by us; `since` when and by whom (`by`), as long as the log has it."""
 
     role_id: str
     role_name: str
+    role_color: str = DEFAULT_COLOR
+    by: str | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectionView:
-    """Everything that is protected in a server, by names."""
+    """Everything that is protected in a server, by names; `offered` are the roles of rules that are not."""
 
     members: tuple[ProtectedMember, ...]
     roles: tuple[ProtectedRole, ...]
+    offered: tuple[ProtectedRole, ...]
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
@@ -46,16 +59,46 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
         )
     )
     names = dict(found.all())
-    rules = await db.exec(
-        select(Rule.role_id, Rule.role_name).where(Rule.server_id == server_id).order_by(col(Rule.id))
-    )
-    titles = dict(rules.all())
     members = [ProtectedMember(who, names.get(who, who)) for who in server.protected_members]
-    roles = [ProtectedRole(role, titles.get(role, role)) for role in server.protected_roles]
+    rules = (await db.exec(select(Rule).where(Rule.server_id == server_id).order_by(col(Rule.id)))).all()
+    offered = {
+        rule.role_id: ProtectedRole(rule.role_id, rule.role_name, rule.role_color)
+        for rule in rules
+        if rule.deleted_at is None and rule.role_id not in server.protected_roles
+    }
     return ProtectionView(
         tuple(sorted(members, key=lambda one: one.name.casefold())),
-        tuple(sorted(roles, key=lambda one: one.role_name.casefold())),
+        _in_order(await _roles(db, server_id, server.protected_roles, {rule.role_id: rule for rule in rules})),
+        _in_order(list(offered.values())),
     )
+
+
+async def _roles(
+    db: AsyncSession, server_id: int, role_ids: Sequence[str], rules: dict[str, Rule]
+) -> list[ProtectedRole]:
+    newest = (
+        select(func.max(Event.id))
+        .where(Event.server_id == server_id, Event.kind == ROLE, col(Event.role_id).in_(role_ids))
+        .group_by(col(Event.role_id))
+    )
+    said = await db.exec(select(Event).where(col(Event.id).in_(newest)))
+    lines = {row.role_id or "": EventView.of(row) for row in said.all()}
+    known = await event_log.names_of(db, server_id, list(lines.values()))
+    names = await event_log.role_names(db, server_id, role_ids)
+    return [
+        ProtectedRole(
+            role_id,
+            names.get(role_id, role_id),
+            rules[role_id].role_color if role_id in rules else DEFAULT_COLOR,
+            by=known.person(lines[role_id].actor) if role_id in lines else None,
+            since=lines[role_id].at if role_id in lines else None,
+        )
+        for role_id in role_ids
+    ]
+
+
+def _in_order(roles: Sequence[ProtectedRole]) -> tuple[ProtectedRole, ...]:
+    return tuple(sorted(roles, key=lambda one: one.role_name.casefold()))
 
 
 async def of_member(
@@ -66,17 +109,12 @@ async def of_member(
     Raises ServerNotFound, MemberNotFound, ProviderUnavailable.
     """
     await rights.by_id(db, outside, actor, server_id)
-    member = await db.get(Member, (server_id, discord_id))
-    if protected and (member is None or member.left_at is not None):
-        raise MemberNotFound
-    if await _change(db, _MEMBER, server_id, discord_id, protected):
-        await events.record(
-            db,
-            events.line(
-                "member.protected", server_id=server_id, actor=actor.discord_id, subject=discord_id,
-                data={"protected": protected},
-            ),
-        )  # fmt: skip
+    if protected:
+        await membership.present(db, server_id, discord_id)
+    line = events.line(
+        MEMBER, server_id=server_id, actor=actor.discord_id, subject=discord_id, data={"protected": protected}
+    )
+    if await _change(db, "protected_members", discord_id, line):
         await due.mark_members(db, server_id, [discord_id], due.CHANGED)
 
 
@@ -92,29 +130,21 @@ async def of_role(
     name = named.first()
     if protected and name is None:
         raise RuleNotFound
-    if await _change(db, _ROLE, server_id, role_id, protected):
-        await events.record(
-            db,
-            events.line(
-                "role.protected", server_id=server_id, actor=actor.discord_id, role_id=role_id,
-                data={"protected": protected, "roleName": name or role_id},
-            ),
-        )  # fmt: skip
+    data = {"protected": protected, "roleName": name or role_id}
+    line = events.line(ROLE, server_id=server_id, actor=actor.discord_id, role_id=role_id, data=data)
+    if await _change(db, "protected_roles", role_id, line):
         await due.mark_server(db, server_id, due.CHANGED)
 
 
-def _statement(column: str) -> str:
-    return f"""
+async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any]) -> bool:
+    """Do what the line for the log says, and record it; False when it was so already."""
+    statement = f"""
         UPDATE server SET {column} = CASE WHEN :protected THEN array_append({column}, CAST(:one AS text))
                                           ELSE array_remove({column}, CAST(:one AS text)) END
         WHERE id = :server AND (CAST(:one AS text) = ANY({column})) <> :protected RETURNING id
     """
-
-
-_MEMBER, _ROLE = _statement("protected_members"), _statement("protected_roles")
-
-
-async def _change(db: AsyncSession, statement: str, server_id: int, one: str, protected: bool) -> bool:
-    """Write it down; False when it was so already."""
-    result = await db.execute(text(statement), {"server": server_id, "one": one, "protected": protected})
-    return result.first() is not None
+    values = {"server": line["server_id"], "one": one, "protected": line["data"]["protected"]}
+    if (await db.execute(text(statement), values)).first() is None:
+        return False
+    await events.record(db, line)
+    return True

@@ -14,6 +14,7 @@ from services.impact import Proposal
 from services.rule_form import chain_title
 from state.gate import public, signed_in
 from state.impact import ImpactState
+from state.protected_roles import ProtectedRolesState
 from state.rule_conditions import LineView
 from state.server_page import ServerPageState, open_tab
 from state.toasts import say
@@ -115,6 +116,8 @@ class RulesState(rx.State):
             await say(self, wording.done, wording.after)
         finally:
             self.working = 0
+        # Which roles can be protected follows from the rules.
+        yield ProtectedRolesState.load
 
 
 @dataclass(frozen=True)

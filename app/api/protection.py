@@ -1,5 +1,7 @@
 """Members and roles that an admin protects: nothing is taken from them, or for them."""
 
+from datetime import datetime
+
 from fastapi import APIRouter
 
 from app.api.caller import Caller
@@ -19,10 +21,12 @@ class ProtectedMemberAnswer(Answer):
 
 
 class ProtectedRoleAnswer(Answer):
-    """A role that nobody loses by us."""
+    """A role that nobody loses by us; `by` and `since` tell who protected it and when, as long as the log has it."""
 
     role_id: str
     role_name: str
+    by: str | None
+    since: datetime | None
 
 
 class ProtectionAnswer(Answer):

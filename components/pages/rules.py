@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.pages.impact import impact_panel
+from components.pages.protected_roles import protected_roles
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
@@ -21,6 +22,7 @@ def rules_tab() -> rx.Component:
             rx.cond(RulesState.rows, rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid gap-4"), _none()),
             rx.el.div(*[skeleton("h-32") for _ in range(2)], class_name="grid gap-4"),
         ),
+        protected_roles(),
         confirm(
             is_open=RulesState.asked_id != 0,
             on_open_change=RulesState.keep,

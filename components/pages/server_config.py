@@ -20,6 +20,7 @@ from state.activity import ActivityState
 from state.channels import ChannelsState
 from state.held_back import SHOWN_ON, HeldBackState
 from state.members import MembersState
+from state.protected_roles import ProtectedRolesState
 from state.rules import RulesState
 from state.server_health import ServerHealthState
 from state.server_page import ServerPageState
@@ -44,7 +45,7 @@ TABS = (
 )
 """In the order of the bar; the first is shown when the address names none."""
 
-LOAD = (ServerPageState.load, HeldBackState.load, *(tab.load for tab in TABS))
+LOAD = (ServerPageState.load, HeldBackState.load, *(tab.load for tab in TABS), ProtectedRolesState.load)
 """What runs when the page is opened or another tab is chosen: the open tab's load alone reads anything."""
 
 

@@ -52,6 +52,13 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await question.get_by_role("button", name="Resume rule").click()
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
 
+    await page.get_by_label("Protect a role").select_option("Whale")
+    await page.get_by_role("button", name="Protect", exact=True).click()
+    await expect(page.get_by_text("Protected by Bob, just now")).to_be_visible()
+    await page.get_by_role("button", name="End the protection of Whale").click()
+    await question.get_by_role("button", name="End protection").click()
+    await expect(page.get_by_text("No role is protected.")).to_be_visible()
+
     await rule.get_by_role("link", name="Edit").click()
     await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()
     await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())

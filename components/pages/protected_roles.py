@@ -1,0 +1,97 @@
+"""The card below a server's rules with the roles that are taken from nobody."""
+
+import reflex as rx
+
+from components.ui.badge import role_mark
+from components.ui.button import button
+from components.ui.card import card, card_title
+from components.ui.dialog import confirm
+from components.ui.field import field, select_input
+from settings import settings
+from state.protected_roles import ProtectedRolesState, ProtectedRoleView
+from state.server_page import ServerPageState
+
+
+def protected_roles() -> rx.Component:
+    """Nothing while there is no role to protect; else which are protected, and a choice of one more."""
+    count = rx.Var.create(ProtectedRolesState.rows).length() + rx.Var.create(ProtectedRolesState.offered).length()
+    return rx.cond(
+        (ProtectedRolesState.shown_for == ServerPageState.server_id) & (count > 0),
+        rx.fragment(
+            card(
+                card_title(
+                    "Protected roles",
+                    f"{settings().product_name} never takes a protected role from anyone: not after a sale, not when "
+                    "a rule is deleted. It still gives the role. Only who asks to be forgotten loses it.",
+                ),
+                rx.cond(
+                    ProtectedRolesState.rows,
+                    rx.el.ul(rx.foreach(ProtectedRolesState.rows, _role), class_name="divide-y divide-base-300"),
+                    rx.el.p("No role is protected.", class_name="muted"),
+                ),
+                rx.cond(ProtectedRolesState.offered, _choice()),
+                class_name="mt-5",
+            ),
+            _question(),
+        ),
+    )
+
+
+def _role(role: rx.vars.ObjectVar[ProtectedRoleView]) -> rx.Component:
+    return rx.el.li(
+        rx.el.div(
+            role_mark(role.name, role.color),
+            rx.cond(role.since != "", rx.el.p(role.since, class_name="muted text-sm")),
+            class_name="min-w-0 flex-1 break-words",
+        ),
+        button(
+            "End protection",
+            kind="quiet",
+            icon="shield-off",
+            class_name="btn-sm",
+            disabled=ProtectedRolesState.working,
+            on_click=ProtectedRolesState.ask(role.id),
+            aria_label=f"End the protection of {role.name}",
+        ),
+        key=role.id,
+        class_name="flex flex-wrap items-center gap-x-4 gap-y-2 py-3",
+    )
+
+
+def _choice() -> rx.Component:
+    return rx.el.div(
+        rx.el.div(
+            field(
+                "Protect a role",
+                select_input(
+                    "protected-role",
+                    rx.el.option("Choose a role", value=""),
+                    rx.foreach(ProtectedRolesState.offered, lambda role: rx.el.option(role.name, value=role.id)),
+                    value=ProtectedRolesState.chosen,
+                    on_change=ProtectedRolesState.choose,
+                ),
+                name="protected-role",
+            ),
+            class_name="min-w-0 flex-1 basis-56",
+        ),
+        button(
+            "Protect",
+            icon="shield",
+            busy=ProtectedRolesState.working,
+            disabled=ProtectedRolesState.chosen == "",
+            on_click=ProtectedRolesState.protect,
+        ),
+        class_name="mt-4 flex max-w-xl flex-wrap items-end gap-3",
+    )
+
+
+def _question() -> rx.Component:
+    return confirm(
+        is_open=ProtectedRolesState.asked_role != "",
+        on_open_change=ProtectedRolesState.keep,
+        title=f"End the protection of {ProtectedRolesState.asked_name}?",
+        text="The rules decide again. Whoever no rule entitles to the role loses it, at once or after the grace time "
+        "of its rules.",
+        cancel=button("Keep it protected", kind="quiet", on_click=ProtectedRolesState.keep(False)),
+        action=button("End protection", kind="danger", on_click=ProtectedRolesState.end),
+    )

@@ -1,0 +1,115 @@
+"""The protected roles of a server, below its rules: which, since when and by whom, and what is done about them."""
+
+from dataclasses import dataclass
+
+import reflex as rx
+
+from gateways import gateways
+from models import transaction
+from services import protection
+from services.actors import Actor
+from services.ages import ago
+from services.errors import NotFound
+from services.protection import ProtectedRole
+from state.gate import public, signed_in
+from state.server_page import ServerPageState, open_tab
+from state.toasts import say
+
+
+@dataclass(frozen=True)
+class ProtectedRoleView:
+    """A role that nobody loses; `since` says by whom and when, or nothing where the log does not go back so far."""
+
+    id: str
+    name: str
+    color: str
+    since: str
+
+
+class ProtectedRolesState(rx.State):
+    """What is protected, which role is chosen to be next, and the question before a protection ends."""
+
+    shown_for: int = 0
+    rows: list[ProtectedRoleView] = []
+    offered: list[ProtectedRoleView] = []
+    chosen: str = ""
+    asked_role: str = ""
+    asked_name: str = ""
+    working: bool = False
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read them, if the Rules tab is open."""
+        self.asked_role = ""
+        page = await open_tab(self, "rules")
+        if page is not None:
+            await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        try:
+            async with transaction() as db:
+                found = await protection.view(db, gateways(), actor, page.server_id)
+        except NotFound:
+            page._lost()
+            self.rows, self.offered = [], []
+            return
+        self.rows, self.offered = [_row(role) for role in found.roles], [_row(role) for role in found.offered]
+        if all(role.id != self.chosen for role in self.offered):
+            self.chosen = ""
+        self.shown_for = page.server_id
+
+    @public
+    def choose(self, role_id: str) -> None:
+        """Another role is selected, not protected yet."""
+        self.chosen = role_id[:32]
+
+    @signed_in
+    async def protect(self, actor: Actor):
+        """Take the selected role from nobody from now on."""
+        if not self.chosen:
+            return
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                await protection.of_role(db, gateways(), actor, page.server_id, self.chosen, True)
+            await self._read(actor, page)
+            await say(self, "Protected", "The role is taken from nobody until you end it.")
+        finally:
+            self.working = False
+
+    @public
+    def ask(self, role_id: str) -> None:
+        """Say what ending a protection means before it is done."""
+        role = next((role for role in self.rows if role.id == role_id), None)
+        if role is not None:
+            self.asked_role, self.asked_name = role.id, role.name
+
+    @public
+    def keep(self, is_open: bool) -> None:
+        """Close the question."""
+        if not is_open:
+            self.asked_role = ""
+
+    @signed_in
+    async def end(self, actor: Actor):
+        """End the protection that the question was about."""
+        role_id, self.asked_role = self.asked_role, ""
+        if not role_id:
+            return
+        self.working = True
+        yield
+        try:
+            page = await self.get_state(ServerPageState)
+            async with transaction() as db:
+                await protection.of_role(db, gateways(), actor, page.server_id, role_id, False)
+            await self._read(actor, page)
+            await say(self, "No longer protected", "Members keep and lose the role by the rules again.")
+        finally:
+            self.working = False
+
+
+def _row(role: ProtectedRole) -> ProtectedRoleView:
+    since = f"Protected by {role.by}, {ago(role.since)}" if role.by and role.since else ""
+    return ProtectedRoleView(role.role_id, role.role_name, role.role_color, since)
