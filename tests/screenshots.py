@@ -1,23 +1,30 @@
-"""`make screenshots`: a picture of every screen, light and dark, wide and narrow, in data/screenshots.
+"""`make screenshots`: a picture of every screen and moment, light and dark, wide and narrow, in data/screenshots.
 
-With `ARGS="dashboard invite"` only of those, named as in `tests/browser/screens.py`; the others' stay as they were.
+With `ARGS="dashboard invite"` only of those, named as in `tests/browser/screens.py` and `tests/moments.py`; the others'
+stay as they were.
 """
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from playwright.async_api import Browser, BrowserContext, async_playwright
 
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.screens import GUILD, Screen, for_members, for_visitors, settled
 from tests.conftest import ROOT, temporary_dir
+from tests.moments import Moment, moments, stage
 from tests.product import SWEEP_SECONDS, Product, running
 from tests.whole.people import Person, until
 
 WIDTHS = (1440, 768, 360)
+MOMENTS_WIDTHS = (1440, 360)
 THEMES = ("light", "dark")
 PICTURES = ROOT / "data" / "screenshots"
+
+S = TypeVar("S", Screen, Moment)
 
 
 def populate(product: Product) -> tuple[Person, int]:
@@ -61,19 +68,44 @@ async def draw(browser: Browser, context: BrowserContext, product: Product, scre
         print(screen.name, flush=True)
 
 
-async def photograph(product: Product, session_id: str, server_id: int, wanted: set[str]) -> None:
-    """Both audiences' screens, or those of them that are wanted."""
+async def catch(context: BrowserContext, product: Product, moment: Moment) -> None:
+    """One moment, reached anew for each theme and width."""
+    for theme in THEMES:
+        for width in MOMENTS_WIDTHS:
+            page = await context.new_page()
+            await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            await page.set_viewport_size({"width": width, "height": 900})
+            await page.goto(product.url + moment.path)
+            await page.get_by_role("heading", level=1).first.wait_for()
+            await moment.reach(page)
+            await page.screenshot(path=PICTURES / f"{moment.name}-{theme}-{width}.png", full_page=moment.whole)
+            await page.close()
+    print(moment.name, flush=True)
 
-    def chosen(screens: list[Screen]) -> list[Screen]:
+
+async def signed_in(browser: Browser, product: Product, person: Person) -> BrowserContext:
+    """A browser of this person's."""
+    session_id = next(iter(person.client.cookies.values()))
+    context = await browser.new_context()
+    await context.add_cookies([{"name": "hf_session", "value": session_id, "url": product.url, "httpOnly": True}])
+    return context
+
+
+async def photograph(product: Product, ada: Person, server_id: int, wanted: set[str]) -> None:
+    """Both audiences' screens and the moments, or those of them that are wanted."""
+
+    def chosen(screens: Sequence[S]) -> list[S]:
         return [screen for screen in screens if not wanted or screen.name in wanted]
 
     executable = (ROOT / "data" / "tools" / "browser").read_text().strip()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
         await draw(browser, await browser.new_context(), product, chosen(for_visitors()))
-        member = await browser.new_context()
-        await member.add_cookies([{"name": "hf_session", "value": session_id, "url": product.url, "httpOnly": True}])
-        await draw(browser, member, product, chosen(for_members(product, server_id)))
+        await draw(browser, await signed_in(browser, product, ada), product, chosen(for_members(product, server_id)))
+        cast = await asyncio.to_thread(stage, product, ada)
+        contexts = {name: await signed_in(browser, product, person) for name, person in cast.items()}
+        for moment in chosen(moments(product, cast)):
+            await catch(contexts[moment.who], product, moment)
         await browser.close()
 
 
@@ -85,8 +117,7 @@ def main(wanted: set[str]) -> int:
             old.unlink()
     with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
         ada, server_id = populate(machine.product)
-        session_id = next(iter(ada.client.cookies.values()))
-        asyncio.run(photograph(machine.product, session_id, server_id, wanted))
+        asyncio.run(photograph(machine.product, ada, server_id, wanted))
     print(f"{len(list(PICTURES.glob('*.png')))} pictures in {PICTURES.relative_to(Path.cwd())}")
     return 0
 

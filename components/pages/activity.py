@@ -102,11 +102,7 @@ def _filters() -> rx.Component:
         ),
         rx.el.div(
             rx.cond(
-                (ActivityState.kind != "")
-                | (ActivityState.member != "")
-                | (ActivityState.subject != "")
-                | (ActivityState.done_by != "")
-                | (ActivityState.days != ""),
+                _filtered(),
                 button("Clear filters", kind="quiet", icon="x", class_name="btn-sm", on_click=ActivityState.clear),
             ),
             link_button(
@@ -123,6 +119,17 @@ def _filters() -> rx.Component:
         class_name="mb-4",
         role="search",
         aria_label="Filter the activity",
+    )
+
+
+def _filtered() -> bool:
+    """Whether any filter is set, as an expression for the browser."""
+    return (
+        (ActivityState.kind != "")
+        | (ActivityState.member != "")
+        | (ActivityState.subject != "")
+        | (ActivityState.done_by != "")
+        | (ActivityState.days != "")
     )
 
 
@@ -153,11 +160,15 @@ def _option(option: rx.vars.ObjectVar[OptionView]) -> rx.Component:
 
 def _nothing() -> rx.Component:
     return card(
-        empty(
-            "history",
-            "Nothing here",
-            "Nothing that happened passes these filters. Whatever rules, members or admins change will be told here.",
-            button("Clear filters", icon="x", on_click=ActivityState.clear),
+        rx.cond(
+            _filtered(),
+            empty(
+                "search-x",
+                "Nothing found",
+                "Nothing that happened here passes these filters.",
+                button("Clear filters", icon="x", on_click=ActivityState.clear),
+            ),
+            empty("history", "Nothing has happened yet", "Whatever rules, members or admins change will be told here."),
         )
     )
 
