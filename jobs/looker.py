@@ -18,13 +18,15 @@ from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
 
-BATCH = 5_000
+BATCH = 8_000
 """Members of one look, where balances tell everything: what a look costs however few they are is shared by so many."""
 FEW = 500
 """Members of one look, where tokens have to be asked about one by one."""
 IDLE_SECONDS = 1.0
 """How often somebody whose pause has ended is noticed without a call."""
 RENEW_SECONDS = 20
+COUNT_SECONDS = 60.0
+"""How often, while batches are full, the database counts anew how many are due; it plans by that."""
 
 
 def worker_name() -> str:
@@ -55,6 +57,7 @@ class Looker:
         """Who is less urgent than this is left to others."""
         self.batch: int = BATCH
         self.name: str = worker_name()
+        self._counted = -COUNT_SECONDS
 
     async def run(self) -> None:
         """Look at due members for ever."""
@@ -75,6 +78,8 @@ class Looker:
         async with transaction() as db:
             claimed = await due.claim(db, self.name, self.batch, self.least)
             claims = await cases.as_many_as_fit(db, self.name, claimed, FEW)
+        if len(claimed) == self.batch:
+            await self._count()
         self.batch = BATCH if len(claims) == len(claimed) else FEW
         if claims:
             renewing = asyncio.create_task(self._renew())
@@ -83,6 +88,13 @@ class Looker:
             finally:
                 await stop(renewing)
         return len(claims)
+
+    async def _count(self) -> None:
+        moment = asyncio.get_running_loop().time()
+        if moment - self._counted >= COUNT_SECONDS:
+            self._counted = moment
+            async with transaction() as db:
+                await due.count_anew(db)
 
     async def _look(self, claims: Sequence[Claim]) -> None:
         """Look at claimed members; a fault of our own is narrowed down to the member with whom it comes."""

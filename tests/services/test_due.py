@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
+from jobs.looker import Looker
 from models import Due, now, transaction
 from services import due
 from services.due import Claim
@@ -175,3 +176,35 @@ async def test_what_is_let_go_of_is_there_for_the_next() -> None:
     async with transaction() as db:
         await due.let_go(db, "w1", await due.claim(db, "w1", 10))
     assert [claim.key for claim in await claimed("w2")] == ["1:5"]
+
+
+async def test_claiming_never_compares_each_row_with_each() -> None:
+    for number in range(20):
+        await mark(1, str(number))
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM due"))
+        await db.execute(text("ANALYZE due"))  # as after a round: the planner expects nobody
+    for number in range(20):
+        await mark(1, str(number))
+    async with transaction() as db:
+        values = {"limit": 10, "least": 0, "lease": due.LEASE, "worker": "w1"}
+        lines = (await db.execute(text(f"EXPLAIN {due.CLAIM}"), values)).scalars().all()
+    plan = "\n".join(lines)
+    assert "Nested Loop" not in plan, plan
+    assert len(await claimed(limit=10)) == 10
+    assert len(await claimed("w2", limit=20)) == 10
+
+
+async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        members = [await a_member(db, server) for _ in range(6)]
+        for member in members:
+            await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+        await db.execute(text("UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE oid = 'due'::regclass"))
+    looker = Looker(asyncio.Event())
+    looker.batch = 4
+    assert await looker.once() == 4
+    async with transaction() as db:
+        said = (await db.execute(text("SELECT reltuples FROM pg_class WHERE oid = 'due'::regclass"))).scalar_one()
+    assert said == 6
