@@ -123,3 +123,10 @@ def test_a_resolver_of_solanas_names_says_where_the_name_goes_and_is_trusted_up_
     monkeypatch.setenv("SOLANA_NAMES_URL", "http://resolver.lan:8080/resolve/")
     with pytest.raises(SettingsError, match="where the name goes"):
         load()
+
+
+def test_strangers_links_lead_to_this_machine_only_beside_the_sandbox(monkeypatch: pytest.MonkeyPatch):
+    beside = load()
+    assert beside.sandbox_url in beside.own_links
+    live(monkeypatch)
+    assert load().own_links == ("https://ipfs.io/ipfs", "https://arweave.net")

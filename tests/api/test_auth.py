@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, urlsplit
 
+import httpx
 import pytest
 
+from gateways import close_gateways
+from settings import settings
 from tests.api.browsers import PUBLIC_URL, Browser
 
 pytestmark = pytest.mark.usefixtures("discord")
@@ -62,6 +65,43 @@ async def test_cookies_are_out_of_scripts_reach_and_of_this_site_only(browser: B
         assert not any(attribute.startswith("domain") for attribute in attributes)
     assert back.headers["cache-control"] == "no-store"
     assert back.headers["referrer-policy"] == "no-referrer"
+
+
+async def test_on_https_the_cookies_are_this_hosts_alone_and_never_travel_in_the_clear(
+    new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PUBLIC_URL", "https://localhost:3000")
+    settings.cache_clear()
+    await close_gateways()
+    browser = new_browser()
+    browser.client.base_url = "https://localhost:3000"
+    start = await browser.client.get("/api/auth/discord")
+    async with httpx.AsyncClient(verify=False) as outside:
+        agreed = await outside.get(f"{start.headers['location']}&as=ada")
+    back = await browser.client.get(agreed.headers["location"])
+    kept, dropped = back.headers.get_list("set-cookie")
+    out = await browser.client.get("/api/auth/logout", headers={"sec-fetch-site": "same-origin"})
+    for cookie, name in (
+        (start.headers["set-cookie"], "__Host-hf_login"), (kept, "__Host-hf_session"), (dropped, "__Host-hf_login"),
+        (out.headers["set-cookie"], "__Host-hf_session"),
+    ):  # fmt: skip
+        assert cookie.startswith(f"{name}=")
+        attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+        assert {"secure", "httponly", "path=/", "samesite=lax"} <= attributes
+        assert not any(attribute.startswith("domain") for attribute in attributes)
+
+
+async def test_on_https_a_cookie_that_another_host_may_have_set_counts_for_nothing(
+    browser: Browser, new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch
+):
+    session_id = await browser.sign_in("ada")
+    monkeypatch.setenv("PUBLIC_URL", "https://localhost:3000")
+    settings.cache_clear()
+    other = new_browser()
+    other.client.base_url = "https://localhost:3000"
+    for name, status in (("hf_session", 401), ("__Host-hf_session", 200)):
+        answer = await other.client.get("/api/auth/user", headers={"cookie": f"{name}={session_id}"})
+        assert answer.status_code == status, name
 
 
 async def test_a_sign_in_returns_to_the_screen_it_came_from_and_to_no_other_site(browser: Browser):

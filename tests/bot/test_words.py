@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bot import challenge_words, words
+from bot.client import build
 from bot.forms import filled_in
 from bot.replies import Button, Reply
 from models import now
@@ -86,6 +87,15 @@ def test_a_name_is_confirmed_by_the_address_it_stands_for() -> None:
     assert "carol.eth stands for" in reply.text
     (button,) = reply.buttons
     assert button.name == f"holdfast:address:transaction:{ADDRESS}"
+
+
+async def test_no_answer_of_the_bots_calls_anybody() -> None:
+    bot = build()
+    try:
+        assert bot.allowed_mentions is not None
+        assert bot.allowed_mentions.to_dict() == {"parse": []}
+    finally:
+        await bot.close()
 
 
 async def test_a_reply_stays_within_discords_limits_and_its_view_is_finished() -> None:

@@ -1,6 +1,7 @@
 """The bot's REST client against every kind of answer that Discord documents."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -112,6 +113,15 @@ async def test_a_role_write_is_a_single_role_call_with_its_reason(discord: Disco
     assert put.path == delete.path == f"/api/v10/guilds/{GUILD}/members/{USER}/roles/{ROLE}"
     assert put.headers["X-Audit-Log-Reason"] == "H%C3%A4lt 2 von %E2%80%9ECool%E2%80%9C%0Aseit heute"
     assert put.body == ""
+
+
+async def test_no_message_of_ours_calls_anybody_whatever_it_says(discord: Discord, server: Wire) -> None:
+    message = {"id": "8", "channel_id": "7", "author": user(), "content": "", "embeds": [], "components": []}
+    server.says(says(message))
+    body = {"content": f"@everyone <@{USER}> <@&{ROLE}>", "allowed_mentions": {"parse": ["everyone"]}}
+    await discord.post_message("7", body, "once")
+    await discord.edit_message("7", "8", body)
+    assert [json.loads(one.body)["allowed_mentions"] for one in server.asked] == [{"parse": []}] * 2
 
 
 def test_a_reason_never_exceeds_512_characters_nor_breaks_inside_one() -> None:

@@ -1,13 +1,23 @@
-"""Nobody beyond this machine reaches the sandbox: where it listens, under which names, and from whose pages."""
+"""Nobody beyond this machine reaches the sandbox: where it listens, under which names, and from whose pages.
 
+Cookies ignore ports, so browsers send it the product's too: it neither reads nor keeps them.
+"""
+
+import ast
+import logging
 from contextlib import suppress
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import psutil
 import pytest
+
+from tests.sandbox.conftest import CALLBACK, Outside
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def family(port: int) -> list[psutil.Process]:
@@ -49,3 +59,43 @@ def test_another_sites_page_cannot_steer_it(sandbox_url: str, told: dict[str, st
     for path in ("/control/faults", "/console/act"):
         answer = httpx.post(f"{sandbox_url}{path}", headers=told, content="{}", trust_env=False)
         assert answer.status_code == 403, path
+
+
+async def test_the_products_cookies_are_kept_nowhere_and_come_back_in_no_answer(
+    discord: Outside, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = "s3cret-Value_0123456789abcdefghijklmnopqrstuvw"
+    cookies = "; ".join(f"{name}={secret}" for name in ("hf_session", "hf_login", "__Host-hf_session"))
+    told = {"Cookie": cookies, "x-session-id": secret, "Referer": f"http://localhost:3000/dashboard?session={secret}"}
+    consent = {
+        "client_id": discord.settings["DISCORD_CLIENT_ID"], "scope": "identify", "response_type": "code",
+        "redirect_uri": CALLBACK, "state": "abc",
+    }  # fmt: skip
+    answers = [
+        await discord.http.get("/discord/oauth2/authorize", params={**consent, **more}, headers=told)
+        for more in ({}, {"as": "ada"}, {"prompt": "none"}, {"client_id": "1"})
+    ]
+    for path in ("/console", "/control/world", "/discord/api/v10/users/@me", "/nothing", "/discord/cdn/icons/1/a.png"):
+        answers.append(await discord.http.get(path, headers=told))
+    for path in ("/console/act", "/control/faults", "/discord/api/v10/oauth2/token"):
+        answers.append(await discord.http.post(path, headers=told, content="{}"))
+    noted = await discord.http.get("/control/requests?since=0")
+    kept = [path.read_bytes() for path in discord.sandbox.data.rglob("*") if path.is_file()]
+    assert noted.json()["requests"], "it does note who came"
+    assert len(kept) > 1
+    assert len({answer.status_code for answer in answers}) > 3
+    for answer in (*answers, noted):
+        assert secret not in answer.text + str(answer.headers), answer.request.url
+    assert not any(secret.encode() in content for content in kept)
+    assert secret not in caplog.text + "".join(capfd.readouterr())
+
+
+def test_it_reads_no_cookie_but_its_own() -> None:
+    read: list[str] = []
+    for path in sorted((ROOT / "sandbox").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr == "cookies":
+                read.append(path.relative_to(ROOT).as_posix())
+        assert "hf_" not in path.read_text(), path
+    assert read == ["sandbox/discord/authorize.py"], "who it was that agreed last, under /discord"

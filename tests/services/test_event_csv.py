@@ -16,7 +16,11 @@ def line(name: str) -> LogLine:
     return LogLine(event, f"{name} got Holder.", None, name, "Holder", None, undoable=False)
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"])
+@pytest.mark.parametrize(
+    "name",
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=cmd|' /C calc'!A0", "\uff1d1+1", "\uff0b1", "\uff0d1",
+     "\uff20SUM(A1)"],
+)  # fmt: skip
 def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str) -> None:
     (row,) = csv.reader(io.StringIO(event_csv.body([line(name)]), newline=""))
     assert row[5] == f"'{name}"

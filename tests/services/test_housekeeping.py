@@ -1,11 +1,13 @@
 """What is let go of by itself, and when."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from sqlmodel import col, select
 
+from jobs import clock
 from models import (
     Alert,
     Challenge,
@@ -14,13 +16,15 @@ from models import (
     Event,
     Member,
     Notice,
+    Schedule,
     Sighting,
     SignIn,
     User,
     now,
     transaction,
 )
-from services import housekeeping, sessions
+from services import housekeeping, schedules, sessions
+from settings import settings
 from tests.builders import a_member, a_server, address
 
 
@@ -83,6 +87,38 @@ async def test_a_long_log_goes_in_portions_the_oldest_first(database: str, monke
     async with transaction() as db:
         assert await housekeeping.clear_log(db, 30) == 1
     assert await kinds() == ["age.1"]
+
+
+@pytest.fixture
+def thirty_days(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The log is kept for thirty days."""
+    monkeypatch.setenv("LOG_DAYS", "30")
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+async def test_the_clock_lets_go_by_itself_once_an_hour_and_goes_on_where_more_is_as_old(
+    database: str, thirty_days: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "AT_ONCE", 2)
+    await lines(400, 399, 398, 1)
+    async with transaction() as db:
+        left = await a_member(db, await a_server(db))
+        left.left_at = now() - timedelta(days=31)
+        db.add(left)
+        await schedules.bring_forward(db, clock.HOUSEKEEPING)
+    await clock.prepare()
+    for kept in (["age.398", "age.1"], ["age.1"], ["age.1"]):
+        await clock.tick()
+        assert await kinds() == kept
+    async with transaction() as db:
+        assert (await db.exec(select(Member))).all() == []
+        hour = (await db.get_one(Schedule, clock.HOUSEKEEPING)).next_at - now()
+    assert timedelta(minutes=59) < hour <= clock.HOUSEKEEPING_EVERY
+    await lines(500)
+    await clock.tick()
+    assert await kinds() == ["age.1", "age.500"], "not before its hour"
 
 
 async def test_what_has_ended_goes(database: str) -> None:
