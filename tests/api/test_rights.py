@@ -1,0 +1,264 @@
+"""Who may do what in a server, asked of Discord at that moment: every call about one, by all who do not run it."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from sqlmodel import col, select, update
+
+from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, User, transaction
+from services import events
+from services.addresses import shorten
+from settings import settings
+from tests.api.browsers import Browser
+from tests.jobs.conftest import Engine
+from tests.jobs.conftest import engine as engine
+from tests.jobs.town import Town, until
+
+Names = dict[str, Any]
+"""What the calls about a town name: `server_id`, `guild_id`, `rule_id`, `role_id`, `discord_id`, `batch`, `draft`."""
+Call = tuple[str, str, Callable[[Names], Any] | None]
+"""`METHOD path` as our description has it, the query, and what makes the body."""
+
+AT = "/api/servers/{server_id}"
+RULES = "/api/verification-rules"
+CALLS: tuple[Call, ...] = (
+    (f"GET {AT}/breaker", "", None),
+    (f"GET {AT}/export", "", None),
+    (f"GET {AT}/members.csv", "", None),
+    (f"GET {AT}/health", "", None),
+    (f"GET {AT}/members", "", None),
+    (f"GET {AT}/members/{{discord_id}}/why", "", None),
+    (f"GET {AT}/protection", "", None),
+    (f"GET {AT}/events", "", None),
+    (f"GET {AT}/events.csv", "", None),
+    (f"GET {AT}/events/{{batch}}/undo", "", None),
+    ("GET /api/analytics/history", "?serverId={server_id}", None),
+    ("GET /api/discord/roles", "?serverId={guild_id}", None),
+    (f"GET {RULES}", "?serverId={server_id}", None),
+    (f"GET {RULES}/{{rule_id}}", "", None),
+    (f"POST {RULES}/preview", "", lambda names: names["draft"]),
+    ("POST /api/servers", "", lambda names: {"discordServerId": names["guild_id"], "serverName": "Mine"}),
+    (f"POST {AT}/breaker", "", lambda _: {"approve": True}),
+    (f"POST {AT}/recheck", "", None),
+    (f"POST {AT}/members/{{discord_id}}/recheck", "", None),
+    (f"PUT {AT}/protection/members/{{discord_id}}", "", lambda _: {"protected": True}),
+    (f"PUT {AT}/protection/roles/{{role_id}}", "", lambda _: {"protected": True}),
+    (f"POST {AT}/events/{{batch}}/undo", "", None),
+    (f"POST {RULES}", "", lambda names: names["draft"]),
+    (f"PATCH {RULES}/{{rule_id}}", "", lambda _: {"state": "paused"}),
+    (f"DELETE {RULES}/{{rule_id}}", "", None),
+)
+"""Every call about a server; whoever runs it can make them all in this order."""
+READS = tuple(call for call in CALLS if call[0].startswith("GET") or call[0].endswith("/preview"))
+REMEMBERED = "GET /api/analytics/history"
+"""Counts over the servers that a person runs as far as Discord has told us."""
+OTHERS = {
+    "GET /api/servers": "one's own",
+    f"PUT /api/me{AT.removeprefix('/api')}": "what a member decides about their own wallets",
+    "GET /api/discord/invite-url": "a link of any number; Discord asks for the rights when somebody follows it",
+}
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    """ada owns it, bob administers it by the role Admin, carol is a member with a proved wallet."""
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        made = Town(control)
+        await made.heal()
+        await made.build("ada", "bob", "carol")
+        await change(made, "bob", "add_role", role="Admin")
+        await made.see()
+        await made.prove("carol")
+        yield made
+        await made.heal()
+
+
+async def change(town: Town, who: str, action: str, **more: Any) -> None:
+    await town.call("members", guild=town.name, user=town.people[who]["id"], action=action, **more)
+
+
+def draft(town: Town, role_id: str) -> dict[str, Any]:
+    return {
+        "ruleName": "Another", "contractAddress": town.contract, "blockchain": "base", "verificationType": "basic",
+        "minTokens": 1, "roleId": role_id, "serverId": town.server_id,
+    }  # fmt: skip
+
+
+async def names_of(town: Town) -> Names:
+    """What the calls name, made: a rule for the role Holder, and a change of it that can be undone."""
+    role_id, rule_id, batch = await town.role("Holder"), await town.rule("Holder"), uuid.uuid4()
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rule_id)
+        after = {"name": rule.name, "expression": rule.expression}
+        told = {"before": {**after, "name": "Before"}, "after": after}
+        about = {"server_id": town.server_id, "rule_id": rule_id, "role_id": role_id}
+        await events.record(db, events.line("rule.changed", **about, batch=batch, data=told))
+    return {
+        "server_id": town.server_id, "guild_id": (await town.guild())["id"], "rule_id": rule_id, "role_id": role_id,
+        "discord_id": town.people["carol"]["id"], "batch": batch, "draft": draft(town, role_id),
+    }  # fmt: skip
+
+
+async def make(browser: Browser, call: Call, names: Names) -> httpx.Response:
+    operation, query, body = call
+    method, path = (operation + query).format(**names).split(" ", 1)
+    return await browser.client.request(method, path, json=None if body is None else body(names))
+
+
+async def rows() -> list[list[dict[str, Any]]]:
+    """Everything that calls about a server can change."""
+    async with transaction() as db:
+        found = [(await db.exec(select(table))).all() for table in (Server, Rule, Grant, Event, Due, Access)]
+        return [[row.model_dump() for row in table] for table in found]
+
+
+async def refused(browser: Browser, names: Names, calls: Sequence[Call] = CALLS) -> None:
+    """None of these calls tells or does anything: it is as if there were no such server."""
+    before = await rows()
+    for call in calls:
+        answer = await make(browser, call, names)
+        assert answer.status_code == 404, f"{call[0]}: {answer.status_code} {answer.text}"
+    assert await rows() == before
+
+
+def test_every_call_about_a_server_or_a_rule_is_tried_here() -> None:
+    from app.api import api
+
+    found = {
+        f"{method.upper()} {path}"
+        for path, methods in api.openapi()["paths"].items()
+        for method, operation in methods.items()
+        if path in {"/api/servers", RULES, f"{RULES}/preview"}
+        or {"server_id", "serverId", "rule_id"} & {one["name"] for one in operation.get("parameters", [])}
+    }
+    assert found == {operation for operation, _, _ in CALLS} | set(OTHERS)
+
+
+async def test_whoever_does_not_run_a_server_finds_nothing_there(
+    new_browser: Callable[[], Browser], town: Town
+) -> None:
+    names = await names_of(town)
+    elsewhere = Town(town.control)
+    await elsewhere.build("olga", "mallory")
+    for who, people in (("carol", town.people), ("olga", elsewhere.people), ("mallory", elsewhere.people)):
+        browser = new_browser()
+        await browser.sign_in(people[who]["username"])
+        await refused(browser, names)
+        assert town.name not in (await browser.client.get("/api/servers")).text
+    owner = new_browser()
+    await owner.sign_in(town.people["ada"]["username"])
+    for call in CALLS:
+        answer = await make(owner, call, names)
+        assert answer.is_success, f"{call[0]}: {answer.status_code} {answer.text}"
+
+
+@pytest.mark.parametrize("how", ["role taken", "role without power", "left", "bot away"])
+async def test_who_ran_a_server_a_moment_ago_is_refused_at_once_whatever_the_session_remembers(
+    browser: Browser, town: Town, how: str
+) -> None:
+    await browser.sign_in(town.people["bob"]["username"])
+    names = await names_of(town)
+    assert (await browser.client.get(f"{RULES}/{names['rule_id']}")).status_code == 200
+    match how:
+        case "role taken":
+            await change(town, "bob", "remove_role", role="Admin")
+        case "role without power":
+            await town.call("guilds", guild=town.name, action="edit_role", role="Admin", permissions="0")
+        case "left":
+            await change(town, "bob", "leave")
+        case _:
+            await change(town, "bob", "remove_role", role="Admin")
+            await town.call("guilds", guild=town.name, action="kick_bot")
+            async with transaction() as db:
+                await db.exec(update(Server).where(col(Server.id) == town.server_id).values(bot_invited=False))
+    async with transaction() as db:
+        assert await db.get(Access, (town.server_id, town.people["bob"]["id"])) is not None, "it is remembered"
+    await refused(browser, names, [call for call in CALLS if call[0] != REMEMBERED])
+
+
+async def test_what_is_remembered_of_who_runs_a_server_goes_when_the_bot_hears_of_it(
+    browser: Browser, town: Town
+) -> None:
+    await browser.sign_in(town.people["bob"]["username"])
+    names = await names_of(town)
+    assert town.name in (await browser.client.get("/api/servers")).text
+    await change(town, "bob", "remove_role", role="Admin")
+    await town.see()
+    await refused(browser, names)
+    assert (await browser.client.get("/api/servers")).json() == []
+    assert (await browser.client.get("/api/analytics")).json()["connectedServers"] == 0
+
+
+async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_role(
+    browser: Browser, new_browser: Callable[[], Browser], town: Town
+) -> None:
+    helper = await town.call(
+        "guilds", guild=town.name, action="add_role", name="Helper", permissions="8", position=1
+    )  # fmt: skip
+    await change(town, "bob", "remove_role", role="Admin")
+    await change(town, "bob", "add_role", role=helper["id"])
+    owner = new_browser()
+    await owner.sign_in(town.people["ada"]["username"])
+    await browser.sign_in(town.people["bob"]["username"])
+    whale = await town.role("Whale")
+    made = (await owner.client.post(RULES, json=draft(town, whale))).json()
+    path = f"{RULES}/{made['id']}"
+    tries: list[tuple[str, str, Any]] = [
+        ("POST", RULES, draft(town, whale)),
+        ("PATCH", path, {"minTokens": 2}),
+        ("PATCH", path, {"ruleName": "Mine"}),
+    ]
+    for method, asked, body in tries:
+        answer = await browser.client.request(method, asked, json=body)
+        assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
+    assert (await browser.client.get(path)).json()["minTokens"] == 1
+    # To stop a rule gives nobody anything; to let it go on does.
+    assert (await browser.client.patch(path, json={"state": "paused"})).status_code == 200
+    answer = await browser.client.patch(path, json={"state": "active"})
+    assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
+    assert (await owner.client.delete(path)).status_code == 200
+    log = (await owner.client.get(f"/api/servers/{town.server_id}/events?kind=rule.deleted")).json()
+    undo = f"/api/servers/{town.server_id}/events/{log[0]['batch']}/undo"
+    answer = await browser.client.post(undo)
+    assert (answer.status_code, "your own highest role" in answer.text) == (409, True), answer.text
+    taken = uuid.uuid4()
+    async with transaction() as db:
+        line = events.line(
+            "role.taken", server_id=town.server_id, subject=town.people["carol"]["id"], role_id=whale,
+            batch=taken,
+        )  # fmt: skip
+        await events.record(db, line)
+    answer = await browser.client.post(f"/api/servers/{town.server_id}/events/{taken}/undo")
+    assert (answer.status_code, "your own highest role" in answer.text) == (409, True), answer.text
+    assert (await owner.client.post(undo)).status_code == 200
+    assert (await owner.client.post(f"/api/servers/{town.server_id}/events/{taken}/undo")).status_code == 200
+
+
+async def test_no_call_about_a_server_tells_a_members_address_before_they_say_so(
+    browser: Browser, town: Town, engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    settings.cache_clear()
+    await browser.sign_in(town.people["ada"]["username"])
+    await town.buys("carol")
+    names = await names_of(town)
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+
+    async def told() -> str:
+        return "".join([(await make(browser, call, names)).text for call in READS]).lower()
+
+    address = town.wallet("carol")
+    found = await told()
+    assert town.people["carol"]["username"] in found
+    assert address[2:] not in found
+    assert address[-4:] not in found
+    async with transaction() as db:
+        user = (await db.exec(select(User).where(User.discord_id == town.people["carol"]["id"]))).one()
+        db.add(MemberChoice(server_id=town.server_id, user_id=user.id or 0, share_wallets=True))
+    found = await told()
+    assert shorten(address).lower() in found
+    assert address[2:] not in found, "never whole"
