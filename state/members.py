@@ -218,7 +218,7 @@ class MembersState(rx.State):
         And once more a moment later, for a role is written only after the look that decided about it.
         """
         page = await open_tab(self, "members")
-        if page is None or not self.checking:
+        if page is None or not self.checking or self.shown_for != page.server_id:
             return
         who = None if self.checking == EVERYBODY else self.checking
         async with transaction() as db:
