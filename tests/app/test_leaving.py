@@ -1,4 +1,4 @@
-"""The web process ends as it should, also while a call is under way that nobody answers."""
+"""Each process ends as it should: the web also while a call is under way that nobody answers, bot and jobs at work."""
 
 import asyncio
 import os
@@ -10,12 +10,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
+import psycopg
 import pytest
 
 from app.http.leaving import Leaving
+from models.database import libpq_url
+from services.guilds import BOT_READY
+from services.sweep import SCHEDULE
 from tests.conftest import free_port
+from tests.whole.people import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,3 +100,29 @@ def test_granian_needs_no_kill_for_a_call_that_nobody_answers() -> None:
         web.communicate()
     assert told == [503]
     assert rest.strip() == "connections closed"
+
+
+@pytest.mark.parametrize(("process", "at_work"), [("bot", BOT_READY), ("jobs", SCHEDULE)])
+def test_bot_and_jobs_end_by_themselves_when_told(
+    process: str, at_work: str, database_url: str, sandbox_url: str, tmp_path: Path
+) -> None:
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in {"PUBLIC_URL", "REDIS_URL"}},
+        "DATABASE_URL": database_url, "SANDBOX_PORT": str(urlsplit(sandbox_url).port), "DATA_DIR": str(tmp_path),
+        "PYTHONWARNINGS": "ignore",
+    }  # fmt: skip
+    log = tmp_path / "log"
+    with log.open("wb") as output, psycopg.connect(libpq_url(database_url), autocommit=True) as database:
+        running = subprocess.Popen(
+            [sys.executable, "-m", process], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
+        try:
+            until(
+                lambda: database.execute("SELECT 1 FROM schedule WHERE name = %s", [at_work]).fetchone() is not None, 60
+            )
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0, log.read_text()
+        finally:
+            running.kill()
+            running.wait()
+    assert "Traceback" not in log.read_text()
