@@ -216,33 +216,25 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
 
 async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> set[str]:
     """Lock the claims and tell (by key) of which nothing has become known since they were claimed."""
-    result = await db.execute(
-        text(
-            f"""
-            SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
-            WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d
-            """
-        ),
-        _arrays(worker, claims),
-    )
+    statement = f"""
+        SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
+        WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d
+    """
+    result = await db.execute(text(statement), _arrays(worker, claims))
     return {str(key) for (key,) in result.all()}
 
 
 async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once."""
-    await db.execute(
-        text(
-            f"""
-            WITH gone AS (
-                DELETE FROM due d USING {_CLAIMS}
-                WHERE d.kind = 'member' AND d.key = c.key AND d.version = c.version AND d.claimed_by = :worker
-            )
-            UPDATE due d SET claimed_until = NULL, claimed_by = NULL FROM {_CLAIMS}
-            WHERE d.kind = 'member' AND d.key = c.key AND d.version <> c.version AND d.claimed_by = :worker
-            """
-        ),
-        _arrays(worker, claims),
-    )
+    statement = f"""
+        WITH gone AS (
+            DELETE FROM due d USING {_CLAIMS}
+            WHERE d.kind = 'member' AND d.key = c.key AND d.version = c.version AND d.claimed_by = :worker
+        )
+        UPDATE due d SET claimed_until = NULL, claimed_by = NULL FROM {_CLAIMS}
+        WHERE d.kind = 'member' AND d.key = c.key AND d.version <> c.version AND d.claimed_by = :worker
+    """
+    await db.execute(text(statement), _arrays(worker, claims))
 
 
 async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons: Sequence[str | None]) -> None:
