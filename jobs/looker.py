@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
-from models import now, transaction
+from models import now, reading, transaction
 from services import cases, decisions, delegations, due, ledger, request_ids, work_health
 from services.calls import wait
 from services.due import Claim
@@ -75,7 +75,8 @@ class Looker:
 
     async def once(self) -> int:
         """One batch; tells how many members were in it."""
-        async with transaction() as db:
+        # Each a statement that stands alone: a lease that is not used lapses.
+        async with reading() as db:
             claimed = await due.claim(db, self.name, self.batch, self.least)
             claims = await cases.as_many_as_fit(db, self.name, claimed, FEW)
         if len(claimed) == self.batch:
@@ -115,11 +116,13 @@ class Looker:
                 await due.later(db, self.name, claims, [work_health.own_fault(fault)])
 
     async def _decide(self, claims: Sequence[Claim]) -> None:
-        async with transaction() as db:
+        async with reading() as db:
             stale = await cases.delegations_to_read(db, claims)
-        fetched = await delegations.read(gateways(), stale)
-        async with transaction() as db:
-            await delegations.remember(db, fetched)
+        if stale:
+            fetched = await delegations.read(gateways(), stale)
+            async with transaction() as db:
+                await delegations.remember(db, fetched)
+        async with reading() as db:
             batch = await cases.load(db, claims)
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from datetime import datetime
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
-from models import transaction
+from models import reading, transaction
 from services import events, intents, request_ids, work_health
 from services.calls import wait
 from services.intents import Intent, TokenRejected
@@ -53,21 +54,29 @@ class Writer:
             while True:
                 await held.check()
                 await self._start(running, held.since)
-                if running:
-                    done, _ = await asyncio.wait(running, timeout=self._pause(), return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        running.pop(task)
-                        task.result()
-                else:
-                    await wait(self.called, self._pause())
+                await self._until_something_happens(running)
+                for task in [task for task in running if task.done()]:
+                    running.pop(task)
+                    task.result()
         finally:
             await stop(*running)
+
+    async def _until_something_happens(self, running: Collection[asyncio.Task[None]]) -> None:
+        """A change is done, or there is a call and room for what it tells of, or a pause is over."""
+        if len(running) >= AT_ONCE:
+            await asyncio.wait(running, timeout=self._pause(), return_when=asyncio.FIRST_COMPLETED)
+            return
+        call = asyncio.create_task(wait(self.called, self._pause()))
+        try:
+            await asyncio.wait((*running, call), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await stop(call)
 
     async def _start(self, running: dict[asyncio.Task[None], int], since: datetime) -> None:
         room = AT_ONCE - len(running)
         if room <= 0:
             return
-        async with transaction() as db:
+        async with reading() as db:
             found = await intents.open_intents(db, room, set(running.values()), self._resting())
         for intent in found:
             running[asyncio.create_task(self._carry_out(intent, since))] = intent.id
