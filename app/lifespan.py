@@ -9,12 +9,13 @@ from app.http.leaving import Leaving
 from app.noting import noting
 from gateways import close_gateways
 from models import use
-from services import limits
+from services import heap, limits
 
 
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[None]:
     """While it lasts, everything else of the product runs too: a supervisor's, or ours after a plain `reflex run`."""
+    heap.settle()
     async with start_if_alone() as database_url:
         if database_url is not None:
             os.environ["DATABASE_URL"] = database_url

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.lab import ROOT
 from benchmarks.set_up import PEERS
+from services import heap
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ class Measured:
     """The clock's and the processor's time of a block of this process."""
 
     def __enter__(self) -> "Measured":
+        heap.settle()  # as every process of the product does; peers are given the same
         self._clock, self._cpu = time.perf_counter(), cpu_of(resource.getrusage(resource.RUSAGE_SELF))
         return self
 

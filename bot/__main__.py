@@ -8,7 +8,7 @@ from bot.client import build
 from bot.life import live
 from gateways import close_gateways
 from models import use
-from services import logs
+from services import heap, logs
 from settings import settings
 
 
@@ -28,6 +28,7 @@ async def _run() -> None:
 def main() -> None:
     """Run until told to stop."""
     logs.set_up()
+    heap.settle()
     asyncio.run(_run())
 
 

@@ -22,7 +22,7 @@ from jobs.turns import Turns
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import due, health, logs, sweep
+from services import due, health, heap, logs, sweep
 from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
@@ -104,6 +104,7 @@ def main() -> int:
     logs.set_up()
     if given.command == "sweep":
         return asyncio.run(_ask_for_sweep())
+    heap.settle()
     asyncio.run(_run({part for part in PARTS if part not in given.without}))
     return 0
 
