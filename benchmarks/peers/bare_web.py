@@ -1,0 +1,35 @@
+"""The least that our web server can do: the same granian, and in it a bare Starlette.
+
+One JSON answer, one page of HTML, and a socket that says back what it is told.
+"""
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+PAGE = "<!doctype html><html lang=en><title>Bare</title><h1>Bare</h1>"
+
+
+async def answer(_: Request) -> JSONResponse:
+    """A JSON answer."""
+    return JSONResponse({"status": "healthy"})
+
+
+async def page(_: Request) -> HTMLResponse:
+    """A page without styles or scripts."""
+    return HTMLResponse(PAGE)
+
+
+async def echo(socket: WebSocket) -> None:
+    """What comes, back."""
+    await socket.accept()
+    try:
+        while True:
+            await socket.send_text(await socket.receive_text())
+    except WebSocketDisconnect:
+        pass
+
+
+app = Starlette(routes=[Route("/answer", answer), Route("/page", page), WebSocketRoute("/echo", echo)])
