@@ -9,6 +9,7 @@ from nextcord.ext import commands
 from nextcord.http import Route
 
 from bot import delivery
+from bot.busy import Busy
 from bot.events import Events
 from bot.presses import Presses
 from bot.pulse import Pulse
@@ -34,12 +35,7 @@ class Bot(commands.AutoShardedBot):
 
     async def close(self) -> None:
         """Close the connection, and wait until what the cogs do on their own has ended, database and all."""
-        left: set[asyncio.Task[None]] = set()
-        for cog in self.cogs.values():
-            if isinstance(cog, Pulse):
-                left.add(cog.task)
-            elif isinstance(cog, Verify):
-                left.update(cog.looking.values())
+        left = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         if left:
             await asyncio.wait(left)

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Collection
 
 from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
+from bot.busy import Busy
 from gateways import gateways
 from models import transaction
 from services import counters, providers, refusals
@@ -16,7 +18,7 @@ log = logging.getLogger("holdfast.bot")
 PAUSE_SECONDS = 5.0
 
 
-class Pulse(commands.Cog):
+class Pulse(Busy):
     """Writes the bot's own state and what this process's clients noted."""
 
     def __init__(self, bot: commands.AutoShardedBot) -> None:
@@ -26,9 +28,9 @@ class Pulse(commands.Cog):
         """Whether there was a connection at all: until then `tell` knows better why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
 
-    def cog_unload(self) -> None:
-        """Stop with the bot."""
-        self.task.cancel()
+    def tasks(self) -> Collection[asyncio.Task[None]]:
+        """The beat."""
+        return (self.task,)
 
     @property
     def connected(self) -> bool:

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import nextcord
-from nextcord.ext import commands
 
 from bot import challenge_words, waiting
 from bot.answering import Visit, answer, ask, outcome, show
+from bot.busy import Busy
 from bot.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.presses import Presses
 from bot.replies import Reply
@@ -25,7 +25,7 @@ and how often after it: marketplaces keep profiles for some minutes."""
 Interaction = nextcord.Interaction[nextcord.Client]
 
 
-class Verify(commands.Cog):
+class Verify(Busy):
     """Proving wallets."""
 
     def __init__(self, presses: Presses) -> None:
@@ -34,10 +34,9 @@ class Verify(commands.Cog):
         presses.pressed |= {"verify": self.ask, "check": self.check, "hash": self.ask_hash, "address": self.confirm}
         presses.sent |= {"claim": self.claim, "sent": self.sent}
 
-    def cog_unload(self) -> None:
-        """Stop with the bot."""
-        for task in self.looking.values():
-            task.cancel()
+    def tasks(self) -> Collection[asyncio.Task[None]]:
+        """The looks that go on by themselves."""
+        return self.looking.values()
 
     @nextcord.slash_command(name="verify", description="Prove that a wallet is yours, without connecting it")
     async def verify(self, interaction: Interaction) -> None:
