@@ -50,6 +50,11 @@ SQL = re.compile(r"\s*(SELECT|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|WITH\s
 SQL_CALLS = frozenset({"execute", "exec", "scalars", "scalar"})
 SESSIONS = frozenset({"db", "session", "connection", "cursor"})
 
+# The one way of a removal: the ledger intends it once the breaker has counted, the intents carry it out.
+INTENDS_REMOVALS, CARRIES_OUT = "services/ledger.py", "services/intents.py"
+TAKES = frozenset({"remove_role", "remove_roles", "remove_member_role"})
+SETS_TAKING = re.compile(r"SET\b[^;]*?\bstate\s*=\s*'taking'(?![^;]*\bSET\b)", re.S)
+
 NAMELESS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
 GUARDS = frozenset({"signed_in", "public"})
 NOT_HANDLERS = frozenset({"property", "staticmethod", "classmethod", "var", "cached_var", "computed_var"})
@@ -134,6 +139,30 @@ def sql_out_of_place(module: Module) -> Iterator[str]:
         owner = node.func.value
         if isinstance(owner, ast.Name) and owner.id in SESSIONS and node.func.attr in SQL_CALLS:
             yield f"{module.path}:{node.lineno} calls {owner.id}.{node.func.attr}"
+
+
+def removals_past_the_breaker(module: Module) -> Iterator[str]:
+    """A role is intended to be taken in one place, and taken in one place."""
+    for node in ast.walk(module.tree):
+        if module.path != CARRIES_OUT and _called(node) in TAKES:
+            yield f"{module.path} takes a role by itself: {_called(node)}"
+        if isinstance(node, ast.Dict) and module.path != INTENDS_REMOVALS:
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "state" and _says_taking(value):
+                    yield f"{module.path}:{node.lineno} intends a removal past the breaker"
+        if isinstance(node, ast.keyword) and node.arg == "state" and _says_taking(node.value):
+            yield f"{module.path}:{node.value.lineno} intends a removal past the breaker"
+    for text in module.texts():
+        if (found := SETS_TAKING.search(text)) and "WHERE" not in found[0]:
+            yield f"{module.path} intends a removal past the breaker, in SQL"
+
+
+def _called(node: ast.AST) -> str | None:
+    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+
+
+def _says_taking(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == "taking"
 
 
 def names_that_say_nothing(module: Module) -> Iterator[str]:

@@ -64,7 +64,11 @@ def test_everybody_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
     assert broken(rule, [*product(), *stranger()]) == ""
 
 
-@pytest.mark.parametrize("rule", [rules.libraries_out_of_place, rules.sql_out_of_place], ids=lambda r: r.__name__)
+@pytest.mark.parametrize(
+    "rule",
+    [rules.libraries_out_of_place, rules.sql_out_of_place, rules.removals_past_the_breaker],
+    ids=lambda r: r.__name__,
+)
 def test_the_product_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
     assert broken(rule, product()) == ""
 
@@ -138,6 +142,11 @@ STATE = "import reflex as rx\nclass Base(rx.State):\n    pass\n"
         (rules.sql_out_of_place, "bot/x.py", "query = f'UPDATE due SET at = {now} WHERE 1'"),
         (rules.sql_out_of_place, "app/x.py", "async def f(db):\n    await db.execute(query)"),
         (rules.sql_out_of_place, "state/x.py", "async def f(session):\n    await session.exec(query)"),
+        (rules.removals_past_the_breaker, "bot/x.py", "async def f(m, r):\n    await m.remove_roles(r)"),
+        (rules.removals_past_the_breaker, "services/x.py", "async def f(d):\n    await d.remove_role('1', '2', '3')"),
+        (rules.removals_past_the_breaker, "services/x.py", "row = {'state': 'taking'}"),
+        (rules.removals_past_the_breaker, "services/x.py", "update(Grant).values(state='taking')"),
+        (rules.removals_past_the_breaker, "services/x.py", "q = \"UPDATE g SET x = 1, state = 'taking' WHERE id = 1\""),
         (rules.names_that_say_nothing, "services/utils.py", ""),
         (rules.names_that_say_nothing, "components/common/x.py", ""),
         (rules.names_that_say_nothing, "bot/_helpers.py", ""),
@@ -190,6 +199,11 @@ def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], path: str, ba
         (rules.imports_against_the_arrows, "app/x.py", "import bot, jobs\nfrom state.gate import public"),
         (rules.libraries_out_of_place, "gateways/x.py", "import httpx, web3"),
         (rules.sql_out_of_place, "jobs/x.py", "text = 'Select a role from the list'"),
+        (
+            rules.removals_past_the_breaker,
+            "services/x.py",
+            "q = \"UPDATE g SET state = 'held' WHERE state = 'taking'\"\nsame = grant.state == 'taking'",
+        ),
         (lambda module: rules.sandbox_knowledge(module, SANDBOX_IDS), "state/x.py", "evm_address = 'evm_address'"),
         (
             lambda module: rules.unguarded_handlers([module]),
