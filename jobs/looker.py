@@ -117,13 +117,14 @@ class Looker:
 
     async def _decide(self, claims: Sequence[Claim]) -> None:
         async with reading() as db:
-            stale = await cases.delegations_to_read(db, claims)
+            rules = await cases.rules_for(db, claims)
+            stale = await cases.delegations_to_read(db, claims, rules)
         if stale:
             fetched = await delegations.read(gateways(), stale)
             async with transaction() as db:
                 await delegations.remember(db, fetched)
         async with reading() as db:
-            batch = await cases.load(db, claims)
+            batch = await cases.load(db, claims, rules)
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:

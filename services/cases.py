@@ -49,12 +49,19 @@ class Case:
         return self.delegated if rule.delegated else None
 
 
-async def load(
-    db: AsyncSession, claims: Sequence[Claim], *, supposing: Sequence[RuleTerms] | None = None
-) -> list[Case]:
+Rules = Mapping[int, Sequence[RuleTerms]]
+"""By server the rules to decide by."""
+
+
+async def rules_for(db: AsyncSession, claims: Sequence[Claim]) -> Rules:
+    """The stored rules of these members' servers."""
+    return await _rules(db, sorted({claim.server_id for claim in claims}))
+
+
+async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> list[Case]:
     """The cases of a batch, in a handful of statements however many members it has.
 
-    `supposing` are the rules to decide by instead of the stored ones, for a look at what a change would do.
+    `rules` are the stored ones, or, for a look at what a change would do, others.
     """
     server_ids = sorted({claim.server_id for claim in claims})
     whom = {
@@ -65,13 +72,12 @@ async def load(
         select(Server.id, Server.discord_id, Server.bot_invited).where(col(Server.id).in_(server_ids))
     )
     servers = {server_id: (guild_id, invited) for server_id, guild_id, invited in found.all()}
-    rules = await _rules(db, server_ids)
     wallets = await _wallets(db, whom)
     grants = await _grants(db, whom)
     members = await _seen(db, whom)
-    terms_by_server = rules if supposing is None else {server_id: tuple(supposing) for server_id in server_ids}
-    wants = await _wants(db, terms_by_server)
-    chains = {server_id: delegations.chains_of(terms) for server_id, terms in terms_by_server.items()}
+    terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
+    wants = await _wants(db, rules)
+    chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _members(claims)})
     cases: list[Case] = []
     for claim in claims:
@@ -86,7 +92,7 @@ async def load(
                 known=member is not None,
                 left=member is not None and member[1],
                 roles=frozenset(member[0]) if member and member[0] else NO_ROLES,
-                rules=terms_by_server.get(claim.server_id, ()),
+                rules=terms.get(claim.server_id, ()),
                 wallets=wallets.get(who, ()),
                 grants=grants.get(who, ()),
                 wants=wants.get(claim.server_id, {}),
@@ -96,12 +102,8 @@ async def load(
     return cases
 
 
-async def delegations_to_read(
-    db: AsyncSession, claims: Sequence[Claim], *, supposing: Sequence[RuleTerms] | None = None
-) -> dict[str, delegations.Wanted]:
+async def delegations_to_read(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> dict[str, delegations.Wanted]:
     """Per chain whose delegations have to be read anew before these cases are loaded."""
-    server_ids = sorted({claim.server_id for claim in claims})
-    rules = await _rules(db, server_ids) if supposing is None else dict.fromkeys(server_ids, tuple(supposing))
     chains = {server_id: delegations.chains_of(terms) for server_id, terms in rules.items()}
     return await delegations.stale(db, chains, claims)
 
@@ -113,7 +115,7 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim],
     """
     if len(claims) <= few:
         return list(claims)
-    wants = await _wants(db, await _rules(db, sorted({claim.server_id for claim in claims})))
+    wants = await _wants(db, await rules_for(db, claims))
     by_token = {
         server_id for server_id, chains in wants.items() if any(one.tokens or one.anything for one in chains.values())
     }
@@ -128,7 +130,7 @@ def _members(claims: Sequence[Claim]) -> list[tuple[int, str]]:
     return [(claim.server_id, claim.discord_id) for claim in claims]
 
 
-async def _wants(db: AsyncSession, rules: Mapping[int, Sequence[RuleTerms]]) -> dict[int, dict[str, Wants]]:
+async def _wants(db: AsyncSession, rules: Rules) -> dict[int, dict[str, Wants]]:
     """Per server and chain what the deciding rules want to know."""
     leaves = {
         server_id: [leaf for rule in terms if rule.decides for leaf in requirements(rule.expression)]

@@ -181,7 +181,7 @@ async def _plan(
     await _read_delegations(db, outside, everybody, terms)
     batches: list[tuple[Sequence[Case], Mapping[Place, Question]]] = []
     for start in range(0, len(people), BATCH):
-        batch = await cases.load(db, everybody[start : start + BATCH], supposing=terms)
+        batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms})
         for case in batch:
             case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
         batches.append((batch, await decisions.questions(db, batch)))
@@ -192,7 +192,7 @@ async def _read_delegations(
     db: AsyncSession, outside: Gateways, claims: Sequence[Claim], terms: Sequence[RuleTerms]
 ) -> None:
     """What vaults delegated to these members is known before they are looked at; it is a fact, whatever is decided."""
-    stale = await cases.delegations_to_read(db, claims, supposing=terms)
+    stale = await cases.delegations_to_read(db, claims, {claim.server_id: terms for claim in claims})
     await release(db)
     await delegations.remember(db, await delegations.read(outside, stale))
 

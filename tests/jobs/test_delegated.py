@@ -84,11 +84,11 @@ class Bank:
         terms = [RuleTerms(1, "role", leaf, "active", delegated=delegated)]
         claims = list(people.values())
         async with transaction() as db:
-            stale = await cases.delegations_to_read(db, claims, supposing=terms)
+            stale = await cases.delegations_to_read(db, claims, {self.town.server_id: terms})
         fetched = await delegations.read(gateways(), stale)
         async with transaction() as db:
             await delegations.remember(db, fetched)
-            batch = await cases.load(db, claims, supposing=terms)
+            batch = await cases.load(db, claims, {self.town.server_id: terms})
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:

@@ -74,7 +74,7 @@ class World:
         claims = {who: Claim(self.town.server_id, self.town.people[who]["id"], 0, 0, 0) for who in ("carol", "dave")}
         terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
         async with transaction() as db:
-            batch = await cases.load(db, list(claims.values()), supposing=terms)
+            batch = await cases.load(db, list(claims.values()), {self.town.server_id: terms})
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
