@@ -22,10 +22,11 @@ STOP_SECONDS = 30
 
 @dataclass(frozen=True)
 class Product:
-    """Where the product and the sandbox beside it answer."""
+    """Where the product and the sandbox beside it answer, and where its data lie."""
 
     url: str
     sandbox: str
+    data_dir: Path
 
     def control(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
         """Ask or tell the sandbox something as its `/control` has it."""
@@ -80,7 +81,8 @@ class Machine:
         }
         for name in ("PUBLIC_URL", "DATABASE_URL", "REDIS_URL"):
             self.environment.pop(name, None)
-        self.product = Product(f"http://localhost:{self.port}", f"http://localhost:{self.sandbox_port}")
+        sandbox = f"http://localhost:{self.sandbox_port}"
+        self.product = Product(f"http://localhost:{self.port}", sandbox, directory / "data")
         self.process: subprocess.Popen[bytes] | None = None
 
     def build(self) -> None:
