@@ -23,10 +23,11 @@ START = "import os; from app.web import command; argv, more = command(); os.exec
 
 @dataclass(frozen=True)
 class Web:
-    """A web process: where it answers, and what it logs."""
+    """A web process: where it answers, what it logs, and the address of its database where a test may look into it."""
 
     url: str
     log: Path
+    database: str | None = None
 
     @property
     def port(self) -> int:
@@ -79,7 +80,7 @@ def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Ite
             )
         try:
             wait_for(f"http://localhost:{port}/api/openapi.json", process, log)
-            yield Web(f"http://localhost:{port}", log)
+            yield Web(f"http://localhost:{port}", log, database)
         finally:
             process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):

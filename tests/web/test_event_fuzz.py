@@ -1,20 +1,31 @@
 """Whatever a stranger sends to whichever handler: nothing falls over, and nobody else's things come back."""
 
-import json
 import os
 import random
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import httpx
 import pytest
+from sqlmodel import col, select
 from websockets.exceptions import ConnectionClosed
 
+import models
+from models import Breaker, Event, Grant, Rule, Server, Wallet, transaction
+from services import events
+from services.addresses import shorten
+from state.server_page import TABS
+from tests.jobs.town import Town
 from tests.web.conftest import Web, sign_in
 from tests.web.sockets import socket
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "1"))
 """Payloads of each kind for each handler; `make fuzz` has many more."""
+LAST = "reflex___state____state.state___toasts____toast_state.show"
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 2**31, 2**63, 10**300, 1.5, -0.0, "", " ", "0", "-1", "a", "\x00", "\ud800", "‮", "a" * 5_000,
     "'; DROP TABLE rule; --", "<script>alert(1)</script>", "../../etc/passwd", "@everyone", "=cmd|'/c'!A1",
@@ -39,9 +50,9 @@ def handlers() -> dict[str, dict[str, Any]]:
     }
 
 
-def right_kinds(checks: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Arguments of the kinds that a handler says it takes, with odd values."""
-    fitting = {argument: [value for value in ODD if _fits(check, value)] for argument, check in checks.items()}
+def right_kinds(checks: dict[str, Any], rng: random.Random, pool: Sequence[Any]) -> dict[str, Any]:
+    """Arguments of the kinds that a handler says it takes, with values of this pool where some fit."""
+    fitting = {argument: [value for value in pool if _fits(check, value)] for argument, check in checks.items()}
     return {argument: rng.choice(values) if values else None for argument, values in fitting.items()}
 
 
@@ -53,12 +64,13 @@ def _fits(check: Callable[[Any], Any], value: Any) -> bool:
     return True
 
 
-def payloads(name: str, checks: dict[str, Any], rng: random.Random, rounds: int) -> Iterator[Any]:
-    """What is sent to one handler: of the right kinds, and of any kinds, which may be too little or too much."""
+def payloads(name: str, checks: dict[str, Any], rng: random.Random, rounds: int, ids: Sequence[Any]) -> Iterator[Any]:
+    """What is sent to one handler: others' ids and odd values of the right kinds, and any, too little or too much."""
     internal = name.endswith(("hydrate_and_load", "update_vars_internal"))
     for _ in range(rounds):
         if not internal:
-            yield right_kinds(checks, rng)
+            yield right_kinds(checks, rng, (*ids, True, "delete", "pause", "active"))
+            yield right_kinds(checks, rng, ODD)
         some = [argument for argument in [*checks, "more", "actor", "self"] if rng.random() < 0.6]
         yield {argument: rng.choice(ODD) for argument in rng.choice([list(checks), some])}
 
@@ -74,20 +86,14 @@ def faults(log: str) -> set[str]:
     return found
 
 
-async def fuzz(web: Web, session: str | None, seed: int, rounds: int) -> list[str]:
+async def fuzz(web: Web, session: str | None, seed: int, rounds: int, theirs: "Theirs") -> list[str]:
     """Send everything to every handler from one tab after another; all that came back."""
     rng, got = random.Random(seed), []
-    work = [(name, one) for name, checks in handlers().items() for one in payloads(name, checks, rng, rounds)]
-    rng.shuffle(work)
-    places = [
-        "/",
-        "/dashboard",
-        "/dashboard/server/1",
-        "/dashboard/server/99999999999",
-        "/account?x=%00",
-        "/x/../y",
-        "//e",
+    work = [
+        (name, one) for name, checks in handlers().items() for one in payloads(name, checks, rng, rounds, theirs.ids)
     ]
+    rng.shuffle(work)
+    places = ["/", "/dashboard", "/dashboard/server/99999999999", "/account?x=%00", "/x/../y", "//e", *theirs.places]
     for start in range(0, len(work), 90):  # as many as a socket may send at once
         async with socket(web, session) as tab:
             for name, payload in work[start : start + 90]:
@@ -96,23 +102,93 @@ async def fuzz(web: Web, session: str | None, seed: int, rounds: int) -> list[st
                 except ConnectionClosed:
                     break
             try:
-                await tab.alive()
+                # Those before it have been carried out when it is: one event of a tab comes after the other.
+                last = f"last of {start}"
+                await tab.event(LAST, {"title": last, "text": "", "destructive": False})
+                await tab.until(last)
             except ConnectionClosed:
                 assert tab.reason, f"closed without a reason:\n{web.logged()[-3_000:]}"
             got += tab.got
     return got
 
 
-@pytest.mark.parametrize("person", [None, "mallory"])
-async def test_no_payload_to_any_handler_does_harm(web: Web, person: str | None) -> None:
-    before = len(web.logged())
+@dataclass(frozen=True)
+class Theirs:
+    """A server that others run: what names it and what is in it, where it is shown, and words that are only theirs."""
+
+    server_id: int
+    ids: tuple[Any, ...]
+    places: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+@asynccontextmanager
+async def others(web: Web, sandbox_url: str, person: str | None) -> AsyncIterator[tuple[Theirs, str | None]]:
+    """A server of others, in use; and the session of this person, who has just lost all rights there, if of anybody."""
+    await models.use(web.database)
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        town = Town(control)
+        await town.build("ada", "carol", *([person] if person else []))
+        session = None
+        if person:
+            who = {"guild": town.name, "user": town.people[person]["id"], "role": "Admin"}
+            await town.call("members", action="add_role", **who)
+            await town.see()
+            session = sign_in(web.url, town.people[person]["username"])
+            await town.call("members", action="remove_role", **who)
+        await town.see()
+        await town.prove("carol")
+        rule_id, role_id, carol = await town.rule("Holder"), await town.role("Holder"), town.people["carol"]["id"]
+        name, batch = f"Rule {uuid.uuid4().hex}", uuid.uuid4()
+        await town.change(rule_id, name=name)
+        async with transaction() as db:
+            db.add(Breaker(server_id=town.server_id, role_id=role_id, would_lose=7, holders=9))
+            about = {"server_id": town.server_id, "role_id": role_id, "subject": carol, "batch": batch}
+            await events.record(db, events.line("role.taken", **about))
+            wallet = (await db.exec(select(Wallet).where(Wallet.address == town.wallet("carol")))).one()
+        guild = (await town.guild())["id"]
+        server, rule = f"serverId={town.server_id}", f"ruleId={rule_id}"
+        yield (
+            Theirs(
+                town.server_id,
+                (town.server_id, rule_id, wallet.id, carol, role_id, guild, str(batch), str(town.server_id)),
+                (
+                    *(f"/server-config?{server}&tab={tab}" for tab in TABS),
+                    f"/add-verification-rule?{server}&{rule}", f"/server-config?{server}&tab=members&member={carol}",
+                    f"/dashboard?server={guild}", f"/dashboard/server/{town.server_id}",
+                ),
+                (name, town.people["carol"]["username"], town.wallet("carol"), shorten(town.wallet("carol"))),
+            ),
+            session,
+        )  # fmt: skip
+    await models.use(None)
+
+
+async def kept(theirs: Theirs) -> list[list[dict[str, Any]]]:
+    """Everything of theirs that an event could change, but for what members decide there about themselves."""
+    done = col(Event.kind).not_in(("member.chose", "member.forgotten"))
+    async with transaction() as db:
+        found = [
+            (await db.exec(select(Server).where(Server.id == theirs.server_id))).all(),
+            (await db.exec(select(Rule).where(Rule.server_id == theirs.server_id))).all(),
+            (await db.exec(select(Grant).where(Grant.server_id == theirs.server_id))).all(),
+            (await db.exec(select(Breaker).where(Breaker.server_id == theirs.server_id))).all(),
+            (await db.exec(select(Event).where(Event.server_id == theirs.server_id, done))).all(),
+            (await db.exec(select(Wallet).where(Wallet.address == theirs.words[2]))).all(),
+        ]
+        return [[row.model_dump() for row in rows] for rows in found]
+
+
+@pytest.mark.parametrize("person", [None, "outcast"])
+async def test_no_payload_to_any_handler_does_harm(web: Web, sandbox_url: str, person: str | None) -> None:
     ada = sign_in(web.url, "ada")
-    mine = sign_in(web.url, person) if person else None
-    got = "".join(await fuzz(web, mine, 7, ROUNDS))
-    said = web.logged()[before:]
-    assert faults(said) == set()
-    assert "Something went wrong on our side" not in got
-    assert ada not in got
-    assert json.dumps("Cool Holders Club") not in got or person is None
-    async with socket(web, ada) as after:
-        await after.until('"member"')
+    async with others(web, sandbox_url, person) as (theirs, session):
+        before, start = await kept(theirs), len(web.logged())
+        got = "".join(await fuzz(web, session, 7, ROUNDS, theirs))
+        said = web.logged()[start:]
+        assert faults(said) == set()
+        assert "Something went wrong on our side" not in got
+        assert [word for word in (ada, *theirs.words) if word in got] == []
+        assert await kept(theirs) == before
+        async with socket(web, ada) as after:
+            await after.until('"member"')
