@@ -33,14 +33,12 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
-    def line(self, name: str, lasted: float) -> str:
-        """All of it in one line."""
+    def row(self, name: str, lasted: float) -> str:
+        """All of it as a row of the table."""
         cuts = [1000 * cut for cut in quantiles(self.seconds, n=100)]
-        faults = f"{len(self.faults)} errors {sorted(set(self.faults))[:3] if self.faults else ''}"
-        return (
-            f"{name}: {len(self.seconds) / lasted:.0f} calls/s, half within {cuts[49]:.0f} ms, "
-            f"99 of 100 within {cuts[98]:.0f} ms, {faults}"
-        )
+        some = ", ".join(sorted(set(self.faults))[:3])
+        faults = f"{len(self.faults)} ({some})" if some else "0"
+        return f"| {name} | {len(self.seconds) / lasted:.0f} | {cuts[49]:.0f} ms | {cuts[98]:.0f} ms | {faults} |"
 
 
 async def calls(client: httpx.AsyncClient, session: str, seconds: int) -> Tally:
@@ -105,7 +103,10 @@ async def measure(web: Web) -> int:
     async with AsyncExitStack() as stack, httpx.AsyncClient(base_url=web.url, timeout=30, limits=limits) as client:
         began = time.monotonic()
         tabs = [await stack.enter_async_context(socket(web, session if number % 2 else None)) for number in range(TABS)]
-        print(f"{TABS} tabs open and greeted in {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{TABS} tabs open and greeted in {time.monotonic() - began:.1f} s.", flush=True)
+        print(f"\n| {CALLS_PER_SECOND} reads a second for {SECONDS} s | answered in a second ", end="")
+        print("| half within | 99 of 100 within | errors |")
+        print("|---|---|---|---|---|", flush=True)
         tallies: list[Tally] = []
         for name in ("alone", f"beside {STALLING} stalling callers"):
             began = time.monotonic()
@@ -114,11 +115,11 @@ async def measure(web: Web) -> int:
             else:
                 async with stalling(web):
                     tallies.append(await calls(client, session, SECONDS))
-            print(tallies[-1].line(name, time.monotonic() - began), flush=True)
+            print(tallies[-1].row(name, time.monotonic() - began), flush=True)
         alive = await asyncio.gather(*(tab.alive() for tab in tabs), return_exceptions=True)
     lost = [one for one in alive if isinstance(one, BaseException)]
-    print(f"{TABS - len(lost)} of {TABS} tabs still answer")
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%F')}")
+    where = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"\n{TABS - len(lost)} of {TABS} tabs still answer ({where}, {time.strftime('%F')}).")
     return 1 if lost or any(tally.faults for tally in tallies) else 0
 
 
