@@ -21,9 +21,9 @@ from components.pages.problems import not_found
 from components.ui.toast import toaster
 from services import logs
 from settings import settings
-from state.faults import show_fault
+from state.faults import note_report, show_fault
 from state.gate import Gate, exists
-from state.session import arrive
+from state.session import arrive, recognise
 
 logs.set_up()
 
@@ -75,11 +75,12 @@ app = rx.App(
         _theme_color("#0d1716", "dark"),
     ],
     backend_exception_handler=show_fault,
+    frontend_exception_handler=note_report,
     # The last is outermost: who calls and by which name, sockets, then the API with its own gates, then files and
     # documents, then Reflex.
     api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, Proxies, Leaving],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
-app.add_middleware(Gate(arrive))
+app.add_middleware(Gate(arrive, recognise))
 app.register_lifespan_task(lifespan)
 add_pages(app)

@@ -1,7 +1,9 @@
 """What a person sees when a handler could not do what it should."""
 
 import logging
+import time
 import traceback
+from collections import deque
 
 from reflex.event import EventSpec
 
@@ -10,6 +12,12 @@ from state.session import SessionState
 from state.toasts import ToastState
 
 _log = logging.getLogger(__name__)
+
+LONGEST_REPORT = 1_000
+"""Characters that are kept of what a browser reports."""
+REPORTS_A_MINUTE = 30
+"""As many reports of browsers are logged, whoever they come from."""
+_reported: deque[float] = deque(maxlen=REPORTS_A_MINUTE)
 
 
 def show_fault(exception: Exception) -> EventSpec | None:
@@ -20,3 +28,16 @@ def show_fault(exception: Exception) -> EventSpec | None:
         return ToastState.show("Error", exception.message, True)
     _log.error("A handler failed:\n%s", "".join(traceback.format_exception(exception)))
     return ToastState.show("Error", "Something went wrong on our side. Please try again.", True)
+
+
+def note_report(exception: Exception) -> None:
+    """Reflex's frontend exception handler: what a browser says went wrong in it, as one line of the log.
+
+    Anybody can send a report of any size and wording, so it makes no other lines, and not many.
+    """
+    now = time.monotonic()
+    if len(_reported) == REPORTS_A_MINUTE and now - _reported[0] < 60:
+        return
+    _reported.append(now)
+    words = "".join(letter if letter.isprintable() else " " for letter in str(exception)[: 2 * LONGEST_REPORT])
+    _log.warning("A browser reports: %s", " ".join(words.split())[:LONGEST_REPORT])

@@ -31,7 +31,7 @@ LARGEST_NUMBER = 2**53
 """The largest whole number that a browser tells exactly."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _CONNECT = "hydrate_and_load"
-_SETTER = "setvar"
+_UNUSED = (".setvar", ".hydrate")
 _STORAGE = "update_vars_internal"
 _FIRST = "hashes"
 """What a browser sends with a page that it has just loaded, and leaves out when only its connection is a new one."""
@@ -47,13 +47,18 @@ class Refused(Exception):
 class Gate(Middleware):
     """Refuses malformed events before any handler runs, and lets `arrive` look at each (re)connecting browser first.
 
-    `arrive` is told whether only the connection is a new one, to a page that was open before.
+    `arrive` is told whether only the connection is a new one, to a page that was open before. `recognise` looks before
+    every other event, for who knows the name of somebody's tab may come to it without such a greeting.
 
     A handler's type hints are only hints to Reflex: any client may send any JSON (and any storage value at any time).
     """
 
-    def __init__(self, arrive: Callable[[BaseState, bool], Awaitable[None]]) -> None:
-        self._arrive = arrive
+    def __init__(
+        self,
+        arrive: Callable[[BaseState, bool], Awaitable[None]],
+        recognise: Callable[[BaseState], Awaitable[None]],
+    ) -> None:
+        self._arrive, self._recognise = arrive, recognise
 
     async def preprocess(self, app: rx.App, state: BaseState, event: Event) -> StateUpdate | None:
         """Let the event pass with None, or answer it with an empty update."""
@@ -65,12 +70,14 @@ class Gate(Middleware):
             return StateUpdate()
         if event.name.endswith(f".{_CONNECT}"):
             await self._arrive(state, not event.payload.get(_FIRST))
+        else:
+            await self._recognise(state)
         return None
 
 
 def exists(name: str) -> bool:
-    """Whether a screen may name this handler: Reflex gives each State a `setvar`, which none of ours uses."""
-    return name in RegistrationContext.get().event_handlers and not name.endswith(f".{_SETTER}")
+    """Whether a screen may name this handler: of Reflex's own, none of ours uses `setvar`, nor the old greeting."""
+    return name in RegistrationContext.get().event_handlers and not name.endswith(_UNUSED)
 
 
 def check(name: str, payload: Mapping[str, Any]) -> None:

@@ -30,6 +30,8 @@ class SessionState(rx.State):
     visit: int = 0
     """Another number for each page load, but the same one when only the connection was lost in between."""
     _of_user: int = 0
+    _shown: str = ""
+    """By which cookie (its hash) this state's person was met; a state is nobody else's."""
     _met_at: float = 0.0
     _same_page: str = ""
     """The address at which a browser has just come back to a page that it never left."""
@@ -40,7 +42,7 @@ class SessionState(rx.State):
         user_id = 0 if actor is None else actor.user_id
         if user_id != self._of_user:
             self._get_root_state().reset()
-        self._of_user, self._met_at = user_id, time.monotonic()
+        self._of_user, self._met_at, self._shown = user_id, time.monotonic(), _shown_by(self)
         self.audience = VISITOR if actor is None else MEMBER
         self.name = "" if actor is None else display_name(actor.username)
 
@@ -80,6 +82,21 @@ async def arrive(state: BaseState, came_back: bool) -> None:
     # A toast is for the moment: a page that is loaded anew does not repeat what was said on it before.
     toasts = cast(ToastState, await state.get_state(ToastState))
     toasts.title = toasts.text = ""
+
+
+async def recognise(state: BaseState) -> None:
+    """What the gate does before any other event: who shows another cookie than the person met is met first.
+
+    Else somebody who knows the name of another's tab could have what it shows without that cookie.
+    """
+    session = cast(SessionState, await state.get_state(SessionState))
+    if session._shown != _shown_by(session):
+        await session._meet()
+
+
+def _shown_by(state: BaseState) -> str:
+    shown = handshake_session_id(state)
+    return "" if shown is None else sessions.hash_of(shown).hex()
 
 
 def display_name(username: str) -> str:

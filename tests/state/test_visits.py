@@ -4,10 +4,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from reflex_base.event import Event
+from reflex_base.utils.format import format_event_handler
 
+from state.account import AccountState
 from state.gate import Gate
+from state.me import MeState
 from state.rule_form import RuleFormState
-from state.session import SessionState, arrive
+from state.session import SessionState, arrive, recognise
 from state.wallet_proof import WalletProofState
 from tests.api.browsers import Browser
 from tests.state.conftest import Tab
@@ -21,7 +24,7 @@ FIRST, AGAIN = {"hashes": ["a", "b"]}, {}
 async def connected(tab: Tab, payload: dict[str, list[str]]) -> None:
     """The tab's socket is up and the page's loads begin, as Reflex has it."""
     event = Event(name="reflex___state____state.hydrate_and_load", payload=payload)
-    assert await Gate(arrive).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
+    assert await Gate(arrive, recognise).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
     await tab.run((await tab.state(SessionState)).settle())
 
 
@@ -60,7 +63,7 @@ async def test_a_connection_that_comes_back_to_another_page_is_another_visit(sig
     state = await form(tab)
     state.enter_min_tokens(7)
     event = Event(name="reflex___state____state.hydrate_and_load", payload=AGAIN)
-    await Gate(arrive).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
+    await Gate(arrive, recognise).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
     tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])
     await tab.run((await tab.state(SessionState)).settle())
     await form(tab)
@@ -80,3 +83,23 @@ async def test_who_comes_back_from_a_wallet_finds_the_form_as_it_was(
     await connected(tab, payload)
     await tab.run(state.load())
     assert state.address == kept
+
+
+@pytest.mark.parametrize("cookie", [None, "mallory"])
+async def test_a_tab_is_empty_for_whoever_shows_another_cookie_even_without_a_greeting(
+    sign_in: SignIn, cookie: str | None
+) -> None:
+    tab, _ = await sign_in("ada")
+    tab.go("/account")
+    await connected(tab, FIRST)
+    account = await tab.state(AccountState)
+    await tab.run(account.load())
+    assert account.discord_username == "ada"
+    other = (await sign_in(cookie))[1].session_id if cookie else ""
+    tab._cookie = f"hf_session={other}" if other else ""
+    tab.go("/account")
+    event = Event(name=format_event_handler(MeState.event_handlers["keep"]), payload={"is_open": False})
+    assert await Gate(arrive, recognise).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
+    assert account.discord_username == ""
+    session = await tab.state(SessionState)
+    assert (session.name, session.audience) == (("mallory", "member") if cookie else ("", "visitor"))

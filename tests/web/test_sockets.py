@@ -1,10 +1,14 @@
 """The event socket over the wire: who may open it, and what becomes of everything that a stranger can say on it."""
 
+from uuid import uuid4
+
 import pytest
 from websockets.exceptions import InvalidStatus
 
 from tests.web.conftest import Web, sign_in
-from tests.web.sockets import socket
+from tests.web.sockets import BOOT, HELLO, socket
+
+STATE = BOOT.rpartition(".")[0]
 
 
 async def test_a_socket_of_our_own_page_is_opened_and_greeted(web: Web) -> None:
@@ -40,3 +44,34 @@ async def test_a_handler_that_does_not_exist_is_not_logged_with_all_that_came_wi
     assert "Traceback" not in said
     assert "marked" not in said
     assert session not in said
+
+
+async def test_who_comes_to_somebodys_tab_does_not_get_what_it_shows_by_an_old_greeting(web: Web) -> None:
+    tab = str(uuid4())
+    async with socket(web, sign_in(web.url, "ada"), tab=tab) as ada:
+        await ada.until('"ada"')
+        await ada.event(f"{STATE}.state___account____account_state.load", place="/account")
+        await ada.until('"discord_username_rx_state_":"ada"')
+    async with socket(web, hello=False, tab=tab) as other:
+        await other.send(HELLO)
+        await other.until(HELLO)
+        await other.event(f"{STATE}.hydrate")
+        assert await other.closed() == (1008, "there is no such handler")
+        assert '"ada"' not in "".join(other.got)
+
+
+async def test_what_browsers_report_makes_one_short_line_each_and_few_of_them(web: Web) -> None:
+    before = len(web.logged())
+    report = f"{STATE}.reflex___state____frontend_event_exception_state.handle_frontend_exception"
+    async with socket(web) as stranger:
+        for number in range(60):
+            info = f"oops {number}\nERROR holdfast.bot: all is lost\r\x1b[2J" + "x" * 5_000
+            await stranger.event(report, {"info": info, "component_stack": ""})
+        await stranger.event(BOOT)
+        await stranger.until('"is_hydrated_rx_state_":true')
+    lines = web.logged()[before:].splitlines()
+    told = [line for line in lines if "oops" in line]
+    assert 0 < len(told) <= 30
+    assert max(map(len, told)) < 1_200
+    assert not any(line.startswith("ERROR") for line in lines)
+    assert "\x1b" not in "".join(lines)
