@@ -61,16 +61,19 @@ class Looker:
 
     async def run(self) -> None:
         """Look at due members for ever."""
-        async with transaction() as db:
-            await due.let_go_of(db, is_dead)
         while True:
             try:
-                looked = await self.once()
+                await self._work()
             except AWAY as fault:
                 log.warning("the database did not answer, the batch will be claimed again: %s", first_line(fault))
                 await asyncio.sleep(IDLE_SECONDS)
-                continue
-            if looked == 0:
+
+    async def _work(self) -> None:
+        # What the dead had claimed, and what the database left this worker with: neither waits for its lease to lapse.
+        async with transaction() as db:
+            await due.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
+        while True:
+            if await self.once() == 0:
                 await wait(self.called, IDLE_SECONDS)
 
     async def once(self) -> int:

@@ -5,11 +5,13 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from jobs.looker import Looker
 from models import Due, now, transaction
 from services import due
 from services.due import Claim
+from services.tasks import stop
 from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -208,3 +210,26 @@ async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
     async with transaction() as db:
         said = (await db.execute(text("SELECT reltuples FROM pg_class WHERE oid = 'due'::regclass"))).scalar_one()
     assert said == 6
+
+
+async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await mark(1, "5", due.WAITING)
+    looked_at: list[Claim] = []
+
+    async def look(looker: Looker, claims: list[Claim]) -> None:
+        looked_at.extend(claims)
+        if len(looked_at) == 1:
+            raise OperationalError("the look", {}, Exception("the server closed the connection"))
+        seen_again.set()
+
+    seen_again = asyncio.Event()
+    monkeypatch.setattr(Looker, "_look", look)
+    monkeypatch.setattr("jobs.looker.IDLE_SECONDS", 0.01)
+    working = asyncio.create_task(Looker(asyncio.Event()).run())
+    try:
+        await asyncio.wait_for(seen_again.wait(), due.LEASE.total_seconds() / 2)
+    finally:
+        await stop(working)
+    assert [claim.discord_id for claim in looked_at] == ["5", "5"]
