@@ -185,11 +185,12 @@ def lighthouse(arguments: list[str]) -> int:
 
 def soak(arguments: list[str]) -> int:
     """`make soak`: many seeds of a world in which everything goes wrong."""
-    teller = Teller(3, LOG)
+    teller = Teller(4, LOG)
     with SetUp():
         environment(teller)
         packages(teller, "requirements-dev.txt")
         tools(teller)
+        build(teller)
     return become("-m", "tests.soak.run", *arguments)
 
 

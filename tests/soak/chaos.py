@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -10,6 +11,7 @@ from typing import Any
 
 from tests.soak.machine import PROGRAMS, Machine
 from tests.soak.truth import Deal
+from tests.soak.visitor import Visitor
 from tests.soak.world import ELSEWHERE, STANDARDS, World, database_answers, family
 
 EVM = ("base", "ethereum", "polygon")
@@ -28,13 +30,14 @@ LATE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How wild it is: seconds of it, the longest pause between two deeds and the longest fault."""
+    """How wild it is: the least number of deeds and seconds of it, the longest pause between two and faults' length."""
 
     seconds: float
-    members: int = 50
+    members: int
+    deeds: int = 0
     pause: float = 0.5
-    fault: float = 8.0
-    frozen: float = 4.0
+    fault: float = 15.0
+    frozen: float = 10.0
     late_writes: bool = False
 
 
@@ -71,14 +74,18 @@ PAUSED = "Holder"
 class Chaos:
     """One run of the schedule over a world and a machine."""
 
-    def __init__(self, world: World, machine: Machine, random: Random, pace: Pace, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, world: World, machine: Machine, visitor: Visitor, random: Random, pace: Pace, say: Callable[[str], None]
+    ) -> None:
         self.world, self.machine, self.random, self.pace, self.say = world, machine, random, pace, say
+        self.visitor = visitor
+        self.done = Counter[str]()
         self.slow, self.wrong = list[tuple[float, float]](), list[str]()
         self.down: dict[str, float] = {}
         deeds: list[tuple[Callable[[], Awaitable[None]], float]] = [
             (self.trade, 10), (self.edit, 1.5), (self.pause_or_resume, 1), (self.come_or_go, 1.5), (self.wallet, 1),
             (self.fault, 4), (self.gateway, 1), (self.reorg, 1), (self.kill, 1.5), (self.freeze, 0.5),
-            (self.database, 0.4), (self.approve, 0.5),
+            (self.database, 0.4), (self.approve, 0.5), (self.visit, 1),
         ]  # fmt: skip
         self.deeds, self.weights = zip(*deeds, strict=True)
 
@@ -86,8 +93,9 @@ class Chaos:
         """Until its time is over; then everything is healed. Tells which processes ended by themselves."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.pace.seconds
-        while loop.time() < ends:
+        while loop.time() < ends or self.done.total() < self.pace.deeds:
             (deed,) = self.random.choices(self.deeds, self.weights)
+            self.done[deed.__name__] += 1
             await deed()
             self.wrong += self.machine.ended()
             for name, back in list(self.down.items()):
@@ -191,6 +199,10 @@ class Chaos:
     async def approve(self) -> None:
         """An admin lets the removals go on that the breaker holds back."""
         await self.world.approve()
+
+    async def visit(self) -> None:
+        """The admin looks at the web, which may be away; but it never tells anybody that they are not signed in."""
+        self.wrong += await self.visitor.look(self.world.guilds[0].server_id)
 
     # Out of order.
 

@@ -1,4 +1,4 @@
-"""The product scaled out: a PostgreSQL and separate processes beside it, any of which can be killed at any time."""
+"""The product scaled out: a PostgreSQL and beside it bot, two jobs processes and web, each killed at any time."""
 
 import os
 import signal
@@ -11,7 +11,8 @@ from app.leftovers import MARK
 from app.postgres import Postgres
 from tests.conftest import ROOT
 
-PROGRAMS = {"bot": ("bot",), "jobs-1": ("jobs",), "jobs-2": ("jobs",)}
+PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.web"}
+"""What runs, and the module that it is."""
 STOP_SECONDS = 30
 
 
@@ -26,10 +27,11 @@ class Machine:
         self.environment = {**os.environ, **settings, "DATABASE_URL": self.url, MARK: str(directory)}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self._ended_by_us: set[int] = set()
-        subprocess.run(
-            [sys.executable, "-m", "alembic", "upgrade", "head"],
-            cwd=ROOT, env=self.environment, check=True, capture_output=True,
-        )  # fmt: skip
+        for command in (("app.build",), ("alembic", "upgrade", "head")):
+            subprocess.run(
+                [sys.executable, "-m", *command],
+                cwd=ROOT, env=self.environment, check=True, capture_output=True,
+            )  # fmt: skip
 
     def start(self, name: str) -> None:
         """Start one of the processes, unless it runs."""
@@ -37,7 +39,7 @@ class Machine:
         if process is None or process.poll() is not None:
             with self.log(name).open("ab") as output:
                 self.running[name] = subprocess.Popen(
-                    [sys.executable, "-m", *PROGRAMS[name]],
+                    [sys.executable, "-m", PROGRAMS[name]],
                     cwd=ROOT, env=self.environment, stdout=output, stderr=output, start_new_session=True,
                 )  # fmt: skip
 
@@ -51,16 +53,19 @@ class Machine:
         return self.directory / f"{name}.log"
 
     def end(self, name: str, how: signal.Signals) -> None:
-        """Signal a process; after one that ends it, it is waited for."""
+        """Signal a process; after one that ends it, it is waited for. All but SIGTERM reach its children as well."""
         process = self.running[name]
         if process.poll() is None:
-            process.send_signal(how)
+            if how is signal.SIGTERM:
+                process.terminate()
+            else:
+                os.killpg(process.pid, how)
             if how in {signal.SIGKILL, signal.SIGTERM}:
                 self._ended_by_us.add(process.pid)
                 try:
                     process.wait(STOP_SECONDS)
                 except subprocess.TimeoutExpired:
-                    process.kill()
+                    os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
                     raise AssertionError(f"{name} did not end within {STOP_SECONDS} s of being told to") from None
 
@@ -81,10 +86,10 @@ class Machine:
         ]
 
     def unexpected(self) -> list[str]:
-        """What no jobs process may ever say: a traceback. (The bot's library writes one for every lost connection.)"""
+        """What nothing but the bot may ever say: a traceback. (Its library writes one for every lost connection.)"""
         said: list[str] = []
-        for name in PROGRAMS:
-            log = self.log(name).read_text(errors="replace") if PROGRAMS[name] == ("jobs",) else ""
+        for name in sorted(set(PROGRAMS) - {"bot"}):
+            log = self.log(name).read_text(errors="replace")
             said += [f"{name} said:\n{block[-1500:]}" for block in log.split("Traceback (most recent call last)")[1:]]
         return said
 
@@ -92,12 +97,12 @@ class Machine:
         """End everything."""
         for process in self.running.values():
             if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
+                os.killpg(process.pid, signal.SIGCONT)
                 process.terminate()
         for process in self.running.values():
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         self.postgres.stop()
