@@ -110,8 +110,9 @@ def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> 
     times = said.pop("accepted")
     seconds = times[-1] - times[0] if len(times) > 1 else most
     outcome = Outcome(guilds, guilds * each, len(times), seconds=seconds, **said)
+    share = f"{outcome.share:.1%}" if outcome.different == outcome.wanted else "gave up"
     print(
-        f"| {name} | {guilds} | {outcome.share:.1%} | {outcome.different} of {outcome.wanted} | {outcome.requests} "
+        f"| {name} | {guilds} | {share} | {outcome.different} of {outcome.wanted} | {outcome.requests} "
         f"| {outcome.reads} | {outcome.refused_per_thousand:.1f} |",
         flush=True,
     )

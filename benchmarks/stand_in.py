@@ -7,6 +7,7 @@ tells what came, `DELETE /tally` forgets it.
 import sys
 import time
 
+import orjson
 from aiohttp import web
 
 from sandbox.discord.limits import Limits, Verdict, too_many
@@ -44,7 +45,9 @@ class StandIn:
 
     def _refuse(self, verdict: Verdict) -> web.Response:
         self.refused += 1
-        return web.json_response(too_many(verdict), status=429, headers=VIA | verdict.headers)
+        # Exactly this type: nextcord and discord.py read any other as text, and take it for Cloudflare's.
+        headers = {"Content-Type": "application/json"} | VIA | verdict.headers
+        return web.Response(body=orjson.dumps(too_many(verdict)), status=429, headers=headers)
 
     async def me(self, _: web.Request) -> web.Response:
         """Who the bot is: clients ask as they sign in."""
