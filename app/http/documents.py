@@ -85,8 +85,16 @@ class Documents:
         """Whether the path is a call, a socket or a file."""
         if path.startswith(NOT_DOCUMENTS) or path in NOT_DOCUMENT:
             return True
-        wanted = (self._built / path.lstrip("/")).resolve()
-        return wanted.is_file() and wanted.suffix != ".html" and wanted.is_relative_to(self._built.resolve())
+        wanted = self._file(path)
+        return wanted is not None and wanted.suffix != ".html"
+
+    def _file(self, path: str) -> Path | None:
+        """The built file of this name; None without one, and for what no file can be called (too long, a null)."""
+        try:
+            wanted = (self._built / path.lstrip("/")).resolve()
+            return wanted if wanted.is_file() and wanted.is_relative_to(self._built.resolve()) else None
+        except (OSError, ValueError):
+            return None
 
     async def _answer(self, path: str, headers: Headers) -> Response:
         audience = await _audience(headers)
@@ -94,10 +102,8 @@ class Documents:
         if audience == MEMBER and path == "/login":
             return RedirectResponse("/", 302, headers={"Cache-Control": "no-store"})
         lost = route is None or route.visitors_only
-        file = self._built / path.lstrip("/") / "index.html"
-        if route is None or not file.is_file():
-            file = self._built / "404.html"
-        document = self._read(file)
+        file = None if route is None else self._file(f"{path}/index.html")
+        document = self._read(file or self._built / "404.html")
         wanted = {
             "Cache-Control": "private, no-store",
             "Vary": "Cookie, Accept-Encoding",

@@ -79,6 +79,16 @@ def test_a_page_of_somebody_signed_in_is_kept_nowhere(web: Web) -> None:
     assert answer.headers["cache-control"] == "private, no-store"
 
 
+@pytest.mark.parametrize(
+    "path", ["/%00", "/favicon.ico%00.js", "/" + "a" * 300, "/a" * 3_000, "/dashboard/server/" + "9" * 300]
+)
+def test_an_address_that_no_file_can_have_is_a_page_that_is_not_there(web: Web, path: str) -> None:
+    before = len(web.logged())
+    answer = httpx.get(web.url + path)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "Traceback" not in web.logged()[before:]
+
+
 def test_nothing_secret_is_ever_in_the_log(web: Web) -> None:
     session = sign_in(web.url, "ada")
     httpx.get(f"{web.url}/?session={session}", headers={"Cookie": f"hf_session={session}"})
