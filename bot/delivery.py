@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import nextcord
 
+from gateways import gateways
+
 log = logging.getLogger("holdfast.bot")
 
 FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
@@ -15,6 +17,9 @@ FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 ACKNOWLEDGED = 40060
 """Discord's code for a second first answer: the earlier one got through, and only its receipt was lost."""
+
+REFUSED = frozenset({401, 403, 429})
+"""What Discord counts as a refusal (external-apis §1.7)."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 Send = Callable[[], Awaitable[object]]
@@ -36,6 +41,7 @@ async def first(send: Send) -> bool:
         try:
             await send()
         except Weather as fault:
+            _count(fault)
             if isinstance(fault, nextcord.HTTPException) and fault.code == ACKNOWLEDGED:
                 return True
             if not passes(fault) or loop.time() + pause > until:
@@ -54,6 +60,7 @@ async def later(interaction: Interaction, send: Send) -> bool:
         try:
             await send()
         except Weather as fault:
+            _count(fault)
             if not passes(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
                 log.warning("an answer could not be shown: %s", _told(fault))
                 return False
@@ -61,6 +68,12 @@ async def later(interaction: Interaction, send: Send) -> bool:
             return True
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _count(fault: BaseException) -> None:
+    """Refusals that the library was given count with those of our own client: Discord counts them by address."""
+    if isinstance(fault, nextcord.HTTPException) and fault.status in REFUSED:
+        gateways().discord.refusals.add()
 
 
 def _told(fault: BaseException) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import nextcord
@@ -16,6 +17,7 @@ from sqlmodel import select, update
 from bot import client, delivery, events, life, pulse
 from bot.client import build
 from gateways import gateways
+from gateways.refusals import Refusals
 from jobs.watch import ALERTS, Watch
 from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
 from sandbox.discord import channels, intents
@@ -204,6 +206,22 @@ async def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(delivery, "FIRST_ANSWER_SECONDS", 0.0)
     assert await delivery.first(send) is False
     assert len(tries) == 1
+
+
+async def test_what_the_library_is_refused_counts_with_our_own_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = SimpleNamespace(discord=SimpleNamespace(refusals=Refusals()))
+    monkeypatch.setattr("bot.delivery.gateways", lambda: ours)
+    forbidden: Any = SimpleNamespace(status=403, reason="Forbidden")
+    missing: Any = SimpleNamespace(status=404, reason="Not Found")
+    weather = [nextcord.Forbidden(forbidden, "no"), nextcord.NotFound(missing, "gone"), OSError()]
+
+    async def send() -> None:
+        raise weather.pop(0)
+
+    monkeypatch.setattr(delivery, "FIRST_ANSWER_SECONDS", 0.0)
+    while weather:
+        assert await delivery.first(send) is False
+    assert ours.discord.refusals.untold == 1
 
 
 async def server() -> Server:
