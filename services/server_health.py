@@ -17,6 +17,7 @@ from services.expressions import parse, requirements
 from services.health_views import (
     BAD,
     GOOD,
+    OFF,
     WARNING,
     BotHealth,
     HealthView,
@@ -119,7 +120,7 @@ def _bot(server: Server, states: provider_health.States, moment: datetime) -> Bo
 
 def _permissions(place: _Place) -> PermissionsHealth:
     if not place.server.bot_invited:
-        return PermissionsHealth(GOOD, False, (), "The bot is not in this server.", None)
+        return PermissionsHealth(OFF, False, (), "The bot is not in this server.", None)
     bits = place.bot.permissions if place.bot else place.server.bot_permissions
     if bits is None:
         return PermissionsHealth(WARNING, False, (), "What the bot may do here is not known yet.", None)

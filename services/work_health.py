@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.database import AsyncSession
-from services import breaker, rule_states, sweep
+from services import ages, breaker, rule_states, sweep
 from services.health_views import (
     BAD,
     GOOD,
@@ -52,10 +52,10 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     elif row.finished_at is None:
         told = f"A round over everybody is under way: {left} of {row.total} members are still to be looked at"
         more = sweep.seconds_left(row.started_at, now, row.total, left)
-        told += "." if more is None else f", which takes about {ago(more)} more."
+        told += "." if not more or more < 1 else f", which takes about {ago(more)} more."
     else:
         members = "1 member" if row.total == 1 else f"{row.total} members"
-        told = f"The last round looked at {members} and ended {ago((now - row.finished_at).total_seconds())} ago."
+        told = f"The last round looked at {members} and ended {ages.ago(row.finished_at, now)}."
     if late:
         told += f" The next one is {ago((now - row.next_at).total_seconds())} late."
     mend = "The background jobs do not run: tell whoever runs the bot." if late else None

@@ -31,6 +31,8 @@ class ProtectedRolesState(rx.State):
 
     shown_for: int = 0
     rows: list[ProtectedRoleView] = []
+    ids: list[str] = []
+    """Those roles' ids, for what is said of rules."""
     offered: list[ProtectedRoleView] = []
     chosen: str = ""
     asked_role: str = ""
@@ -51,9 +53,10 @@ class ProtectedRolesState(rx.State):
                 found = await protection.view(db, gateways(), actor, page.server_id)
         except NotFound:
             page._lost()
-            self.rows, self.offered = [], []
+            self.rows, self.ids, self.offered = [], [], []
             return
         self.rows, self.offered = [_row(role) for role in found.roles], [_row(role) for role in found.offered]
+        self.ids = [role.id for role in self.rows]
         if all(role.id != self.chosen for role in self.offered):
             self.chosen = ""
         self.shown_for = page.server_id

@@ -31,6 +31,7 @@ class RuleRowView:
     name: str
     lines: list[LineView]
     chains: list[str]
+    role_id: str
     role_name: str
     role_color: str
     state: str
@@ -85,7 +86,8 @@ class RulesState(rx.State):
         wording = _QUESTIONS[what]
         self.asked_id, self.asked_what, self.asked_action = rule_id, what, wording.action
         self.asked_title = wording.title.format(name=row.name)
-        self.asked_text = _consequence(row) if what == DELETE else wording.text
+        protected = row.role_id in (await self.get_state(ProtectedRolesState)).ids
+        self.asked_text = _consequence(row, protected) if what == DELETE else wording.text
         impact = await self.get_state(ImpactState)
         changes = {} if what == DELETE else {"state": wording.state}
         impact._ask(Proposal(rule_id=rule_id, changes=changes, deletes=what == DELETE))
@@ -149,10 +151,12 @@ _QUESTIONS: Mapping[str, _Question] = {
 }  # fmt: skip
 
 
-def _consequence(row: RuleRowView) -> str:
+def _consequence(row: RuleRowView, protected: bool) -> str:
     if row.holders == 0:
         return f"Nobody has {row.role_name} through this rule, so no role is taken."
     people = "1 member has" if row.holders == 1 else f"{row.holders} members have"
+    if protected:
+        return f"{people} {row.role_name} through this rule. Nobody loses it, because the role is protected."
     when = "now" if row.removal == AT_ONCE else "when the grace time is over"
     return f"{people} {row.role_name} through this rule. Whoever no other rule entitles to it loses it {when}."
 
@@ -165,6 +169,7 @@ def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
         name=rule.rule_name,
         lines=[LineView(line.depth, line.text) for line in rule.lines],
         chains=[chain_title(chain) for chain in rule.chains],
+        role_id=rule.role_id,
         role_name=rule.role_name,
         role_color=rule.role_color,
         state=rule.state,

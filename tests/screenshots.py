@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from playwright.async_api import Browser, BrowserContext, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.browser.conftest import ARGUMENTS
 from tests.browser.screens import GUILD, Screen, for_members, for_visitors, settled
@@ -60,12 +60,20 @@ async def draw(browser: Browser, context: BrowserContext, product: Product, scre
     for screen in screens:
         await page.goto(product.url + screen.path)
         await settled(page, screen)
+        await drawn(page)
         for theme in THEMES:
             await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             for width in WIDTHS:
                 await page.set_viewport_size({"width": width, "height": 900})
                 await page.screenshot(path=PICTURES / f"{screen.name}-{theme}-{width}.png", full_page=True)
         print(screen.name, flush=True)
+
+
+async def drawn(page: Page) -> None:
+    """Wait until nothing that is still to come has its ground shown."""
+    await page.wait_for_function(
+        "() => ![...document.querySelectorAll('main .skeleton')].some(one => one.checkVisibility())"
+    )
 
 
 async def catch(context: BrowserContext, product: Product, moment: Moment) -> None:
@@ -77,7 +85,9 @@ async def catch(context: BrowserContext, product: Product, moment: Moment) -> No
             await page.set_viewport_size({"width": width, "height": 900})
             await page.goto(product.url + moment.path)
             await page.get_by_role("heading", level=1).first.wait_for()
+            await drawn(page)
             await moment.reach(page)
+            await drawn(page)
             await page.screenshot(path=PICTURES / f"{moment.name}-{theme}-{width}.png", full_page=moment.whole)
             await page.close()
     print(moment.name, flush=True)

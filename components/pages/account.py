@@ -44,8 +44,8 @@ def _screen() -> rx.Component:
     )
 
 
-_COLUMNS = "grid items-start gap-6 md:grid-cols-[1.4fr_1fr]"
-_COLUMN = "grid min-w-0 gap-6"
+_COLUMNS = "grid grid-cols-1 items-start gap-6 md:grid-cols-[1.4fr_1fr]"
+_COLUMN = "grid grid-cols-1 min-w-0 gap-6"
 
 
 def account_left() -> rx.Component:
@@ -84,7 +84,7 @@ def _profile() -> rx.Component:
             _fact("Username", AccountState.name),
             _fact("Email", rx.cond(AccountState.email != "", AccountState.email, "Not shared with us")),
             _fact("Discord Username", AccountState.discord_username),
-            class_name="mt-6 grid gap-4 sm:grid-cols-2",
+            class_name="mt-6 grid grid-cols-1 gap-4 sm:grid-cols-2",
         ),
     )
 
@@ -114,6 +114,6 @@ def _actions() -> rx.Component:
             link_button("Dashboard", "/dashboard", icon="layout-dashboard", class_name="justify-start"),
             link_button("Invite Bot", "/invite", icon="plus", class_name="justify-start"),
             link_button("Logout", "/api/auth/logout", icon="log-out", leaves_app=True, class_name="justify-start"),
-            class_name="grid gap-3",
+            class_name="grid grid-cols-1 gap-3",
         ),
     )

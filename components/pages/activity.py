@@ -37,7 +37,10 @@ def activity_tab() -> rx.Component:
             ActivityState.shown_for == ServerPageState.server_id,
             rx.cond(ActivityState.rows, _list(), _nothing()),
             rx.el.div(
-                *[skeleton("h-14") for _ in range(8)], class_name="grid gap-2", role="status", aria_label="Loading"
+                *[skeleton("h-14") for _ in range(8)],
+                class_name="grid grid-cols-1 gap-2",
+                role="status",
+                aria_label="Loading",
             ),
         ),
         confirm(
@@ -244,7 +247,7 @@ def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
         ),
         rx.el.ul(
             rx.foreach(event.more, lambda text: rx.el.li(text, class_name="break-words")),
-            class_name="mt-1 grid gap-1 text-sm",
+            class_name="mt-1 grid grid-cols-1 gap-1 text-sm",
         ),
     )
 

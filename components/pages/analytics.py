@@ -34,7 +34,7 @@ def analytics() -> rx.Component:
     )
 
 
-_GRID = "grid gap-5 lg:grid-cols-2"
+_GRID = "grid grid-cols-1 gap-5 lg:grid-cols-2"
 
 
 def _servers() -> rx.Component:
@@ -164,7 +164,7 @@ def _holders() -> rx.Component:
             rx.fragment(
                 rx.el.ul(
                     rx.foreach(AnalyticsState.rules, _rule),
-                    class_name="mt-4 grid gap-x-8 gap-y-5 md:grid-cols-2",
+                    class_name="mt-4 grid grid-cols-1 gap-x-8 gap-y-5 md:grid-cols-2",
                 ),
                 rx.cond(
                     AnalyticsState.more_rules > 0,

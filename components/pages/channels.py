@@ -15,8 +15,8 @@ def channels_tab() -> rx.Component:
     """The channel with its panel on the left, the log channel on the right."""
     return rx.cond(
         ChannelsState.shown_for == ServerPageState.server_id,
-        rx.el.div(_channel(), _log(), class_name="grid items-start gap-5 lg:grid-cols-2"),
-        rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name="grid gap-5 lg:grid-cols-2"),
+        rx.el.div(_channel(), _log(), class_name="grid grid-cols-1 items-start gap-5 lg:grid-cols-2"),
+        rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name="grid grid-cols-1 gap-5 lg:grid-cols-2"),
     )
 
 
@@ -65,7 +65,7 @@ def _wrong() -> rx.Component:
                     class_name="flex gap-3",
                 ),
             ),
-            class_name="mb-5 grid gap-3",
+            class_name="mb-5 grid grid-cols-1 gap-3",
         ),
         _repair("Repair channel", "Repairing..."),
     )

@@ -55,7 +55,7 @@ def _kind() -> rx.Component:
             ),
             name="blockchain",
         ),
-        class_name="grid gap-6 sm:grid-cols-2",
+        class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
     )
 
 
@@ -114,7 +114,7 @@ def _collection() -> rx.Component:
                 hint="Over all wallets of a member.",
             ),
         ),
-        class_name=rx.cond(counts, "grid gap-6 sm:grid-cols-[2fr_1fr]", "grid gap-6"),
+        class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-[2fr_1fr]", "grid grid-cols-1 gap-6"),
     )
 
 
@@ -145,7 +145,7 @@ def _offers() -> rx.Component:
 
 
 def _trait() -> rx.Component:
-    return rx.el.div(_trait_type(), _trait_value(), class_name="grid gap-6 sm:grid-cols-2")
+    return rx.el.div(_trait_type(), _trait_value(), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2")
 
 
 def _trait_type() -> rx.Component:

@@ -25,7 +25,7 @@ def contact() -> rx.Component:
                 link(address, f"mailto:{address}"),
                 class_name="break-words",
             ),
-            class_name="grid gap-5 sm:grid-cols-2",
+            class_name="grid grid-cols-1 gap-5 sm:grid-cols-2",
         ),
         chapter(
             "What helps us to help you",

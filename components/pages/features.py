@@ -38,7 +38,7 @@ def features() -> rx.Component:
         ),
         rx.el.ul(
             *[_claim(icon, title, text) for icon, title, text in _CLAIMS],
-            class_name="mt-10 grid gap-5 sm:grid-cols-2 lg:grid-cols-3",
+            class_name="mt-10 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",
         ),
         _chains(),
         _setup(),
@@ -81,7 +81,7 @@ def _setup() -> rx.Component:
                     )
                     for number, (title, text) in enumerate(STEPS, start=1)
                 ],
-                class_name="mt-6 grid gap-6 sm:grid-cols-2 lg:grid-cols-4",
+                class_name="mt-6 grid grid-cols-1 gap-6 sm:grid-cols-2 lg:grid-cols-4",
             ),
             rx.el.div(
                 link_button(

@@ -58,7 +58,7 @@ def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
                     ),
                     rx.el.ul(
                         rx.foreach(role.losers, _loser),
-                        class_name="mt-2 grid max-h-72 gap-1.5 overflow-y-auto text-sm",
+                        class_name="mt-2 grid grid-cols-1 max-h-72 gap-1.5 overflow-y-auto text-sm",
                         tab_index=0,
                         aria_label=f"Members who would lose {role.name}",
                     ),

@@ -71,7 +71,7 @@ def _people() -> rx.Component:
         rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
         rx.el.ul(
             rx.foreach(ImpactState.people, _person),
-            class_name="mt-3 grid max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
+            class_name="mt-3 grid grid-cols-1 max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
             tab_index=0,
             aria_label="Members and what would come of them",
         ),

@@ -34,7 +34,7 @@ def invite() -> rx.Component:
 
 def _waiting() -> rx.Component:
     rows = [skeleton("h-20") for _ in range(3)]
-    return waiting(InviteState.load, rx.el.div(*rows, class_name="grid gap-4"))
+    return waiting(InviteState.load, rx.el.div(*rows, class_name="grid grid-cols-1 gap-4"))
 
 
 def _connect_first() -> rx.Component:
@@ -51,7 +51,7 @@ def _connect_first() -> rx.Component:
 def _servers() -> rx.Component:
     return rx.cond(
         InviteState.guilds,
-        rx.el.ul(rx.foreach(InviteState.guilds, _server), class_name="grid gap-4"),
+        rx.el.ul(rx.foreach(InviteState.guilds, _server), class_name="grid grid-cols-1 gap-4"),
         card(
             empty(
                 "server-off",

@@ -62,7 +62,8 @@ def _hero() -> rx.Component:
             ),
             _specimen(),
             class_name=(
-                "mx-auto grid max-w-6xl items-center gap-12 px-4 py-16 sm:px-6 sm:py-24 lg:grid-cols-[1.15fr_1fr]"
+                "mx-auto grid max-w-6xl grid-cols-1 items-center gap-12 px-4 py-16 sm:px-6 sm:py-24 "
+                "lg:grid-cols-[1.15fr_1fr]"
             ),
         ),
         class_name="tide",
@@ -109,7 +110,7 @@ def _features() -> rx.Component:
         rx.el.p("Ethereum, Polygon, Arbitrum, Optimism, Base, ApeChain and Abstract.", class_name="muted mt-2"),
         rx.el.ul(
             *[_feature(icon, title, text) for icon, title, text in FEATURES],
-            class_name="mt-8 grid gap-5 sm:grid-cols-2 lg:grid-cols-3",
+            class_name="mt-8 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",
         ),
         id="features",
         class_name="mx-auto max-w-6xl scroll-mt-8 px-4 py-14 sm:px-6",
@@ -138,7 +139,7 @@ def _steps() -> rx.Component:
                 )
                 for number, (title, text) in enumerate(STEPS, start=1)
             ],
-            class_name="mt-8 grid gap-8 sm:grid-cols-2 lg:grid-cols-4",
+            class_name="mt-8 grid grid-cols-1 gap-8 sm:grid-cols-2 lg:grid-cols-4",
         ),
         id="docs",
         class_name="mx-auto max-w-6xl scroll-mt-8 px-4 py-14 sm:px-6",

@@ -68,7 +68,10 @@ def members_tab() -> rx.Component:
             MembersState.shown_for == ServerPageState.server_id,
             rx.cond(MembersState.rows, _list(), _nobody()),
             rx.el.div(
-                *[skeleton("h-16") for _ in range(6)], class_name="grid gap-2", role="status", aria_label="Loading"
+                *[skeleton("h-16") for _ in range(6)],
+                class_name="grid grid-cols-1 gap-2",
+                role="status",
+                aria_label="Loading",
             ),
         ),
     )
@@ -210,7 +213,7 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
             MembersState.why_of == member.id,
             rx.cond(
                 MembersState.why,
-                rx.el.ul(rx.foreach(MembersState.why, _role), class_name="grid gap-4"),
+                rx.el.ul(rx.foreach(MembersState.why, _role), class_name="grid grid-cols-1 gap-4"),
                 rx.el.p(
                     "No rule gives a role here yet, so there is nothing that this member could earn. ",
                     rx.el.a("Add a rule", href=ServerPageState.add_rule_url, class_name="link font-semibold"),
@@ -237,7 +240,8 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
             class_name="mt-1.5 flex gap-1.5 text-sm",
         ),
         rx.cond(
-            role.rules, rx.el.ul(rx.foreach(role.rules, _rule), class_name="mt-3 grid gap-3 border-l-2 hairline pl-4")
+            role.rules,
+            rx.el.ul(rx.foreach(role.rules, _rule), class_name="mt-3 grid grid-cols-1 gap-3 border-l-2 hairline pl-4"),
         ),
         key=role.id,
         class_name="surface p-4",
@@ -254,7 +258,8 @@ def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
         rx.cond(rule.rests != "", rx.el.p(rule.rests, class_name="text-sm font-medium text-warning")),
         # With one condition its answer is the rule's own, which stands above.
         rx.el.ul(
-            rx.foreach(rule.lines, lambda line: _line(line, rule.lines.length() > 1)), class_name="mt-1.5 grid gap-2"
+            rx.foreach(rule.lines, lambda line: _line(line, rule.lines.length() > 1)),
+            class_name="mt-1.5 grid grid-cols-1 gap-2",
         ),
     )
 

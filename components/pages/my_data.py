@@ -101,7 +101,8 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
         ),
         key=choice.server_id.to_string(),
         class_name=(
-            "grid items-center gap-3 border-[color:var(--line)] py-4 first:pt-0 last:pb-0 sm:grid-cols-[1fr_auto]"
+            "grid grid-cols-1 items-center gap-3 border-[color:var(--line)] py-4 first:pt-0 last:pb-0 "
+            "sm:grid-cols-[1fr_auto]"
         ),
     )
 

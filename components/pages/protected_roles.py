@@ -4,11 +4,13 @@ import reflex as rx
 
 from components.ui.badge import role_mark
 from components.ui.button import button
-from components.ui.card import card, card_title
+from components.ui.card import card_title
 from components.ui.dialog import confirm
+from components.ui.empty import skeleton
 from components.ui.field import field, select_input
 from settings import settings
 from state.protected_roles import ProtectedRolesState, ProtectedRoleView
+from state.rules import RulesState
 from state.server_page import ServerPageState
 
 
@@ -18,7 +20,7 @@ def protected_roles() -> rx.Component:
     return rx.cond(
         (ProtectedRolesState.shown_for == ServerPageState.server_id) & (count > 0),
         rx.fragment(
-            card(
+            rx.el.section(
                 card_title(
                     "Protected roles",
                     f"{settings().product_name} never takes a protected role from anyone: not after a sale, not when "
@@ -30,9 +32,13 @@ def protected_roles() -> rx.Component:
                     rx.el.p("No role is protected.", class_name="muted"),
                 ),
                 rx.cond(ProtectedRolesState.offered, _choice()),
-                class_name="mt-5",
+                class_name="surface mt-4 p-5",
             ),
             _question(),
+        ),
+        rx.cond(
+            ProtectedRolesState.shown_for != ServerPageState.server_id,
+            rx.cond(RulesState.rows, skeleton("mt-4 h-48")),
         ),
     )
 

@@ -63,7 +63,7 @@ def _form() -> rx.Component:
             class_name="flex flex-col gap-6",
         ),
         card(
-            _part("What they get", _role(), rx.cond(RuleFormState.loaded, _options(), skeleton("h-28"))),
+            _part("What they get", _role(), rx.cond(RuleFormState.loaded, _options(), skeleton("h-96 sm:h-56"))),
             class_name="flex flex-col gap-6",
         ),
         _summary(),
@@ -159,7 +159,7 @@ def _role() -> rx.Component:
             ),
             class_name="flex flex-col gap-3",
         ),
-        class_name="grid gap-6 sm:grid-cols-2",
+        class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
     )
 
 

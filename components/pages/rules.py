@@ -9,6 +9,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
+from state.protected_roles import ProtectedRolesState
 from state.rule_conditions import LineView
 from state.rules import ACTIVATE, DELETE, PAUSE, RESUME, RuleRowView, RulesState
 from state.server_page import ServerPageState
@@ -19,8 +20,12 @@ def rules_tab() -> rx.Component:
     return rx.el.div(
         rx.cond(
             RulesState.shown_for == ServerPageState.server_id,
-            rx.cond(RulesState.rows, rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid gap-4"), _none()),
-            rx.el.div(*[skeleton("h-32") for _ in range(2)], class_name="grid gap-4"),
+            rx.cond(
+                RulesState.rows,
+                rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid grid-cols-1 gap-4"),
+                _none(),
+            ),
+            rx.el.div(*[skeleton("h-32") for _ in range(2)], class_name="grid grid-cols-1 gap-4"),
         ),
         protected_roles(),
         confirm(
@@ -70,7 +75,11 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
                 rx.icon("arrow-right", size=16, aria_hidden="true"),
                 role_mark(rule.role_name, rule.role_color),
                 rx.el.span(rx.cond(rule.holders == 1, "1 holder", f"{rule.holders} holders"), class_name="text-sm"),
-                rx.el.span(rule.removal, class_name="muted text-sm"),
+                rx.cond(
+                    rx.Var.create(ProtectedRolesState.ids).to(list).contains(rule.role_id),
+                    rx.el.span("Never taken, because the role is protected", class_name="muted text-sm"),
+                    rx.el.span(rule.removal, class_name="muted text-sm"),
+                ),
                 class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
             ),
             _actions(rule),

@@ -33,19 +33,19 @@ class Tab:
     key: str
     label: str
     content: Callable[[], rx.Component]
-    load: object
+    loads: tuple[object, ...]
 
 
 TABS = (
-    Tab("rules", "Rules", rules_tab, RulesState.load),
-    Tab("members", "Members", members_tab, MembersState.load),
-    Tab("activity", "Activity", activity_tab, ActivityState.load),
-    Tab("health", "Health", server_health_tab, ServerHealthState.load),
-    Tab("channel", "Verification channel", channels_tab, ChannelsState.load),
+    Tab("rules", "Rules", rules_tab, (RulesState.load, ProtectedRolesState.load)),
+    Tab("members", "Members", members_tab, (MembersState.load,)),
+    Tab("activity", "Activity", activity_tab, (ActivityState.load,)),
+    Tab("health", "Health", server_health_tab, (ServerHealthState.load,)),
+    Tab("channel", "Verification channel", channels_tab, (ChannelsState.load,)),
 )
 """In the order of the bar; the first is shown when the address names none."""
 
-LOAD = (ServerPageState.load, HeldBackState.load, *(tab.load for tab in TABS), ProtectedRolesState.load)
+LOAD = (ServerPageState.load, HeldBackState.load, *(load for tab in TABS for load in tab.loads))
 """What runs when the page is opened or another tab is chosen: the open tab's load alone reads anything."""
 
 
@@ -95,7 +95,7 @@ def _bot_is_away() -> rx.Component:
     return rx.el.p(
         f"{settings().bot_name} is not in this server, so no role can be given or taken. Invite it again from the "
         "dashboard.",
-        class_name="mb-6 rounded-box bg-warning/12 p-4 font-medium text-warning",
+        class_name="mb-6 rounded-box border border-warning/50 bg-warning/12 p-4 font-medium",
         role="alert",
     )
 

@@ -21,7 +21,9 @@ def server_form() -> rx.Component:
     """Four fields, and what comes after them."""
     return member_frame(
         page_head("Add a Server", "For a server that is not in your invite list yet. You have to administer it."),
-        rx.el.div(card(_form()), _next_steps(), class_name="grid items-start gap-6 md:grid-cols-[1.6fr_1fr]"),
+        rx.el.div(
+            card(_form()), _next_steps(), class_name="grid grid-cols-1 items-start gap-6 md:grid-cols-[1.6fr_1fr]"
+        ),
     )
 
 

@@ -27,7 +27,10 @@ def server_health_tab() -> rx.Component:
             ServerHealthState.shown_for == ServerPageState.server_id,
             _shown(),
             rx.el.div(
-                *[skeleton("h-40") for _ in range(3)], class_name="grid gap-5", role="status", aria_label="Loading"
+                *[skeleton("h-40") for _ in range(3)],
+                class_name="grid grid-cols-1 gap-5",
+                role="status",
+                aria_label="Loading",
             ),
         ),
     )
@@ -54,7 +57,7 @@ def _shown() -> rx.Component:
             rx.el.ul(rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3"),
             class_name="surface",
         ),
-        class_name="grid gap-5",
+        class_name="grid grid-cols-1 gap-5",
     )
 
 

@@ -23,7 +23,9 @@ def wallets() -> rx.Component:
             "Prove that a wallet is yours. It is never connected, and nothing is signed here.",
             link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
         ),
-        rx.el.div(proof_card(), _list_card(), class_name="grid items-start gap-6 lg:grid-cols-[1.15fr_1fr]"),
+        rx.el.div(
+            proof_card(), _list_card(), class_name="grid grid-cols-1 items-start gap-6 lg:grid-cols-[1.15fr_1fr]"
+        ),
         confirm(
             is_open=WalletsState.asked_id != 0,
             on_open_change=WalletsState.keep,

@@ -25,7 +25,7 @@ def confirm(
                 dialog.title(title, class_name="display text-xl font-semibold"),
                 dialog.description(text, class_name="muted mt-2"),
                 body or rx.fragment(),
-                rx.el.div(cancel, action, class_name="mt-6 flex flex-wrap justify-end gap-3"),
+                rx.el.div(cancel, action, class_name="mt-6 grid grid-cols-1 gap-2 sm:flex sm:justify-end sm:gap-3"),
                 class_name=(
                     "surface fixed left-1/2 top-1/2 z-50 w-[min(30rem,calc(100vw-2rem))] max-h-[90dvh] overflow-y-auto "
                     "-translate-x-1/2 -translate-y-1/2 p-6"

@@ -29,7 +29,7 @@ def skeleton(class_name: str) -> rx.Component:
 def skeleton_cards(count: int, class_name: str = "h-48") -> rx.Component:
     """A grid of cards to come."""
     return rx.el.div(
-        *[skeleton(class_name) for _ in range(count)], class_name="grid gap-5 sm:grid-cols-2 lg:grid-cols-3"
+        *[skeleton(class_name) for _ in range(count)], class_name="grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3"
     )
 
 

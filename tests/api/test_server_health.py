@@ -150,6 +150,7 @@ async def test_a_kicked_bot_pauses_the_rules_until_it_is_back_and_an_admins_paus
     view = await health(owner, town)
     assert (view["bot"]["inServer"], view["bot"]["state"]) == (False, "bad")
     assert "Invite it" in view["bot"]["mend"]
+    assert view["permissions"]["state"] == "off", "there is nothing to say of what an absent bot may do"
     assert [one["cause"] for one in view["pausedRules"]] == ["bot_away", "admin"]
     await town.call("guilds", action="add_bot", guild=town.name)
     await town.see()

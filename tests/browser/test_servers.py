@@ -45,6 +45,10 @@ async def test_a_server_is_added_by_hand_and_gets_the_bot(product: Product, visi
     await expect(card.get_by_text("Inactive", exact=True)).to_be_visible()
     await expect(card.get_by_text(product.guild(here.guild)["id"])).to_be_visible()
     await expect(card.get_by_role("button", name="Configure")).to_be_disabled()
+    await page.set_viewport_size({"width": 360, "height": 800})
+    boxes = [await one.bounding_box() for one in (card, page.get_by_role("main").locator("dl").first)]
+    assert len({box["width"] for box in boxes if box}) == 1, "the card is no wider than the rest of the page"
+    await page.set_viewport_size({"width": 1280, "height": 720})
     async with gil.context.expect_page() as opened:
         await card.get_by_role("button", name="Invite Bot").click()
     discord = await opened.value

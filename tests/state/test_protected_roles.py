@@ -9,7 +9,9 @@ from sqlmodel import delete, select
 from models import Event, Rule, Server, now, transaction
 from services.errors import RuleNotFound
 from state.protected_roles import ProtectedRolesState, ProtectedRoleView
+from state.rules import DELETE, RulesState
 from tests.api.browsers import Browser
+from tests.builders import a_grant, a_member
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
 
@@ -38,7 +40,7 @@ async def test_a_role_is_protected_and_let_go_of_with_a_line_in_the_log_each(
     state.choose(rule["roleId"])
     await tab.run(state.protect())
     assert state.rows == [ProtectedRoleView(rule["roleId"], "Holder", rule["roleColor"], "Protected by Ada, just now")]
-    assert (state.offered, state.chosen, state.working) == ([], "", False)
+    assert (state.ids, state.offered, state.chosen, state.working) == ([rule["roleId"]], [], "", False)
     assert (await tab.toast()).startswith("Protected: ")
     (told,) = (await browser.client.get(f"/api/servers/{rule['serverId']}/protection")).json()["roles"]
     assert (told["roleName"], told["by"], bool(told["since"])) == ("Holder", "Ada", True)
@@ -73,6 +75,25 @@ async def test_a_protection_outlives_its_rule_and_its_line_in_the_log(
     state.ask(rule["roleId"])
     await tab.run(state.end())
     assert (state.rows, state.offered) == ([], [])
+
+
+async def test_what_deleting_a_rule_costs_is_told_with_the_protection(
+    made: tuple[Tab, Browser, dict[str, Any]],
+) -> None:
+    tab, _, rule = made
+    async with transaction() as db:
+        row = await db.get_one(Rule, rule["id"])
+        await a_grant(db, await a_member(db, await db.get_one(Server, row.server_id)), row)
+    rules = await opened(tab, RulesState, rule["serverId"], "rules")
+    await tab.run(rules.ask(rule["id"], DELETE))
+    assert rules.asked_text.endswith("Whoever no other rule entitles to it loses it now.")
+    state = await panel(tab, rule)
+    state.choose(rule["roleId"])
+    await tab.run(state.protect())
+    await tab.run(rules.ask(rule["id"], DELETE))
+    assert rules.asked_text == (
+        "1 member has Holder through this rule. Nobody loses it, because the role is protected."
+    )
 
 
 async def test_only_roles_of_rules_are_protected_and_only_by_who_runs_the_server(
