@@ -55,7 +55,7 @@ def _made() -> FastAPI:
     made.include_router(calls)
     made.include_router(problems.router)
     # The last added stands outermost.
-    for gate in (BodyLimit, AddressLimits, OriginGate, SecurityHeaders, AccessLog):
+    for gate in (BodyLimit, AddressLimits, OriginGate, problems.Faults, SecurityHeaders, AccessLog):
         made.add_middleware(gate)
     return made
 

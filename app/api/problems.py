@@ -10,6 +10,7 @@ from pydantic import ConfigDict
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.caller import known_caller
 from app.api.shapes import Answer
@@ -59,7 +60,6 @@ def answer_for(api: FastAPI) -> None:
     api.add_exception_handler(OperationalError, _database_away)
     api.add_exception_handler(InterfaceError, _database_away)
     api.add_exception_handler(DatabaseUrlMissing, _database_away)
-    api.add_exception_handler(Exception, _unexpected)
 
 
 def told(error: HoldfastError) -> JSONResponse:
@@ -115,9 +115,36 @@ async def _database_away(_: Request, error: Exception) -> Response:
     return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
 
 
-async def _unexpected(_: Request, error: Exception) -> Response:
-    """The cause is in the log, under the same number; the server logs it because it is raised on."""
-    return JSONResponse({"message": f"Something went wrong on our side (request {request_ids.current()})."}, 500)
+class Faults:
+    """Answers 500 for what nothing else answers; the cause is in the log, under the number that the answer has.
+
+    It stands inside the gates, so that this answer has a name and headers like any other. (Starlette's own handler
+    for it would stand outside of them all.)
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; an answer that has begun cannot be taken back."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def watch(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception:
+            if begun:
+                raise
+            _log.exception("A request could not be answered.")
+            message = f"Something went wrong on our side (request {request_ids.current()})."
+            await JSONResponse({"message": message}, 500)(scope, receive, send)
 
 
 @router.api_route("/api", methods=_METHODS)

@@ -9,7 +9,7 @@ import pytest
 import models
 from app.api import api
 from models import User, transaction
-from services import sessions
+from services import servers, sessions
 from tests.api.browsers import PUBLIC_URL, Browser
 
 OPEN = {
@@ -222,6 +222,21 @@ async def test_a_database_that_is_away_is_said_to_be(browser: Browser):
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
     assert "database" in answer.json()["message"]
+
+
+async def test_a_fault_of_ours_tells_its_number_and_nothing_of_itself(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def broken(*_: object) -> None:
+        raise RuntimeError("SELECT secret FROM place WHERE token = 'abc'")
+
+    monkeypatch.setattr(servers, "list_servers", broken)
+    answer = await browser.client.get("/api/servers", headers=await signed_in())
+    number = answer.headers["x-request-id"]
+    assert answer.status_code == 500
+    assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
+    assert "SELECT secret" in caplog.text
+    assert answer.json() == {"message": f"Something went wrong on our side (request {number})."}
 
 
 async def test_the_calls_are_described(browser: Browser):

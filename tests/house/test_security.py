@@ -106,6 +106,14 @@ def test_what_is_guarded_is_no_breach(path: str, good: str) -> None:
     assert list(fetches(Module(path, good))) == []
 
 
+@pytest.mark.parametrize("process", ["app/app.py", "bot/__main__.py", "jobs/__main__.py"])
+def test_every_process_blacks_secrets_out_of_its_log_from_the_start(process: str) -> None:
+    calls = [
+        ast.unparse(node) for node in ast.walk(ast.parse((ROOT / process).read_text())) if isinstance(node, ast.Call)
+    ]
+    assert "logs.set_up()" in calls
+
+
 def test_every_promise_about_safety_names_a_test() -> None:
     assert list(promises_without_a_test((ROOT / "docs" / "security.md").read_text())) == []
 
