@@ -34,6 +34,7 @@ def populate(product: Product) -> tuple[Person, int]:
     collections = product.world()["chains"]["base"]["collections"]
     held = next(one for one in collections if one["standard"] == "ERC721Enumerable")
     ada.post("/api/collection/parse", input=held["contract"], blockchain="base")
+    colors = {role["name"]: f"#{role['color']:06X}" for role in product.guild(GUILD)["roles"]}
     for name, role, least, shadow in (
         (held["name"], "Collector", 1, False),
         (f"{held['name']} by the dozen", "Whale", 12, False),
@@ -42,6 +43,7 @@ def populate(product: Product) -> tuple[Person, int]:
         payload = {
             "ruleName": name, "contractAddress": held["contract"], "blockchain": "base", "verificationType": "basic",
             "minTokens": least, "roleId": product.role(GUILD, role), "serverId": server_id, "shadow": shadow,
+            "roleColor": colors[role],
         }  # fmt: skip
         ada.post("/api/verification-rules", **payload)
     carol = Person(product, "carol")

@@ -55,7 +55,7 @@ def _waiting() -> rx.Component:
 
 
 def _stats_to_come() -> rx.Component:
-    return rx.el.div(*[skeleton("h-24") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-4 sm:grid-cols-3")
+    return rx.el.div(*[skeleton("h-24") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3")
 
 
 def _content() -> rx.Component:
@@ -66,7 +66,7 @@ def _content() -> rx.Component:
                 stat("Total Verifications", AnalyticsState.total_verifications, "badge-check"),
                 stat("Active Rules", AnalyticsState.active_rules, "list-checks"),
                 stat("Connected Servers", AnalyticsState.connected_servers, "server"),
-                class_name="mb-8 grid grid-cols-1 gap-4 sm:grid-cols-3",
+                class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3",
             ),
             _stats_to_come(),
         ),
