@@ -17,10 +17,15 @@ from bot.roles import Roles
 from bot.service import Service
 from bot.verify import Verify
 from bot.wallets import Wallets
+from services.tasks import stop
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")
 
+ENDS_WITHIN = 3.0
+"""Seconds that an event which is being handled has to end in when the bot closes."""
+HANDLING = "nextcord: "
+"""How the library begins the names of the tasks in which it handles events."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between tries to tell Discord of our commands."""
 
@@ -34,11 +39,15 @@ class Bot(commands.AutoShardedBot):
         self._rollout: asyncio.Lock = asyncio.Lock()
 
     async def close(self) -> None:
-        """Close the connection, and wait until what the cogs do on their own has ended, database and all."""
-        left = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
+        """Close the connection, and wait until what the cogs do on their own or for an event has ended, database and
+        all; what takes longer than ENDS_WITHIN is cancelled."""
+        left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
+        left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
+        left.discard(asyncio.current_task())
         if left:
-            await asyncio.wait(left)
+            _, late = await asyncio.wait(left, timeout=ENDS_WITHIN)
+            await stop(*late)
 
     async def on_connect(self) -> None:
         """Tell Discord of our commands, as often as it takes."""

@@ -224,6 +224,29 @@ async def test_what_the_library_is_refused_counts_with_our_own_refusals(monkeypa
     assert ours.discord.refusals.untold == 1
 
 
+async def test_what_is_being_handled_when_the_bot_closes_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    bot, begun, ended = client.Bot(intents=nextcord.Intents.none()), asyncio.Event(), list[str]()
+    monkeypatch.setattr(client, "ENDS_WITHIN", 0.5)
+
+    async def on_quick() -> None:
+        begun.set()
+        await asyncio.sleep(0.05)
+        ended.append("quick")
+
+    async def on_slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("slow")
+
+    for handler in (on_quick, on_slow):
+        bot.event(handler)
+        bot.dispatch(handler.__name__.removeprefix("on_"))
+    await begun.wait()
+    await bot.close()
+    assert ended == ["quick", "slow"]
+
+
 async def server() -> Server:
     async with transaction() as db:
         return (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
