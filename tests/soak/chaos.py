@@ -79,7 +79,7 @@ class Chaos:
     ) -> None:
         self.world, self.machine, self.random, self.pace, self.say = world, machine, random, pace, say
         self.visitor = visitor
-        self.done = Counter[str]()
+        self.done, self.killed = Counter[str](), Counter[str]()
         self.slow, self.wrong = list[tuple[float, float]](), list[str]()
         self.down: dict[str, float] = {}
         deeds: list[tuple[Callable[[], Awaitable[None]], float]] = [
@@ -90,11 +90,16 @@ class Chaos:
         self.deeds, self.weights = zip(*deeds, strict=True)
 
     async def run(self) -> list[str]:
-        """Until its time is over; then everything is healed. Tells which processes ended by themselves."""
+        """Until its time is over; then everything is healed. Tells which processes ended by themselves.
+
+        At first each deed is done once and each process killed once, in any order; from then on it is as it comes.
+        """
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.pace.seconds
-        while loop.time() < ends or self.done.total() < self.pace.deeds:
-            (deed,) = self.random.choices(self.deeds, self.weights)
+        first = [*self.deeds, *[self.kill] * (len(PROGRAMS) - 1)]
+        self.random.shuffle(first)
+        while first or loop.time() < ends or self.done.total() < self.pace.deeds:
+            deed = first.pop() if first else self.random.choices(self.deeds, self.weights)[0]
             self.done[deed.__name__] += 1
             await deed()
             self.wrong += self.machine.ended()
@@ -224,7 +229,9 @@ class Chaos:
 
     async def kill(self) -> None:
         """A process is killed, or told to end, and comes back after a while."""
-        name = self.random.choice(sorted(PROGRAMS))
+        fewest = min(self.killed[name] for name in PROGRAMS)
+        name = self.random.choice([name for name in PROGRAMS if self.killed[name] == fewest])
+        self.killed[name] += 1
         how = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
         self.say(f"{name} gets {how.name}")
         await asyncio.to_thread(self.machine.end, name, how)

@@ -14,6 +14,9 @@ LOOKED_WITHIN = 100.0
 """Seconds before a removal in which its reason may lie: a look at slow nodes, and a minute in which it may be sent."""
 GIVEN_WITHIN = 300.0
 """Seconds before a gift in which its reason may lie: a role that is too much harms nobody and is taken again."""
+UNHEARD_WITHIN = 100.0
+"""Seconds after somebody left in which the product may not have heard of it, since its bot was away: it may once ask
+for the end of a role that went with the membership, which Discord answers as if there had been something to take."""
 _ROLE_WRITE = re.compile(r"/guilds/(?P<guild>\d+)/members/(?P<who>\d+)/roles/(?P<role>\d+)$")
 
 
@@ -54,20 +57,33 @@ def faults(
     """
     said: list[str] = []
     has: set[Pair] = set()
+    left_with: dict[Pair, float] = {}
     leaving = sorted(away, key=lambda item: item[1])
     for write in done:
         while leaving and leaving[0][1] <= write.moment:
-            gone, _ = leaving.pop(0)
+            gone, moment = leaving.pop(0)
+            left_with.update({pair: moment for pair in has if pair[0] == gone})
             has = {pair for pair in has if pair[0] != gone}
         late = any(
             other.pair == write.pair and other.gives is write.gives and 0 < write.moment - other.moment < LATE_WITHIN
             for other in done
             if any(begun <= other.moment <= ended for begun, ended in slow)
         )
-        if write.gives is (write.pair in has) and not late:
-            said.append(f"written twice: {write}")
+        unheard = not write.gives and write.moment - left_with.pop(write.pair, float("-inf")) < UNHEARD_WITHIN
+        if write.gives is (write.pair in has) and not late and not unheard:
+            said.append(f"written twice: {write}; before that {_history(write, done, away)}")
         (has.add if write.gives else has.discard)(write.pair)
         within = GIVEN_WITHIN if write.gives else LOOKED_WITHIN
         if write.gives not in timeline.states(write.pair, write.moment - within, write.moment):
             said.append(f"{'never earned' if write.gives else 'TAKEN THOUGH HELD'}: {write}")
     return said
+
+
+def _history(write: Write, done: Sequence[Write], away: Sequence[tuple[str, float]]) -> str:
+    """What had become of a role up to one of its writes, for whoever has to find out why."""
+    who, _ = write.pair
+    told = [(other.moment, str(other)) for other in done if other.pair == write.pair]
+    told += [
+        (moment, f"left at {datetime.fromtimestamp(moment, UTC):%H:%M:%S.%f}") for gone, moment in away if gone == who
+    ]
+    return ", ".join(said for moment, said in sorted(told) if moment < write.moment) or "nothing"
