@@ -67,6 +67,7 @@ def _missing() -> rx.Component:
             "Server not found",
             "It does not exist here, or you are not one of its administrators.",
             link_button("Back to Dashboard", "/dashboard", kind="primary"),
+            whole_screen=True,
         )
     )
 

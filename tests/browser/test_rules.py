@@ -88,7 +88,7 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
 async def test_somebody_elses_server_is_not_found(visit: NewVisitor) -> None:
     mallory = await visit()
     await mallory.enter("mallory", "/server-config?serverId=1&discordServerId=1&serverName=Base+Builders")
-    await expect(mallory.page.get_by_role("heading", name="Server not found")).to_be_visible()
+    await expect(mallory.page.get_by_role("heading", level=1, name="Server not found")).to_be_visible()
 
 
 async def test_a_server_form_without_its_required_fields_sends_nothing(visit: NewVisitor) -> None:
