@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,9 +100,11 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
     place, whale = f"/api/servers/{server_id}/protection", moved.json()["roleId"]
     assert (await browser.client.put(f"{place}/roles/{whale}", json={"protected": True})).json() == {"success": True}
     assert (await browser.client.put(f"{place}/members/1", json={"protected": True})).status_code == 404
-    assert (await browser.client.get(place)).json() == {
-        "members": [], "roles": [{"roleId": whale, "roleName": "Whale"}],
-    }  # fmt: skip
+    said = (await browser.client.get(place)).json()
+    (protected,) = said["roles"]
+    since = datetime.fromisoformat(protected.pop("since"))
+    assert abs(datetime.now(UTC) - since) < timedelta(minutes=5)
+    assert (said["members"], protected) == ([], {"roleId": whale, "roleName": "Whale", "by": "Ada"})
 
     recheck = await browser.client.post(f"/api/servers/{server_id}/recheck")
     assert recheck.status_code == 202
