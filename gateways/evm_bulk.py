@@ -34,11 +34,11 @@ class Pace:
     ceiling: int = FIRST_CHECKS
 
     def learn(self, answer: LoopAnswer) -> None:
-        """Size the next calls to four fifths of the node's gas, a contract's last margin taken off."""
+        """Size the next calls to seven eighths of the node's gas, a contract's last margin taken off."""
         done = sum(answer.reached)
         if done:
             room = answer.gas - len(answer.reached) * MARGIN
-            self.ceiling = max(FEWEST_CHECKS, min(MOST_CHECKS, room * 4 * done // (5 * answer.gas_used)))
+            self.ceiling = max(FEWEST_CHECKS, min(MOST_CHECKS, room * 7 * done // (8 * answer.gas_used)))
             # After a fault the size is halved at once and grows back by and by; the first call sets it freely.
             grown = self.ceiling if self.checks == FIRST_CHECKS else self.checks * 5 // 4 + 1
             self.checks = min(self.ceiling, grown)
