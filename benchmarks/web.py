@@ -34,6 +34,9 @@ PAGES = ("/", "/dashboard")
 HANDLER = "reflex___state____state.state___channels____channels_state.choose"
 """A handler that keeps one value: what is left is the gate, the state and the way."""
 
+REST = 0.15
+"""Seconds between two events: who sends more than ten a second for long is slowed down."""
+
 Once = Callable[[], Awaitable[None]]
 
 
@@ -94,8 +97,8 @@ async def measure(machine: Machine, peer: str, times: int) -> None:
             await ours.event(BOOT, place="/dashboard")
             await ours.until('"is_hydrated_rx_state_":true')
 
-        await show("event: one value is kept", times, choose, echo)
-        await show("event: the dashboard's data", times // 5, load, echo)
+        await show("event: one value is kept", times // 3, choose, echo, REST)
+        await show("event: the dashboard's data", times // 5, load, echo, REST)
     async with async_playwright() as playwright:
         chromium = (ROOT / "data" / "tools" / "browser").read_text().strip()
         browser = await playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
@@ -136,12 +139,13 @@ async def echoing(peer: str) -> AsyncIterator[Once]:
         yield once
 
 
-async def show(name: str, times: int, ours: Once, peer: Once) -> None:
+async def show(name: str, times: int, ours: Once, peer: Once, rest: float = 0.0) -> None:
     """One row: both in turn, so that whatever else the machine does meets both alike."""
     took: list[list[float]] = [[], []]
     for once in (ours, peer):
         await once()
     for _ in range(times):
+        await asyncio.sleep(rest)
         for once, found in zip((ours, peer), took, strict=True):
             began = time.perf_counter()
             await once()
