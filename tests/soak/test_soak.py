@@ -2,7 +2,8 @@
 
 The world is smaller than there: ten members instead of fifty, though with the same twelve rules on four chains;
 twenty-six deeds instead of minutes of them, among which each kind of deed, a restart of the database and the end of
-each process are; faults of two seconds. The processes are the same: bot, two of jobs, and the web, apart on one PostgreSQL.
+each process are; faults of two seconds. The processes are the same: bot, two of jobs, and the web, apart on one
+PostgreSQL.
 """
 
 import signal
