@@ -92,7 +92,7 @@ def test(arguments: list[str]) -> int:
 def fuzz(arguments: list[str]) -> int:
     """`make fuzz`: many more odd calls, events and texts than `make test` tries."""
     what_tests_need(Teller(5, LOG))
-    os.environ.update({"FUZZ_EXAMPLES": "300", "FUZZ_ROUNDS": "60", "HYPOTHESIS_PROFILE": "fuzz"})
+    os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HYPOTHESIS_PROFILE": "fuzz"})
     return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
 
 

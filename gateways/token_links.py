@@ -41,6 +41,8 @@ def located(link: str, gateways: ContentGateways) -> str | bytes:
     scheme = given.partition(":")[0].lower()
     if not given:
         raise LinkUnusable("the contract gives no link")
+    if any("\ud800" <= letter <= "\udfff" for letter in given):
+        raise LinkUnusable("the link has half a character")  # JSON can say it, no encoding can
     if given.startswith("{"):
         return _small(given.encode())
     if scheme == "data":

@@ -21,7 +21,7 @@ from services import addresses, collection_urls, discord_text, event_csv, expres
 from services.errors import FieldRefused
 from services.expressions import Expression
 
-settings.register_profile("fuzz", max_examples=5_000, deadline=None)
+settings.register_profile("fuzz", max_examples=1_000, deadline=None)
 settings.register_profile("usual", max_examples=20, deadline=None, derandomize=True, database=None)
 USUAL = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
