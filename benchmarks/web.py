@@ -24,11 +24,10 @@ from benchmarks.lab import ROOT
 from benchmarks.rounds import environment
 from tests.browser.conftest import ARGUMENTS
 from tests.conftest import free_port
-from tests.product import Machine, running
+from tests.product import DAY, Machine, running
 from tests.web.conftest import Web, sign_in
 from tests.web.sockets import BOOT, socket
 
-DAY = 24 * 60 * 60
 CALLS = ("/health", "/api/servers", "/api/wallet-verifications", "/api/me/sessions")
 PAGES = ("/", "/dashboard")
 HANDLER = "reflex___state____state.state___channels____channels_state.choose"

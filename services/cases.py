@@ -55,7 +55,11 @@ Rules = Mapping[int, Sequence[RuleTerms]]
 
 async def rules_for(db: AsyncSession, claims: Sequence[Claim]) -> Rules:
     """The stored rules of these members' servers."""
-    return await _rules(db, sorted({claim.server_id for claim in claims}))
+    server_ids = sorted({claim.server_id for claim in claims})
+    found: dict[int, list[RuleTerms]] = {}
+    for rule in (await db.exec(select(Rule).where(col(Rule.server_id).in_(server_ids)).order_by(col(Rule.id)))).all():
+        found.setdefault(rule.server_id, []).append(terms_of(rule))
+    return {server_id: tuple(rules) for server_id, rules in found.items()}
 
 
 async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> list[Case]:
@@ -156,13 +160,6 @@ def terms_of(rule: Rule) -> RuleTerms:
         takes_over=rule.takes_over,
         delegated=rule.delegated,
     )
-
-
-async def _rules(db: AsyncSession, server_ids: Sequence[int]) -> dict[int, tuple[RuleTerms, ...]]:
-    found: dict[int, list[RuleTerms]] = {}
-    for rule in (await db.exec(select(Rule).where(col(Rule.server_id).in_(server_ids)).order_by(col(Rule.id)))).all():
-        found.setdefault(rule.server_id, []).append(terms_of(rule))
-    return {server_id: tuple(rules) for server_id, rules in found.items()}
 
 
 Who = tuple[int, str]

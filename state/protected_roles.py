@@ -61,6 +61,12 @@ class ProtectedRolesState(rx.State):
             self.chosen = ""
         self.shown_for = page.server_id
 
+    async def _change(self, actor: Actor, role_id: str, protected: bool) -> None:
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            await protection.of_role(db, gateways(), actor, page.server_id, role_id, protected)
+        await self._read(actor, page)
+
     @public
     def choose(self, role_id: str) -> None:
         """Another role is selected, not protected yet."""
@@ -74,10 +80,7 @@ class ProtectedRolesState(rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
-            async with transaction() as db:
-                await protection.of_role(db, gateways(), actor, page.server_id, self.chosen, True)
-            await self._read(actor, page)
+            await self._change(actor, self.chosen, True)
             await say(self, "Protected", "The role is taken from nobody until you end it.")
         finally:
             self.working = False
@@ -104,10 +107,7 @@ class ProtectedRolesState(rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
-            async with transaction() as db:
-                await protection.of_role(db, gateways(), actor, page.server_id, role_id, False)
-            await self._read(actor, page)
+            await self._change(actor, role_id, False)
             await say(self, "No longer protected", "Members keep and lose the role by the rules again.")
         finally:
             self.working = False

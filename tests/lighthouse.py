@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT, temporary_dir
-from tests.product import running
+from tests.product import DAY, running
 
 PAGES = ("/", "/features", "/help-center", "/login")
 PROMISED = {"accessibility": 100, "best-practices": 100, "seo": 100}
@@ -20,8 +20,6 @@ PERFORMANCE = 95
 """Promised for the landing page, with Lighthouse's mobile preset (a slow phone on a slow network, simulated)."""
 LOOKS = 3
 """Each page is looked at so often, round by round; the middle performance score counts, since it is a timing."""
-DAY = 24 * 60 * 60
-"""Seconds between two sweeps, as a live deployment has it: what the jobs do is not what is measured here."""
 TOOLS = ROOT / "data" / "tools"
 CHROME = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking"
 

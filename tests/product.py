@@ -15,6 +15,8 @@ from tests.conftest import ROOT, free_port, wait_for
 
 SWEEP_SECONDS = 5
 """How often the round comes in the product that the tests share."""
+DAY = 24 * 60 * 60
+"""The same as a live deployment has it, where what the jobs do is not what is looked at."""
 
 START_SECONDS = 180
 STOP_SECONDS = 30

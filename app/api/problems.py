@@ -10,10 +10,11 @@ from pydantic import ConfigDict
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.caller import known_caller
 from app.api.shapes import Answer
+from app.http.begun import Begun
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
 from services import request_ids
@@ -130,17 +131,11 @@ class Faults:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
-
-        async def watch(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
+        begun = Begun(send)
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, receive, begun)
         except Exception:
-            if begun:
+            if begun.yet:
                 raise
             _log.exception("A request could not be answered.")
             message = f"Something went wrong on our side (request {request_ids.current()})."

@@ -12,7 +12,9 @@ from types import FrameType
 from typing import ClassVar
 
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.http.begun import Begun
 
 PATIENCE_SECONDS = 5.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -61,20 +63,14 @@ class Leaving:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
-
-        async def watch(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
+        begun = Begun(send)
         limit = asyncio.timeout_at(self._ends_at)
         try:
             async with limit:
                 self._under_way.add(limit)
-                await self._app(scope, receive, watch)
+                await self._app(scope, receive, begun)
         except TimeoutError:
-            if not limit.expired() or begun:
+            if not limit.expired() or begun.yet:
                 raise
             answer = JSONResponse({"message": "The service restarts. Please try again."}, 503, {"Retry-After": "5"})
             await answer(scope, receive, send)
