@@ -71,7 +71,7 @@ class Result(Enum):
     NOT_YET = "not yet"
     """Discord's limit for the server is used up and nothing was sent: it stands as it stood."""
     AGAIN = "again"
-    """Too old to be trusted: decide anew."""
+    """Too old to be trusted, or about a role that is gone without us: decide anew."""
     LEFT = "left"
     NO_ROLE = "no_role"
     REFUSED = "refused"
@@ -137,15 +137,17 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
     """Give or take the role.
 
     `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
-    twice. Raises TokenRejected, after which no writer may go on.
+    twice. Before a removal they are read in any case: they may have left and come back, or lost the role by another
+    hand, while the bot was away. Raises TokenRejected, after which no writer may go on.
     """
     sent = False
     try:
         member = None
-        if not sure:
+        if not (sure and intent.giving):
             member = await outside.discord.member(intent.guild_id, intent.discord_id)
             if (intent.role_id in member.roles) is intent.giving:
-                return Outcome(Result.ALREADY, member)
+                # What nobody can have taken yet and is not there went without us: that is for the look to find out.
+                return Outcome(Result.AGAIN if sure else Result.ALREADY, member)
             if intent.giving and member.pending:
                 return Outcome(Result.WAIT, member, "membership screening is not done", pause=60)
         if not intent.giving and now() - intent.intended_at > STALE_AFTER:

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways.discord_types import Member as LiveMember
-from models import Grant, Member, now
+from models import Grant, Member, Rule, now
 from models.database import AsyncSession
 from services import due, events
 from services.errors import MemberNotFound
@@ -155,24 +155,29 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
 
 
 async def replace_all(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """The whole list of a server's members: keep it, look at those who came unheard, let go of those not on it.
+    """The whole list of a server's members: keep it, and let go of those not on it.
+
+    Who came unheard is looked at, and who lost a role there is a rule for: perhaps they left and came back.
 
     Whoever is missing on it and has a role of ours is asked for by name before that is believed: a list that was cut
     off must cost nobody what the ledger knows of them.
     """
     result = await db.execute(
-        text("SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL"), {"server": server_id}
+        text("SELECT discord_id, roles FROM member WHERE server_id = :server AND left_at IS NULL"),
+        {"server": server_id},
     )
-    before = {str(discord_id) for (discord_id,) in result.all()}
-    present = {member.discord_id for member in members}
+    had = {str(discord_id): frozenset[str](roles) for discord_id, roles in result.all()}
+    before, present = set(had), {member.discord_id for member in members}
     await keep(db, server_id, members)
     granted = await db.exec(select(Grant.discord_id).where(Grant.server_id == server_id).distinct())
     missing = before - present
     doubtful = missing & set(granted.all())
     await _unknown(db, server_id, sorted(doubtful))
     await left_many(db, [(server_id, discord_id) for discord_id in sorted(missing - doubtful)])
-    if came := sorted(present - before):
-        await due.mark_members(db, server_id, came, due.JOINED)
+    ruled = frozenset((await db.exec(select(Rule.role_id).where(Rule.server_id == server_id).distinct())).all())
+    lost = {one.discord_id for one in members if (had.get(one.discord_id, frozenset()) - one.roles) & ruled}
+    if stirred := sorted((present - before) | lost):
+        await due.mark_members(db, server_id, stirred, due.JOINED)
 
 
 async def _unknown(db: AsyncSession, server_id: int, people: Sequence[str]) -> None:

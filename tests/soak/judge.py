@@ -14,9 +14,9 @@ LOOKED_WITHIN = 100.0
 """Seconds before a removal in which its reason may lie: a look at slow nodes, and a minute in which it may be sent."""
 GIVEN_WITHIN = 300.0
 """Seconds before a gift in which its reason may lie: a role that is too much harms nobody and is taken again."""
-UNHEARD_WITHIN = 100.0
-"""Seconds after somebody left in which the product may not have heard of it, since its bot was away: it may once ask
-for the end of a role that went with the membership, which Discord answers as if there had been something to take."""
+SEEN_WITHIN = 20.0
+"""Seconds between the look at a member and the removal that follows it: the ten that a call may take with its repeats,
+and ten in which the process may stand still. Who leaves just then is once asked for a role that went with them."""
 _ROLE_WRITE = re.compile(r"/guilds/(?P<guild>\d+)/members/(?P<who>\d+)/roles/(?P<role>\d+)$")
 
 
@@ -69,8 +69,8 @@ def faults(
             for other in done
             if any(begun <= other.moment <= ended for begun, ended in slow)
         )
-        unheard = not write.gives and write.moment - left_with.pop(write.pair, float("-inf")) < UNHEARD_WITHIN
-        if write.gives is (write.pair in has) and not late and not unheard:
+        unseen = not write.gives and write.moment - left_with.pop(write.pair, float("-inf")) < SEEN_WITHIN
+        if write.gives is (write.pair in has) and not late and not unseen:
             said.append(f"written twice: {write}; before that {_history(write, done, away)}")
         (has.add if write.gives else has.discard)(write.pair)
         within = GIVEN_WITHIN if write.gives else LOOKED_WITHIN
