@@ -9,6 +9,7 @@ from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
 from app.http.leaving import Leaving
+from app.http.line_breaks import LineBreaks
 from app.http.proxies import Proxies
 from app.http.sockets import SocketGate
 from app.lifespan import lifespan
@@ -57,7 +58,15 @@ def _theme_color(color: str, scheme: str) -> rx.Component:
     return rx.el.meta(name="theme-color", content=color, custom_attrs={"media": f"(prefers-color-scheme: {scheme})"})
 
 
-app = rx.App(
+class App(rx.App):
+    """Reflex's app, with what has to stand outside of its own router."""
+
+    def __call__(self) -> ASGIApp:
+        """What the web server runs."""
+        return LineBreaks(super().__call__())
+
+
+app = App(
     stylesheets=["holdfast.css"],
     html_lang="en",
     toaster=None,

@@ -6,6 +6,7 @@ database and a node of their own, with the daily round off; the stand-in notes w
 
 import argparse
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -21,18 +22,15 @@ from benchmarks.lab import CHAIN, ROOT, Lab, lab, wallet
 from benchmarks.rounds import environment, goal
 from gateways import gateways
 from gateways.evm_transfers import Transfer
+from jobs.__main__ import lives
 from jobs.follower import Follower
-from jobs.looker import Looker
-from jobs.writer import Writer
 from models import transaction
-from services import due
-from services.calls import Listener
-from services.due import CHANNEL
-from services.ledger import INTENT_CHANNEL
+from services import due, heap
 from services.tasks import stop
 from settings import settings
 
 FOLLOW = "following"
+READY = "ready\n"
 LOOKS = 12
 SIZES = ((10, 1), (1_000, 10), (10_000, 10))
 """Members and collections of the measurements of what following costs while nothing happens."""
@@ -64,7 +62,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     transfers = 40 if given.quick else 200
     with lab() as node, town.database() as database, roles.stand_in() as url:
         node.fill(1, collections=1, supply=1)
-        asyncio.run(latency(node, database, url, transfers))
+        latency(node, database, url, transfers)
     with lab() as node:
         node.fill(1, collections=10, supply=1)
         for members, collections in SIZES[:2] if given.quick else SIZES:
@@ -76,27 +74,23 @@ def main(arguments: Sequence[str] = ()) -> None:
 IDLE: list[tuple[int, int, float]] = []
 
 
-async def latency(node: Lab, database: str, url: str, transfers: int) -> None:
-    """One transfer after the other, each to a member of another server."""
+def latency(node: Lab, database: str, url: str, transfers: int) -> None:
+    """One transfer after the other, each to a member of another server; the product is a process of its own."""
     (contract,) = node.contracts
-    async with town.product(database, [node.url], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
-        servers = await town.people(transfers + 1, servers=transfers + 1)
-        for server in servers:
-            await town.rules(server, [contract])
-        seen = Seen()
-        async with engine():
-            # Everybody is looked at once; the first wallet holds the lab's first token, and its request is waited for.
-            async with transaction() as db:
-                await due.mark_all(db)
-            await requests(url, 1)
-            await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
-            seen.moments.clear()
-            for number in range(1, transfers + 1):
-                await asyncio.to_thread(node.mint, contract, 1 + number, [wallet(number)])
-                await requests(url, 1 + number)
-        arrived: list[float] = roles.tally(url)["accepted"][1:]
-    assert len(seen.moments) == len(arrived) == transfers, (len(seen.moments), len(arrived), transfers)
-    took = [1000 * (there - here) for here, there in zip(seen.moments, arrived, strict=True)]
+    command = [sys.executable, "-m", "benchmarks.follow", "engine", database, node.url, url, contract, str(transfers)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as engine_process:
+        assert engine_process.stdin is not None and engine_process.stdout is not None
+        assert engine_process.stdout.readline() == READY
+        for number in range(1, transfers + 1):
+            node.mint(contract, 1 + number, [wallet(number)])
+            roles.tally(url, least=1 + number)
+        said, _ = engine_process.communicate("\n", timeout=60)
+    seen: list[float] = json.loads(said)
+    arrived: list[float] = roles.tally(url)["accepted"][1:]
+    assert len(seen) == len(arrived) == transfers, (len(seen), len(arrived), transfers)
+    took = [1000 * (there - here) for here, there in zip(seen, arrived, strict=True)]
     p95 = quantiles(took, n=20)[-1]
     print(f"\nFrom the log seen to the request for the role, {transfers} transfers, one at a time\n")
     print("| half within, ms | 95 of 100 within, ms | least, ms | most, ms |\n|---|---|---|---|")
@@ -105,28 +99,34 @@ async def latency(node: Lab, database: str, url: str, transfers: int) -> None:
     goal(FOLLOW, "ms from the log seen to the role request, 95 of 100", p95, most=60)
 
 
+async def latency_here(database: str, node: str, url: str, contract: str, transfers: int) -> None:
+    """The product's part: says when everybody was looked at once, and at the end when it saw each log."""
+    async with town.product(database, [node], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
+        servers = await town.people(transfers + 1, servers=transfers + 1)
+        for server in servers:
+            await town.rules(server, [contract])
+        seen = Seen()
+        async with engine():
+            # Everybody is looked at once; the first wallet holds the lab's first token, and its request is waited for.
+            async with transaction() as db:
+                await due.mark_all(db)
+            await asyncio.to_thread(roles.tally, url, least=1)
+            await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
+            seen.moments.clear()
+            heap.settle()  # as every process of the product does
+            print(READY, end="", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+    print(json.dumps(seen.moments))
+
+
 @asynccontextmanager
 async def engine() -> AsyncIterator[None]:
-    """What a jobs process runs, without the clock."""
-    due_called, intent_called = asyncio.Event(), asyncio.Event()
-    parts = (
-        Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}), Looker(due_called),
-        Looker(due_called, least=due.SEEN), Writer(intent_called), Follower(CHAIN),
-    )  # fmt: skip
-    tasks = [asyncio.create_task(part.run()) for part in parts]
+    """What a jobs process runs, without the clock and so without the daily round."""
+    tasks = [asyncio.create_task(life()) for life in lives(("looker", "writer", "followers"))]
     try:
         yield
     finally:
         await stop(*tasks)
-
-
-async def requests(url: str, count: int) -> None:
-    """Wait until so many role requests have come."""
-    deadline = time.monotonic() + 60
-    while len((await asyncio.to_thread(roles.tally, url))["accepted"]) < count:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"no request for role {count} came")
-        await asyncio.sleep(0.02)
 
 
 def idle(node: Lab, members: int, collections: int) -> None:
@@ -174,7 +174,9 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["idle"]:
+    if sys.argv[1:2] == ["engine"]:
+        asyncio.run(latency_here(*sys.argv[2:6], transfers=int(sys.argv[6])))
+    elif sys.argv[1:2] == ["idle"]:
         asyncio.run(idle_here(sys.argv[2], sys.argv[3], sys.argv[4].split(","), int(sys.argv[5])))
     else:
         main(sys.argv[1:])

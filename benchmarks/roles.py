@@ -141,9 +141,10 @@ def stand_in() -> Iterator[str]:
         process.wait()
 
 
-def tally(url: str, method: str = "GET") -> dict[str, Any]:
-    """What came to the stand-in so far."""
-    with urllib.request.urlopen(urllib.request.Request(f"{url}/tally", method=method), timeout=30) as answer:
+def tally(url: str, method: str = "GET", *, least: int = 0) -> dict[str, Any]:
+    """What came to the stand-in so far, once at least so many writes did."""
+    asked = urllib.request.Request(f"{url}/tally?least={least}", method=method)
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         return dict(json.loads(answer.read()))
 
 

@@ -1,9 +1,10 @@
 """A Discord that takes nothing but role writes, at the limits of the real one: `python -m benchmarks.stand_in PORT`.
 
 Ten writes in ten seconds a guild and fifty requests a second a bot, counted as the sandbox counts them. `GET /tally`
-tells what came, `DELETE /tally` forgets it.
+tells what came, with `?least=5` once five writes did; `DELETE /tally` forgets it.
 """
 
+import asyncio
 import sys
 import time
 
@@ -22,6 +23,7 @@ class StandIn:
     """The limits, and what came."""
 
     def __init__(self) -> None:
+        self.written = asyncio.Condition()
         self.forget()
 
     def forget(self) -> None:
@@ -41,6 +43,8 @@ class StandIn:
             return self._refuse(verdict)
         self.accepted.append(time.monotonic())
         self.different.add((request.method, *request.match_info.values()))
+        async with self.written:
+            self.written.notify_all()
         return web.Response(status=204, headers=VIA | verdict.headers)
 
     def _refuse(self, verdict: Verdict) -> web.Response:
@@ -64,6 +68,9 @@ class StandIn:
         """What came; times in seconds of this machine's monotonic clock."""
         if request.method == "DELETE":
             self.forget()
+        least = int(request.query.get("least", 0))
+        async with self.written:
+            await self.written.wait_for(lambda: len(self.accepted) >= least)
         said = {
             "requests": self.requests, "reads": self.reads, "refused": self.refused, "accepted": self.accepted,
             "different": len(self.different),

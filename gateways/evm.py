@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import monotonic
 from typing import cast
 
 import httpx
@@ -27,6 +28,8 @@ from gateways.exchanges import to_its_end
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
 STALE_AFTER = 90.0
+HANDED_ON_FOR = 1.0
+"""Seconds for which a head may serve somebody else than who read it."""
 STALE_BLOCKS = 20
 """A head is stale when it is older than STALE_AFTER seconds and than this many usual block times."""
 
@@ -55,6 +58,7 @@ class Node:
         self.request_seconds = request_seconds
         self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
         self._right_chain = False
+        self._handed: tuple[Head, float] | None = None
         self._http = httpx.AsyncClient(
             headers={"Content-Type": "application/json"},
             timeout=request_seconds,
@@ -97,6 +101,20 @@ class Node:
             except ProviderError as fault:
                 results.append(fault)
         return results
+
+    def hand_on(self, head: Head) -> None:
+        """Keep a head that has just been read for the first who needs this very block."""
+        self._handed = head, monotonic()
+
+    async def head_since(self, block: int) -> Head:
+        """The newest block, at or after `block`: the one that was just handed on, where it is this very block.
+
+        Once only: who reads a second time, to confirm the first, is to see what has come since.
+        """
+        handed, self._handed = self._handed, None
+        if handed is not None and handed[0].block == block and monotonic() - handed[1] < HANDED_ON_FOR:
+            return handed[0]
+        return await self.head(block)
 
     async def head(self, not_before_block: int = 0) -> Head:
         """The newest block, once this node has shown that it may be trusted.

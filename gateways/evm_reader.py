@@ -35,7 +35,7 @@ class BulkReader:
 
     async def read(self, contracts: bytes, owners: bytes, not_before_block: int, deadline: float) -> BalanceSheet:
         """The balances at the node's head; `deadline` is loop time. ProviderError when the node cannot be trusted."""
-        head = await self.node.head(not_before_block)
+        head = await self.node.head_since(not_before_block)
         cells = Cells(len(contracts) // 20, len(owners) // 20)
         if cells.contracts and cells.owners:
             cells = await self._fill(head, contracts, owners, deadline)

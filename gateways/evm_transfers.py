@@ -81,8 +81,17 @@ class TransferLogs:
         return self._nodes.endpoints(chain)
 
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
-        """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`."""
-        return await self._nodes.first(chain, lambda node: node.head(not_before_block), endpoint=endpoint)
+        """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`.
+
+        It is handed on: whoever is looked at because of what it brought is looked at in this block.
+        """
+
+        async def ask(node: Node) -> Head:
+            head = await node.head(not_before_block)
+            node.hand_on(head)
+            return head
+
+        return await self._nodes.first(chain, ask, endpoint=endpoint)
 
     async def block_hash(self, chain: str, block: int, endpoint: int) -> str | None:
         """The hash of a block; None when the node does not have it."""

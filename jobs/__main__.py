@@ -31,6 +31,7 @@ from services.transfers import followed_chains
 from settings import settings
 
 PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs")
+PATIENCE_SECONDS = 0.05
 Life = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -40,7 +41,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     found: list[Life] = [Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run]
     if "looker" in parts:
         # Somebody who waits, came or traded does not wait for a round over a million members.
-        found += [Looker(due_called).run, Looker(due_called, least=due.SEEN).run]
+        found += [Looker(due_called, patience=PATIENCE_SECONDS).run, Looker(due_called, least=due.SEEN).run]
     if "writer" in parts:
         found.append(Writer(intent_called).run)
     if "watch" in parts:

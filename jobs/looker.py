@@ -22,6 +22,8 @@ BATCH = 8_000
 """Members of one look, where balances tell everything: what a look costs however few they are is shared by so many."""
 FEW = 500
 """Members of one look, where tokens have to be asked about one by one."""
+BREATH_SECONDS = 0.05
+"""After fewer than FEW members nobody else waits: what they are to be given comes before a look for more."""
 IDLE_SECONDS = 1.0
 """How often somebody whose pause has ended is noticed without a call."""
 RENEW_SECONDS = 20
@@ -51,10 +53,12 @@ def is_dead(worker: str) -> bool:
 class Looker:
     """One worker; as many as wanted may run, on as many machines."""
 
-    def __init__(self, called: asyncio.Event, *, least: int = due.SWEPT) -> None:
+    def __init__(self, called: asyncio.Event, *, least: int = due.SWEPT, patience: float = 0.0) -> None:
         self.called: asyncio.Event = called
         self.least: int = least
         """Who is less urgent than this is left to others."""
+        self.patience: float = patience
+        """Seconds between a call and the look, in which somebody who has less to do may take up what is urgent."""
         self.batch: int = BATCH
         self.name: str = worker_name()
         self._counted = -COUNT_SECONDS
@@ -73,8 +77,10 @@ class Looker:
         async with transaction() as db:
             await due.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
         while True:
-            if await self.once() == 0:
-                await wait(self.called, IDLE_SECONDS)
+            looked = await self.once()
+            if looked < FEW:
+                await wait(self.called, BREATH_SECONDS if looked else IDLE_SECONDS)
+                await asyncio.sleep(self.patience)
 
     async def once(self) -> int:
         """One batch; tells how many members were in it."""

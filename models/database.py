@@ -17,6 +17,8 @@ from sqlmodel.ext.asyncio.session import AsyncSession as TypedAsyncSession
 from settings import settings
 
 _engine: AsyncEngine | None = None
+_alone: AsyncEngine | None = None
+"""The same engine and pool, with each statement committed by itself."""
 
 
 class DatabaseUrlMissing(Exception):
@@ -42,19 +44,20 @@ class AsyncSession(TypedAsyncSession):
 
 def engine() -> AsyncEngine:
     """The process's engine, made at first use (granian forks: an engine made at import would be shared)."""
-    global _engine
     if _engine is None:
         url = settings().database_url
         if not url:
             raise DatabaseUrlMissing("DATABASE_URL is not set; `python -m app` sets it for its processes.")
-        _engine = _made(url, max_overflow=20)
+        return _set(url, max_overflow=20)
     return _engine
 
 
-def _made(url: str, max_overflow: int = 10) -> AsyncEngine:
-    made = create_async_engine(psycopg_url(url), pool_size=20, max_overflow=max_overflow)
-    event.listen(made.sync_engine, "checkout", _refuse_a_dead_one)
-    return made
+def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
+    global _engine, _alone
+    _engine = create_async_engine(psycopg_url(url), pool_size=20, max_overflow=max_overflow)
+    event.listen(_engine.sync_engine, "checkout", _refuse_a_dead_one)
+    _alone = _engine.execution_options(isolation_level="AUTOCOMMIT")
+    return _engine
 
 
 def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:
@@ -87,10 +90,12 @@ def libpq_url(url: str) -> str:
 
 async def use(url: str | None) -> None:
     """Point this process at another database (tests), or with None drop the engine."""
-    global _engine
+    global _engine, _alone
     if _engine is not None:
         await _engine.dispose()
-    _engine = None if url is None else _made(url)
+    _engine = _alone = None
+    if url is not None:
+        _set(url)
 
 
 def joined(values: Iterable[object]) -> str:
@@ -115,8 +120,8 @@ async def reading() -> AsyncGenerator[AsyncSession]:
 
     Like those of a transaction, each statement sees what was committed when it began.
     """
-    alone = engine().execution_options(isolation_level="AUTOCOMMIT")
-    async with AsyncSession(alone, expire_on_commit=False) as db:
+    made = engine()
+    async with AsyncSession(_alone or made, expire_on_commit=False) as db:
         yield db
 
 

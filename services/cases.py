@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Rule, Server
+from models import Rule
 from models.database import AsyncSession, joined
 from services import claimants, delegations, due, standards
 from services.due import Claim
@@ -67,35 +67,29 @@ async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> list[
 
     `rules` are the stored ones, or, for a look at what a change would do, others.
     """
-    server_ids = sorted({claim.server_id for claim in claims})
     whom = {
         "servers": joined(claim.server_id for claim in claims),
         "people": joined(claim.discord_id for claim in claims),
     }
-    found = await db.exec(
-        select(Server.id, Server.discord_id, Server.bot_invited).where(col(Server.id).in_(server_ids))
-    )
-    servers = {server_id: (guild_id, invited) for server_id, guild_id, invited in found.all()}
     wallets = await _wallets(db, whom)
     grants = await _grants(db, whom)
-    members = await _seen(db, whom)
+    members = await _members(db, whom)
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     wants = await _wants(db, rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
-    delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _members(claims)})
+    delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     cases: list[Case] = []
     for claim in claims:
-        guild_id, invited = servers.get(claim.server_id, ("", False))
         who = (claim.server_id, claim.discord_id)
-        member = members.get(who)
+        seen = members.get(who, NOT_SEEN)
         cases.append(
             Case(
                 claim=claim,
-                guild_id=guild_id,
-                bot_invited=invited,
-                known=member is not None,
-                left=member is not None and member[1],
-                roles=frozenset(member[0]) if member and member[0] else NO_ROLES,
+                guild_id=seen.guild_id,
+                bot_invited=seen.bot_invited,
+                known=seen.roles is not None,
+                left=seen.left,
+                roles=frozenset(seen.roles) if seen.roles else NO_ROLES,
                 rules=terms.get(claim.server_id, ()),
                 wallets=wallets.get(who, ()),
                 grants=grants.get(who, ()),
@@ -130,7 +124,7 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim],
     return [claim for claim in claims if claim.key not in left]
 
 
-def _members(claims: Sequence[Claim]) -> list[tuple[int, str]]:
+def _people(claims: Sequence[Claim]) -> list[tuple[int, str]]:
     return [(claim.server_id, claim.discord_id) for claim in claims]
 
 
@@ -169,18 +163,30 @@ _WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_a
            AS c (server_id, discord_id)"""
 
 
-async def _seen(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[list[str], bool]]:
-    """The roles of each member that we know of, and whether they left."""
+class _Seen(NamedTuple):
+    """A claimed member as the gateway told us of them; without roles when it never did."""
+
+    guild_id: str = ""
+    bot_invited: bool = False
+    roles: list[str] | None = None
+    left: bool = False
+
+
+NOT_SEEN = _Seen()
+
+
+async def _members(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, _Seen]:
     result = await db.execute(
         text(
             f"""
-            SELECT m.server_id, m.discord_id, m.roles, m.left_at IS NOT NULL
-            FROM {_WHOM} JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
+            SELECT s.id, c.discord_id, s.discord_id, s.bot_invited, m.roles, m.left_at IS NOT NULL
+            FROM {_WHOM} JOIN server s ON s.id = c.server_id
+            LEFT JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
             """
         ),
         whom,
     )
-    return {(server_id, discord_id): (roles, left) for server_id, discord_id, roles, left in result.all()}
+    return {(server_id, discord_id): _Seen(*said) for server_id, discord_id, *said in result.all()}
 
 
 async def _wallets(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[tuple[str, str], ...]]:

@@ -146,14 +146,11 @@ async def _mark(
             due_at = LEAST(due.due_at, EXCLUDED.due_at),
             request_id = COALESCE(EXCLUDED.request_id, due.request_id)
         RETURNING 1)
-        SELECT count(*) FROM marked
+        SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
     """
-    more = {"priority": priority, "step": int(raises_version), "request": request_ids.current()}
+    more = {"priority": priority, "step": int(raises_version), "request": request_ids.current(), "channel": CHANNEL}
     result = await db.execute(text(statement), {**values, **more})
-    marked = int(result.scalar_one())
-    if marked:
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})
-    return marked
+    return int(result.one()[0])
 
 
 CLAIM = """
@@ -214,14 +211,17 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
     return len(dead)
 
 
-async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> set[str]:
-    """Lock the claims and tell (by key) of which nothing has become known since they were claimed."""
-    statement = f"""
-        SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
-        WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d
+async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> tuple[datetime, set[str]]:
+    """Lock the claims and tell (by key) of which nothing has become known since they were claimed.
+
+    With the time when the transaction began, by the database's own clock.
     """
-    result = await db.execute(text(statement), _arrays(worker, claims))
-    return {str(key) for (key,) in result.all()}
+    statement = f"""
+        SELECT now(), ARRAY(SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
+        WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d)
+    """
+    began, keys = (await db.execute(text(statement), _arrays(worker, claims))).one()
+    return began, set(keys)
 
 
 async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Table, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import Table, bindparam, delete, or_, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel, col
 
@@ -28,10 +28,9 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
 
     A case of which something new became known meanwhile is left alone: it is due again at once.
     """
-    # The database's own time, so that intents and the writer's lease are told apart by one clock.
-    now = (await db.execute(select(func.now()))).scalar_one()
     await findings.remember(db, done)
-    ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
+    # The database's own time, so that intents and the writer's lease are told apart by one clock.
+    now, ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
     looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [item.case.who for item in looked if item.gone])

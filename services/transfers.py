@@ -141,19 +141,22 @@ class Reader:
         missed = self._missed(stored, head)
         if not missed and self._memory.tells_nothing_new((newest.block_hash, watched), endpoint):
             # The same head is the same chain: nothing but the head is asked for until there is a block more.
-            position, last, news = stored, head, set[Transfer]()
+            last, news = head, set[Transfer]()
+            position = await self._reached(transfers, stored, head, last, endpoint)
         else:
             position = await self._start(transfers, Position(0, "") if missed else stored, head, endpoint)
             last = min(head, position.block + AT_ONCE)
-            found = await self._read(transfers, watched, position.block + 1, last, endpoint)
+            # Both at once: what has moved is not to wait for the name of a block that is settled by then.
+            found, reached = await asyncio.gather(
+                self._read(transfers, watched, position.block + 1, last, endpoint),
+                self._reached(transfers, position, head, last, endpoint),
+            )
             replaced = await self._replaced(transfers, self._memory.doubtful(found, position.block + 1, last), endpoint)
             news = self._memory.news(found, replaced, last)
             if last == head:
                 self._memory.told((newest.block_hash, watched), endpoint)
+            position = reached
         self._note(endpoint, last)
-        settled = min(self._settled(), head - CHAINS[self.chain].confirmations)
-        if settled > position.block:
-            position = Position(settled, await transfers.block_hash(self.chain, settled, endpoint) or "")
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights))
         return Look(position, head, tuple(sorted(_places(news))), given, last < head, missed)
@@ -192,21 +195,28 @@ class Reader:
             self._memory.answered.setdefault(endpoint, clock)
         return self._memory.turn
 
-    def _note(self, endpoint: int, last: int) -> None:
-        """The node has told us of everything up to `last`; where it is the only one, twice counts as two."""
-        memory = self._memory
-        memory.answered[endpoint] = asyncio.get_running_loop().time()
-        if len(memory.answered) == 1:
-            memory.read[1] = memory.read.get(0, 0)
-        memory.read[endpoint] = last
+    async def _reached(self, transfers: Transfers, position: Position, head: int, last: int, endpoint: int) -> Position:
+        """Up to where the chain is read for good once the endpoint has told of everything up to `last`."""
+        settled = min(self._settled(endpoint, last), head - CHAINS[self.chain].confirmations)
+        if settled <= position.block:
+            return position
+        return Position(settled, await transfers.block_hash(self.chain, settled, endpoint) or "")
 
-    def _settled(self) -> int:
-        """Up to where every node that answers these days has told us what happened."""
+    def _settled(self, endpoint: int, last: int) -> int:
+        """Up to where every node that answers these days has told us what happened, this one up to `last`.
+
+        Where it is the only one, twice counts as two.
+        """
         memory, clock = self._memory, asyncio.get_running_loop().time()
-        alive = [one for one, moment in memory.answered.items() if clock - moment < WAITED_FOR]
-        if len(memory.answered) == 1:
-            alive = [0, 1]
-        return min((memory.read.get(one, 0) for one in alive), default=0)
+        others = [one for one, moment in memory.answered.items() if one != endpoint and clock - moment < WAITED_FOR]
+        before = memory.read.get(endpoint, 0)
+        told = [memory.read.get(one, 0) for one in others] if len(memory.answered) > 1 else [before]
+        return min([last, *told])
+
+    def _note(self, endpoint: int, last: int) -> None:
+        """The node has told us of everything up to `last`."""
+        self._memory.answered[endpoint] = asyncio.get_running_loop().time()
+        self._memory.read[endpoint] = last
 
     async def _read(
         self, transfers: Transfers, watched: Watched, first: int, last: int, endpoint: int

@@ -80,13 +80,31 @@ def test_a_page_of_somebody_signed_in_is_kept_nowhere(web: Web) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/%00", "/favicon.ico%00.js", "/" + "a" * 300, "/a" * 3_000, "/dashboard/server/" + "9" * 300]
+    "path",
+    [
+        "/%00",
+        "/favicon.ico%00.js",
+        "/" + "a" * 300,
+        "/a" * 3_000,
+        "/dashboard/server/" + "9" * 300,
+        "/%0A",
+        "/login%0A",
+    ],
 )
 def test_an_address_that_no_file_can_have_is_a_page_that_is_not_there(web: Web, path: str) -> None:
     before = len(web.logged())
     answer = httpx.get(web.url + path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "Traceback" not in web.logged()[before:]
+
+
+@pytest.mark.parametrize("path", ["/api/a%0Ab", "/api/servers/%0A", "/api/auth/user%0A"])
+def test_a_call_with_a_line_break_in_its_path_is_a_call_that_is_not_there(web: Web, path: str) -> None:
+    answer = httpx.get(web.url + path, headers={"x-session-id": sign_in(web.url, "ada")})
+    assert answer.status_code == 404, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["message"]
+    assert policy_of(answer)["default-src"] == ["'none'"]
 
 
 def test_nothing_secret_is_ever_in_the_log(web: Web) -> None:
