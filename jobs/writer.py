@@ -8,7 +8,7 @@ from datetime import datetime
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
 from models import reading, transaction
-from services import events, intents, request_ids, work_health
+from services import carried_out, events, intents, request_ids, work_health
 from services.calls import wait
 from services.intents import Intent, TokenRejected
 from services.lease import Lease, LeaseLost, lease
@@ -105,7 +105,7 @@ class Writer:
                         self.tried.discard(key)
                     return
                 async with transaction() as db:
-                    await intents.record(db, intent, outcome)
+                    await carried_out.record(db, intent, outcome)
             except (TokenRejected, *AWAY):
                 raise
             except Exception as fault:
@@ -113,7 +113,7 @@ class Writer:
                 log.exception("role %s of member %s in server %s", intent.role_id, intent.discord_id, intent.server_id)
                 outcome = intents.failed(intent, work_health.own_fault(fault))
                 async with transaction() as db:
-                    await intents.record(db, intent, outcome)
+                    await carried_out.record(db, intent, outcome)
             log.info(
                 "%s role %s in server %s: %s",
                 "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import delete, text, update
-from sqlmodel import col
+from sqlalchemy import text
 
 from gateways import Gateways
 from gateways.discord_types import (
@@ -20,13 +19,12 @@ from gateways.discord_types import (
     TokenRejected,
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
-from models import Grant, Notice, now
+from models import now
 from models.database import AsyncSession
-from services import counters, due, events, rule_states, unanswered
-from services.members import left_many, seen_many
+from services import unanswered
 
 __all__ = [
-    "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "failed", "open_intents", "record",
+    "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "failed", "open_intents",
 ]  # fmt: skip
 
 STALE_AFTER = timedelta(seconds=60)
@@ -179,109 +177,3 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
 def failed(intent: Intent, error: str) -> Outcome:
     """To be tried again after a pause that grows with the attempts."""
     return Outcome(Result.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
-
-
-async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
-    """Write down what came of an intent, if it is still the one that stands in the ledger."""
-    if outcome.member is not None:
-        await seen_many(db, [(intent.server_id, outcome.member)])
-    if outcome.unanswered:
-        who = (intent.server_id, intent.discord_id, intent.role_id)
-        await unanswered.note(db, *who, giving=intent.giving)
-    match outcome.result:
-        case Result.NOT_YET:
-            return
-        case Result.DONE | Result.ALREADY:
-            await _succeeded(db, intent, outcome.result)
-        case Result.WAIT:
-            await _postpone(db, intent, outcome)
-        case Result.AGAIN:
-            await _back_to_held(db, intent)
-            await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
-        case Result.LEFT:
-            await left_many(db, [(intent.server_id, intent.discord_id)])
-        case Result.NO_ROLE:
-            await rule_states.role_gone(db, intent.server_id, intent.role_id)
-        case Result.NO_GUILD:
-            await _postpone(db, intent, outcome)
-        case Result.REFUSED:
-            await _refused(db, intent, outcome)
-    # Last, because every write counts in the same few rows: each waits for the one before it to commit.
-    change = "give" if intent.giving else "take"
-    await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
-
-
-def _standing(intent: Intent) -> Any:
-    state = "giving" if intent.giving else "taking"
-    return (col(Grant.id) == intent.id) & (col(Grant.state) == state) & (col(Grant.intended_at) == intent.intended_at)
-
-
-async def _succeeded(db: AsyncSession, intent: Intent, result: Result) -> None:
-    if intent.giving:
-        standing = await db.execute(
-            update(Grant)
-            .where(_standing(intent))
-            .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=now())
-            .returning(col(Grant.rule_ids), col(Grant.batch))
-        )
-    else:
-        gone = delete(Grant).where(_standing(intent)).returning(col(Grant.rule_ids), col(Grant.batch))
-        standing = await db.execute(gone)
-    await db.execute(
-        text(
-            "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
-            "WHERE server_id = :server AND discord_id = :who"
-            if intent.giving
-            else "UPDATE member SET roles = array_remove(roles, :role) WHERE server_id = :server AND discord_id = :who"
-        ),
-        {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
-    )
-    row = standing.first()
-    if row is None:
-        return
-    rule_ids, batch = row
-    await events.record(
-        db,
-        events.line(
-            "role.given" if intent.giving else "role.taken", server_id=intent.server_id, subject=intent.discord_id,
-            role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
-            data={
-                **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
-                "seenDone": result is Result.ALREADY,
-            },
-        ),
-    )  # fmt: skip
-    if not intent.giving:
-        data = {"roleId": intent.role_id, "roleName": intent.role_name}
-        db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
-        await rule_states.sweep_deleted(db)
-
-
-async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
-    await db.execute(
-        update(Grant)
-        .where(_standing(intent))
-        .values(
-            attempts=col(Grant.attempts) + 1,
-            next_at=now() + timedelta(seconds=outcome.pause or LONGEST_PAUSE),
-            last_error=outcome.error,
-        )
-    )
-
-
-async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = None) -> None:
-    await db.execute(
-        update(Grant)
-        .where(_standing(intent))
-        .values(state="held", next_at=None, attempts=0, last_error=error, updated_at=now())
-    )
-
-
-async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
-    # Discord bans whoever insists (10,000 refusals in 10 minutes): the rules for this role rest until mended.
-    reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
-    await rule_states.pause_role(db, intent.server_id, intent.role_id, reason, rule_states.REFUSED)
-    if intent.giving:
-        await db.execute(delete(Grant).where(_standing(intent)))
-    else:
-        await _back_to_held(db, intent, outcome.error)

@@ -1,26 +1,24 @@
 """Writing decisions into the ledger of roles, in sets: intentions first, so that nothing is lost by a crash."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Table, bindparam, delete, or_, text, update
+from sqlalchemy import Table, delete, text
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import SQLModel, col
+from sqlmodel import SQLModel
 
 from models import Grant, Notice
 from models.database import AsyncSession
 from services import batches, breaker, due, events, findings, grace
 from services.cases import evidence
+from services.ledger_lines import Pair, bound, line_of, state_of, this_line, update_lines
 from services.looked import Looked, Round, facts_of
 from services.members import came_back, left_many, seen_many
-from services.policy import Decision, Move, keeps_differently
+from services.policy import Move, keeps_differently
 
 INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
-
-Pair = tuple[Looked, Decision]
 
 
 async def settle(db: AsyncSession, worker: str, done: Round) -> int:
@@ -54,31 +52,12 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     return written
 
 
-def _row(pair: Pair) -> dict[str, Any]:
-    item, decision = pair
-    return {
-        "server_id": item.case.claim.server_id, "discord_id": item.case.claim.discord_id,
-        "role_id": decision.role_id,
-    }  # fmt: skip
-
-
-def _keys(pair: Pair) -> dict[str, Any]:
-    return {f"b_{name}": value for name, value in _row(pair).items()}
-
-
-_THIS_GRANT: Callable[[], Any] = lambda: (  # noqa: E731 - a condition, made anew for each statement
-    (col(Grant.server_id) == bindparam("b_server_id"))
-    & (col(Grant.discord_id) == bindparam("b_discord_id"))
-    & (col(Grant.role_id) == bindparam("b_role_id"))
-)
-
-
 async def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     if not pairs:
         return 0
     rows = [
         {
-            **_row(pair), "rule_ids": list(pair[1].rule_ids), "state": "giving", "had_before": False,
+            **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "giving", "had_before": False,
             "evidence": evidence(pair[0].evidence(pair[1])), "intended_at": now, "next_at": now,
             "attempts": 0, "created_at": now, "updated_at": now, "request_id": pair[0].case.claim.request_id,
         }
@@ -95,7 +74,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None
         return
     rows = [
         {
-            **_row(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
+            **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
             "evidence": evidence(pair[0].evidence(pair[1])), "no_since": pair[1].no_since, "attempts": 0,
             "created_at": now, "updated_at": now,
         }
@@ -119,10 +98,10 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None
 
 async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
-    await _update(
+    await update_lines(
         db,
         [
-            {**_keys(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id, "now": now}
+            {**bound(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id, "now": now}
             for pair in pairs
         ],
         {"state": "giving", "attempts": 1, "no_since": None, "gift_since": None, "held_back_at": None},
@@ -130,6 +109,8 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
         ("intended_at", "next_at", "updated_at"),
         ("taking", "lost"),
     )
+    # What was taken while we looked has no line any more, so it is given anew.
+    await _give(db, [pair for pair in pairs if state_of(pair) == "taking"], now)
     return len(pairs)
 
 
@@ -142,12 +123,12 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     together = await batches.of_removals(db, [role for role in roles if role not in stopped])
     # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
-        chosen = [pair for pair in allowed if _state(pair) == state]
-        await _update(
+        chosen = [pair for pair in allowed if state_of(pair) == state]
+        await update_lines(
             db,
             [
                 {
-                    **_keys(pair), "now": now, "no_since": pair[1].no_since,
+                    **bound(pair), "now": now, "no_since": pair[1].no_since,
                     "evidence": evidence(pair[0].evidence(pair[1])),
                     "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
                     "request_id": pair[0].case.claim.request_id,
@@ -165,11 +146,11 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
 async def _hold_back(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
     """Note whose removals the breaker stopped, and by which evidence: an admin is to see them."""
     new = [pair for pair in pairs if (grant := facts_of(pair[0], pair[1].role_id)) and not grant.held_back]
-    await _update(
+    await update_lines(
         db,
         [
             {
-                **_keys(pair), "now": now, "no_since": pair[1].no_since,
+                **bound(pair), "now": now, "no_since": pair[1].no_since,
                 "evidence": evidence(pair[0].evidence(pair[1])),
             }
             for pair in new
@@ -187,9 +168,9 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         for pair in pairs
         if (grant := facts_of(pair[0], pair[1].role_id)) is not None and keeps_differently(pair[1], grant)
     ]
-    await _update(
+    await update_lines(
         db,
-        [{**_keys(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
+        [{**bound(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
         {"no_since": None, "gift_since": None, "held_back_at": None},
         ("rule_ids",),
         (),
@@ -210,14 +191,14 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     db.add_all(grace.warnings(pairs))
-    rows = [{**_keys(pair), "no_since": pair[1].no_since} for pair in pairs]
-    await _update(db, rows, {}, ("no_since",), (), ("held",))
+    rows = [{**bound(pair), "no_since": pair[1].no_since} for pair in pairs]
+    await update_lines(db, rows, {}, ("no_since",), (), ("held",))
 
 
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     if pairs:
         # Who was known to have it until now lost it by somebody else's hand; the log has nothing of that yet.
-        gone = [_row(pair) for pair in pairs if _state(pair) == "held"]
+        gone = [line_of(pair) for pair in pairs if state_of(pair) == "held"]
         await events.record_all(
             db,
             [
@@ -227,12 +208,12 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         )
         connection = await db.connection()
         table: Table = SQLModel.metadata.tables["grant"]
-        await connection.execute(delete(table).where(_THIS_GRANT()), [_keys(pair) for pair in pairs])
+        await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in pairs])
 
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
-    rows = [{**_keys(pair), "now": now} for pair in pairs]
-    await _update(db, rows, {"state": "lost"}, (), ("updated_at",), ("held",))
+    rows = [{**bound(pair), "now": now} for pair in pairs]
+    await update_lines(db, rows, {"state": "lost"}, (), ("updated_at",), ("held",))
     batch = uuid4()
     await events.record_all(
         db,
@@ -240,42 +221,16 @@ async def _lost(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
             events.line(
                 "role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"], batch=batch
             )
-            for row in map(_row, pairs)
+            for row in map(line_of, pairs)
         ],
     )
-    for row in map(_row, pairs):
+    for row in map(line_of, pairs):
         db.add(
             Notice(
                 discord_id=row["discord_id"], server_id=row["server_id"], kind="role.lost",
                 data={"roleId": row["role_id"]},
             )
         )  # fmt: skip
-
-
-async def _update(
-    db: AsyncSession,
-    rows: Sequence[dict[str, Any]],
-    fixed: dict[str, Any],
-    own: Sequence[str],
-    stamped: Sequence[str],
-    states: Sequence[str],
-) -> None:
-    """Update the grants that `rows` name and that are still in one of `states`; `own` columns differ by row."""
-    if not rows:
-        return
-    values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
-    values.update({name: bindparam("v_now") for name in stamped})
-    prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
-    table: Table = SQLModel.metadata.tables["grant"]
-    # Spelt out, because a list of unknown length cannot be bound when a statement runs for many rows.
-    still = or_(*(col(Grant.state) == state for state in states))
-    connection = await db.connection()
-    await connection.execute(update(table).where(_THIS_GRANT(), still).values(values), prepared)
-
-
-def _state(pair: Pair) -> str:
-    grant = facts_of(pair[0], pair[1].role_id)
-    return grant.state if grant else ""
 
 
 async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round) -> None:

@@ -12,7 +12,7 @@ from gateways import gateways
 from gateways.errors import NotYet, ProviderDown
 from jobs.looker import Looker
 from models import Due, Event, Grant, Rule, User, now, transaction
-from services import breaker, event_log, farewells, intents, member_why, request_ids, sweep, undo
+from services import breaker, carried_out, event_log, farewells, intents, member_why, request_ids, sweep, undo
 from services.actors import Actor
 from services.event_log import LogFilter
 from services.logs import redact_every_log
@@ -226,7 +226,7 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
         (intent,) = await intents.open_intents(db, 10, set())
     outcome = await intents.carry_out(gateways(), intent, sure=True)
     async with transaction() as db:
-        await intents.record(db, intent, outcome)
+        await carried_out.record(db, intent, outcome)
     await town.buys("carol")
     await looked_at(town)
     async with engine():

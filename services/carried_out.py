@@ -1,0 +1,134 @@
+"""Writing down what came of an intent: the ledger's line, the picture of the member, the log, and who is due again."""
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import delete, text, update
+from sqlmodel import col, select
+
+from models import Grant, Notice, now
+from models.database import AsyncSession
+from services import counters, due, events, rule_states, unanswered
+from services.intents import LONGEST_PAUSE, Intent, Outcome, Result
+from services.members import left_many, seen_many
+
+
+async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    """Write down what came of an intent, if it is still the one that stands in the ledger.
+
+    Where the ledger has no line of it any more its member has left, and perhaps come back: what was seen and done
+    belongs to the membership that ended.
+    """
+    state = (await db.exec(select(Grant.state).where(Grant.id == intent.id).with_for_update())).first()
+    if state is not None and outcome.member is not None:
+        await seen_many(db, [(intent.server_id, outcome.member)])
+    if outcome.unanswered:
+        who = (intent.server_id, intent.discord_id, intent.role_id)
+        await unanswered.note(db, *who, giving=intent.giving)
+    match outcome.result:
+        case Result.NOT_YET:
+            return
+        case Result.DONE | Result.ALREADY:
+            if state is not None:
+                await _succeeded(db, intent, outcome.result, state)
+        case Result.WAIT:
+            await _postpone(db, intent, outcome)
+        case Result.AGAIN:
+            await _back_to_held(db, intent)
+            await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
+        case Result.LEFT:
+            if state is not None:
+                await left_many(db, [(intent.server_id, intent.discord_id)])
+        case Result.NO_ROLE:
+            await rule_states.role_gone(db, intent.server_id, intent.role_id)
+        case Result.NO_GUILD:
+            await _postpone(db, intent, outcome)
+        case Result.REFUSED:
+            await _refused(db, intent, outcome)
+    # Last, because every write counts in the same few rows: each waits for the one before it to commit.
+    change = "give" if intent.giving else "take"
+    await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
+
+
+def _standing(intent: Intent) -> Any:
+    state = "giving" if intent.giving else "taking"
+    return (col(Grant.id) == intent.id) & (col(Grant.state) == state) & (col(Grant.intended_at) == intent.intended_at)
+
+
+def _taken(intent: Intent) -> Any:
+    """The line of a role that was taken, also where the removal was called off (by a pause) while it was under way."""
+    states = col(Grant.state).in_(("taking", "held", "lost"))
+    return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
+
+
+async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: str) -> None:
+    if intent.giving:
+        standing = await db.execute(
+            update(Grant)
+            .where(_standing(intent))
+            .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=now())
+            .returning(col(Grant.rule_ids), col(Grant.batch))
+        )
+    else:
+        gone = delete(Grant).where(_taken(intent)).returning(col(Grant.rule_ids), col(Grant.batch))
+        standing = await db.execute(gone)
+    await db.execute(
+        text(
+            "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
+            "WHERE server_id = :server AND discord_id = :who"
+            if intent.giving
+            else "UPDATE member SET roles = array_remove(roles, :role) WHERE server_id = :server AND discord_id = :who"
+        ),
+        {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
+    )
+    row = standing.first()
+    if row is None:
+        return
+    rule_ids, batch = row
+    await events.record(
+        db,
+        events.line(
+            "role.given" if intent.giving else "role.taken", server_id=intent.server_id, subject=intent.discord_id,
+            role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
+            data={
+                **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
+                "seenDone": result is Result.ALREADY,
+            },
+        ),
+    )  # fmt: skip
+    if not intent.giving:
+        data = {"roleId": intent.role_id, "roleName": intent.role_name}
+        db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
+        await rule_states.sweep_deleted(db)
+        if state != "taking":
+            await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
+
+
+async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    await db.execute(
+        update(Grant)
+        .where(_standing(intent))
+        .values(
+            attempts=col(Grant.attempts) + 1,
+            next_at=now() + timedelta(seconds=outcome.pause or LONGEST_PAUSE),
+            last_error=outcome.error,
+        )
+    )
+
+
+async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = None) -> None:
+    await db.execute(
+        update(Grant)
+        .where(_standing(intent))
+        .values(state="held", next_at=None, attempts=0, last_error=error, updated_at=now())
+    )
+
+
+async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    # Discord bans whoever insists (10,000 refusals in 10 minutes): the rules for this role rest until mended.
+    reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
+    await rule_states.pause_role(db, intent.server_id, intent.role_id, reason, rule_states.REFUSED)
+    if intent.giving:
+        await db.execute(delete(Grant).where(_standing(intent)))
+    else:
+        await _back_to_held(db, intent, outcome.error)
