@@ -81,7 +81,8 @@ def latency(node: Lab, database: str, url: str, transfers: int) -> None:
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as engine_process:
-        assert engine_process.stdin is not None and engine_process.stdout is not None
+        assert engine_process.stdin is not None
+        assert engine_process.stdout is not None
         assert engine_process.stdout.readline() == READY
         for number in range(1, transfers + 1):
             node.mint(contract, 1 + number, [wallet(number)])
