@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event, text
+from sqlalchemy import text
 
-import models
 from benchmarks import town
 from benchmarks.rounds import Measured, Sample
 from gateways import gateways
 from jobs import looker
 from models import transaction
 from services import sweep
+from tests.statements import Statements
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -27,7 +27,8 @@ class Counts:
     """Statements sent to the database, requests sent to nodes, and the database's processor time."""
 
     def __init__(self) -> None:
-        self.statements = self.requests = 0
+        self.requests = 0
+        self.statements = Statements()
         self._postmaster = ""
 
     async def begin(self) -> None:
@@ -35,14 +36,11 @@ class Counts:
         async with transaction() as db:
             directory = (await db.execute(text("SHOW data_directory"))).scalar_one()
         self._postmaster = (Path(directory) / "postmaster.pid").read_text().split()[0]
-        event.listen(models.engine().sync_engine, "before_cursor_execute", self._statement)
+        self.statements.__enter__()
         chains: Any = gateways().chains
         pool: Any = chains._evm._pool
         for node in pool.all():
             node._http.event_hooks = {"request": [self._request]}
-
-    def _statement(self, *_: Any) -> None:
-        self.statements += 1
 
     async def _request(self, _: Any) -> None:
         self.requests += 1
@@ -100,7 +98,7 @@ async def main() -> None:
         await counts.begin()
         print("ready", flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
-            counts.statements = counts.requests = 0
+            counts.statements.count = counts.requests = 0
             before = counts.database_cpu()
             with Measured() as time:
                 done = await one_round()
@@ -113,7 +111,7 @@ async def main() -> None:
                 "ours, µs": round(time.cpu / members * 1e6),
                 "database, µs": round((counts.database_cpu() - before) / members * 1e6),
             }
-            said = {"statements": counts.statements, "requests": counts.requests, "cpu": cpu}
+            said = {"statements": counts.statements.count, "requests": counts.requests, "cpu": cpu}
             print(json.dumps({**sample.__dict__, "counts": said}), flush=True)
 
 

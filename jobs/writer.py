@@ -52,8 +52,7 @@ class Writer:
         running: dict[asyncio.Task[None], int] = {}
         try:
             while True:
-                await held.check()
-                await self._start(running, held.since)
+                await self._start(running, held)
                 await self._until_something_happens(running)
                 for task in [task for task in running if task.done()]:
                     running.pop(task)
@@ -72,14 +71,18 @@ class Writer:
         finally:
             await stop(call)
 
-    async def _start(self, running: dict[asyncio.Task[None], int], since: datetime) -> None:
+    async def _start(self, running: dict[asyncio.Task[None], int], held: Lease) -> None:
+        """Begin what there is room for; LeaseLost, and nothing is begun, when the lease does not stand any more."""
         room = AT_ONCE - len(running)
-        if room <= 0:
-            return
-        async with reading() as db:
-            found = await intents.open_intents(db, room, set(running.values()), self._resting())
+        _, found = await asyncio.gather(held.check(), self._open_intents(room, set(running.values())))
         for intent in found:
-            running[asyncio.create_task(self._carry_out(intent, since))] = intent.id
+            running[asyncio.create_task(self._carry_out(intent, held.since))] = intent.id
+
+    async def _open_intents(self, room: int, busy: Collection[int]) -> list[Intent]:
+        if room <= 0:
+            return []
+        async with reading() as db:
+            return await intents.open_intents(db, room, busy, self._resting())
 
     def _resting(self) -> list[str]:
         now = asyncio.get_running_loop().time()

@@ -1,13 +1,16 @@
 """The engine of this process and the transaction, the one way to the database."""
 
 import select as waiting
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import Result, event
-from sqlalchemy.exc import DisconnectionError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+import psycopg
+from sqlalchemy import Result, event, text
+from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSessionTransaction, create_async_engine
 from sqlalchemy.ext.asyncio import AsyncSession as PlainAsyncSession
 from sqlalchemy.orm import Session as PlainSession
 from sqlalchemy.sql import Executable
@@ -33,13 +36,88 @@ class _Session(Session):
 
 
 class AsyncSession(TypedAsyncSession):
-    """The session of a transaction: `exec` for rows of a table, `execute` for statements over sets."""
+    """The session of a transaction: `exec` for rows of a table, `execute` for statements over sets.
+
+    On the way from a transfer to its role each round trip to the database counts, so several statements can make one:
+    `together` asks several questions at once, and what is handed to `later` goes along with whatever comes next.
+    """
 
     sync_session_class: type[Session] = _Session
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._waiting: list[Question] = []
+
     async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a statement; `params` is one mapping, or a list of them to run it for each."""
+        await self._send_waiting()
         return await PlainAsyncSession.execute(self, statement, params)
+
+    if not TYPE_CHECKING:  # who checks types is to see what SQLModel and SQLAlchemy say of these two
+
+        async def exec(self, *arguments: Any, **options: Any) -> Any:
+            """Run a statement about the rows of a table."""
+            await self._send_waiting()
+            return await super().exec(*arguments, **options)
+
+        async def connection(self, *arguments: Any, **options: Any) -> AsyncConnection:
+            """The connection of the transaction."""
+            await self._send_waiting()
+            return await super().connection(*arguments, **options)
+
+    async def commit(self) -> None:
+        """Write down for good what was done, what waits included."""
+        await self._send_waiting()
+        await super().commit()
+
+    def later(self, statement: str, values: Mapping[str, object]) -> None:
+        """Run a statement, `:name` for its values, together with what comes next; nobody waits for what it tells."""
+        self._waiting.append((statement, values))
+
+    async def together(self, *questions: "Question") -> list[list[tuple[Any, ...]]]:
+        """The rows of several statements, `:name` for their values, for the price of one round trip.
+
+        What waits is run before them. Raises what the first that fails would raise by itself.
+        """
+        asked, self._waiting = [*self._waiting, *questions], []
+        if not asked:
+            return []
+        connection = await super().connection()
+        adapted = await connection.get_raw_connection()
+        raw = cast("psycopg.AsyncConnection[tuple[Any, ...]]", adapted.driver_connection)
+        try:
+            async with raw.pipeline():
+                cursors = [await raw.execute(_percents(statement), values) for statement, values in asked]
+            told = cursors[len(asked) - len(questions) :]
+            return [await cursor.fetchall() if cursor.description else [] for cursor in told]
+        except psycopg.Error as fault:
+            if raw.closed:
+                await connection.invalidate(fault)
+            raise DBAPIError.instance(None, None, fault, psycopg.Error) from fault
+
+    async def rollback(self) -> None:
+        """Undo what was done, and do not begin what waits."""
+        self._waiting.clear()
+        await super().rollback()
+
+    def begin_nested(self) -> AsyncSessionTransaction:
+        """A savepoint; nothing may wait then, for it would be undone with what comes after."""
+        assert not self._waiting
+        return super().begin_nested()
+
+    async def _send_waiting(self) -> None:
+        if self._waiting:
+            await self.together()
+
+
+Question = tuple[str, Mapping[str, object]]
+"""A statement, and its values by name."""
+
+
+@lru_cache(maxsize=200)
+def _percents(statement: str) -> bytes:
+    """The statement as psycopg reads it, with `%(name)s` for its values."""
+    return str(text(statement).compile(dialect=PGDialectAsync_psycopg())).encode()
 
 
 def engine() -> AsyncEngine:

@@ -1,17 +1,16 @@
 """A case: everything that is known of a due member before a decision, loaded in sets for a whole batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Rule
 from models.database import AsyncSession, joined
 from services import claimants, delegations, due, standards
 from services.due import Claim
-from services.expressions import parse, requirements
+from services.expressions import Requirement, parse, requirements
 from services.policy import GrantFacts, RuleTerms
 from services.stakes import Delegated
 from services.wants import EVM, Wants, by_chain, family_of
@@ -71,11 +70,11 @@ async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> list[
         "servers": joined(claim.server_id for claim in claims),
         "people": joined(claim.discord_id for claim in claims),
     }
-    wallets = await _wallets(db, whom)
-    grants = await _grants(db, whom)
-    members = await _members(db, whom)
+    leaves = _leaves(rules)
+    said = await db.together((_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), standards.question(_places(leaves)))
+    members, wallets, grants = _members(said[0]), _wallets(said[1]), _grants(said[2])
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
-    wants = await _wants(db, rules)
+    wants = await _wants(db, leaves, standards.answered(said[3]))
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     cases: list[Case] = []
@@ -113,7 +112,8 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim],
     """
     if len(claims) <= few:
         return list(claims)
-    wants = await _wants(db, await rules_for(db, claims))
+    leaves = _leaves(await rules_for(db, claims))
+    wants = await _wants(db, leaves, await standards.known(db, _places(leaves)))
     by_token = {
         server_id for server_id, chains in wants.items() if any(one.tokens or one.anything for one in chains.values())
     }
@@ -128,14 +128,23 @@ def _people(claims: Sequence[Claim]) -> list[tuple[int, str]]:
     return [(claim.server_id, claim.discord_id) for claim in claims]
 
 
-async def _wants(db: AsyncSession, rules: Rules) -> dict[int, dict[str, Wants]]:
-    """Per server and chain what the deciding rules want to know."""
-    leaves = {
+def _leaves(rules: Rules) -> dict[int, list[Requirement]]:
+    """Per server what its deciding rules ask for."""
+    return {
         server_id: [leaf for rule in terms if rule.decides for leaf in requirements(rule.expression)]
         for server_id, terms in rules.items()
     }
-    every = [leaf for listed in leaves.values() for leaf in listed]
-    known = await standards.known(db, [(leaf.chain, leaf.contract) for leaf in every])
+
+
+def _places(leaves: Mapping[int, Sequence[Requirement]]) -> list[standards.Place]:
+    return [(leaf.chain, leaf.contract) for listed in leaves.values() for leaf in listed]
+
+
+async def _wants(
+    db: AsyncSession, leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.Place, str]
+) -> dict[int, dict[str, Wants]]:
+    """Per server and chain what the deciding rules want to know."""
+    every = (leaf for listed in leaves.values() for leaf in listed)
     open_ended = sorted({leaf.chain for leaf in every if leaf.type == "any_nft" and family_of(leaf.chain) == EVM})
     countable = await standards.countable(db, open_ended)
     return {server_id: by_chain(listed, known, countable) for server_id, listed in leaves.items()}
@@ -175,56 +184,49 @@ class _Seen(NamedTuple):
 NOT_SEEN = _Seen()
 
 
-async def _members(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, _Seen]:
-    result = await db.execute(
-        text(
-            f"""
-            SELECT s.id, c.discord_id, s.discord_id, s.bot_invited, m.roles, m.left_at IS NOT NULL
-            FROM {_WHOM} JOIN server s ON s.id = c.server_id
-            LEFT JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
-            """
-        ),
-        whom,
-    )
-    return {(server_id, discord_id): _Seen(*said) for server_id, discord_id, *said in result.all()}
+Rows = Iterable[Sequence[Any]]
+
+_MEMBERS = f"""
+    SELECT s.id, c.discord_id, s.discord_id, s.bot_invited, m.roles, m.left_at IS NOT NULL
+    FROM {_WHOM} JOIN server s ON s.id = c.server_id
+    LEFT JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
+"""
 
 
-async def _wallets(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[tuple[str, str], ...]]:
-    result = await db.execute(
-        text(
-            f"""
-            SELECT c.server_id, c.discord_id, w.family, w.address
-            FROM {_WHOM} JOIN "user" u ON u.discord_id = c.discord_id JOIN wallet w ON w.user_id = u.id
-            LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = c.server_id
-            WHERE COALESCE(m.use_wallets, true) ORDER BY w.id
-            """
-        ),
-        whom,
-    )
+def _members(rows: Rows) -> dict[Who, _Seen]:
+    return {(server_id, discord_id): _Seen(*said) for server_id, discord_id, *said in rows}
+
+
+_WALLETS = f"""
+    SELECT c.server_id, c.discord_id, w.family, w.address
+    FROM {_WHOM} JOIN "user" u ON u.discord_id = c.discord_id JOIN wallet w ON w.user_id = u.id
+    LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = c.server_id
+    WHERE COALESCE(m.use_wallets, true) ORDER BY w.id
+"""
+
+
+def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
     found: dict[Who, tuple[tuple[str, str], ...]] = {}
-    for server_id, discord_id, family, address in result.all():
+    for server_id, discord_id, family, address in rows:
         who = (server_id, discord_id)
         found[who] = (*found.get(who, ()), (family, address))
     return found
 
 
-async def _grants(db: AsyncSession, whom: Mapping[str, object]) -> dict[Who, tuple[GrantFacts, ...]]:
-    result = await db.execute(
-        text(
-            f"""
-            SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
-                   CASE WHEN g.state = 'lost' THEN g.updated_at END,
-                   g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL,
-                   (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
-                   AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at
-            FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
-            JOIN server s ON s.id = g.server_id ORDER BY g.role_id
-            """
-        ),
-        whom,
-    )
+_GRANTS = f"""
+    SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
+           CASE WHEN g.state = 'lost' THEN g.updated_at END,
+           g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL,
+           (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
+           AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at
+    FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
+    JOIN server s ON s.id = g.server_id ORDER BY g.role_id
+"""
+
+
+def _grants(rows: Rows) -> dict[Who, tuple[GrantFacts, ...]]:
     found: dict[Who, tuple[GrantFacts, ...]] = {}
-    for server_id, discord_id, role_id, state, rule_ids, *rest in result.all():
+    for server_id, discord_id, role_id, state, rule_ids, *rest in rows:
         who = (server_id, discord_id)
         facts = GrantFacts(role_id, state, tuple(rule_ids), *rest)
         found[who] = (*found.get(who, ()), facts)

@@ -66,11 +66,11 @@ async def mark_holders(db: AsyncSession, addresses: Sequence[str], priority: int
     """Mark whose wallets these are, or were delegated to, in every server with the bot where they are a member."""
     return await _mark(
         db,
-        'SELECT DISTINCT m.server_id, m.discord_id FROM wallet w JOIN "user" u ON u.id = w.user_id '
-        "JOIN member m ON m.discord_id = u.discord_id JOIN server s ON s.id = m.server_id "
-        "WHERE w.family = :family AND (w.address = ANY(CAST(:addresses AS text[])) OR w.address IN "
-        "(SELECT d.delegate FROM delegation d WHERE d.vault = ANY(CAST(:addresses AS text[])))) "
-        "AND m.left_at IS NULL AND s.bot_invited",
+        "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address "
+        "UNION SELECT d.delegate FROM delegation d WHERE d.vault = ANY(CAST(:addresses AS text[]))) a "
+        "JOIN wallet w ON w.family = :family AND w.address = a.address "
+        'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id '
+        "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
         priority,
         {"addresses": list(addresses), "family": family},
     )
@@ -149,8 +149,8 @@ async def _mark(
         SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
     """
     more = {"priority": priority, "step": int(raises_version), "request": request_ids.current(), "channel": CHANNEL}
-    result = await db.execute(text(statement), {**values, **more})
-    return int(result.one()[0])
+    (((marked, _),),) = await db.together((statement, {**values, **more}))
+    return int(marked)
 
 
 CLAIM = """
@@ -220,11 +220,11 @@ async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> 
         SELECT now(), ARRAY(SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
         WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d)
     """
-    began, keys = (await db.execute(text(statement), _arrays(worker, claims))).one()
+    (((began, keys),),) = await db.together((statement, _arrays(worker, claims)))
     return began, set(keys)
 
 
-async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once."""
     statement = f"""
         WITH gone AS (
@@ -234,7 +234,7 @@ async def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
         UPDATE due d SET claimed_until = NULL, claimed_by = NULL FROM {_CLAIMS}
         WHERE d.kind = 'member' AND d.key = c.key AND d.version <> c.version AND d.claimed_by = :worker
     """
-    await db.execute(text(statement), _arrays(worker, claims))
+    db.later(statement, _arrays(worker, claims))
 
 
 async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons: Sequence[str | None]) -> None:

@@ -167,21 +167,18 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
 
 async def advance(db: AsyncSession, chain: str, owner: str, position: Position, head: int) -> bool:
     """Note how far the chain is read; False (and nothing written) when the lease is not ours any more."""
-    result = await db.execute(
-        text(
-            """
-            UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
-                   owned_until = now() + :lease
-            WHERE chain = :chain AND owner = :owner AND owned_until > now()
-            RETURNING 1
-            """
-        ),
-        {
-            "block": position.block, "hash": position.block_hash, "head": head, "lease": LEASE, "chain": chain,
-            "owner": owner,
-        },
-    )  # fmt: skip
-    return result.first() is not None
+    values = {
+        "block": position.block, "hash": position.block_hash, "head": head, "lease": LEASE, "chain": chain,
+        "owner": owner,
+    }  # fmt: skip
+    statement = """
+        UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
+               owned_until = now() + :lease
+        WHERE chain = :chain AND owner = :owner AND owned_until > now()
+        RETURNING 1
+    """
+    (ours,) = await db.together((statement, values))
+    return bool(ours)
 
 
 async def failed(db: AsyncSession, chain: str, owner: str, fault: str) -> None:
@@ -203,23 +200,20 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
     if not newest:
         return 0
     family = CHAINS[chain].family
-    known = await db.execute(
-        text(
-            """
-            INSERT INTO sighting (chain, address, block, seen_at)
-            SELECT CAST(:chain AS text), s.address, s.block, now()
-            FROM unnest(CAST(:addresses AS text[]), CAST(:blocks AS bigint[])) AS s (address, block)
-            WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address)
-            OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
-            ORDER BY s.address
-            ON CONFLICT (chain, address) DO UPDATE
-                SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()
-            RETURNING address
-            """
-        ),
+    db.later(
+        """
+        INSERT INTO sighting (chain, address, block, seen_at)
+        SELECT CAST(:chain AS text), s.address, s.block, now()
+        FROM unnest(CAST(:addresses AS text[]), CAST(:blocks AS bigint[])) AS s (address, block)
+        WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address)
+        OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
+        ORDER BY s.address
+        ON CONFLICT (chain, address) DO UPDATE
+            SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()
+        """,
         {"chain": chain, "family": family, "addresses": list(newest), "blocks": list(newest.values())},
     )
-    return await due.mark_holders(db, [str(address) for (address,) in known.all()], due.SEEN, family=family)
+    return await due.mark_holders(db, list(newest), due.SEEN, family=family)
 
 
 async def views(db: AsyncSession) -> list[FollowView]:

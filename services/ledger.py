@@ -1,10 +1,11 @@
 """Writing decisions into the ledger of roles, in sets: intentions first, so that nothing is lost by a crash."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import uuid4
 
-from sqlalchemy import Table, delete, text
+from sqlalchemy import Table, delete
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel
 
@@ -38,7 +39,7 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     for item, decision in ((one, move) for one in active for move in one.decisions):
         if decision.move is not Move.NONE:
             moving[decision.move].append((item, decision))
-    written = await _give(db, moving[Move.GIVE], now)
+    written = _give(db, moving[Move.GIVE], now)
     written += await _return(db, moving[Move.RETURN], now)
     written += await _take(db, moving[Move.TAKE], now)
     await _adopt(db, moving[Move.ADOPT], now)
@@ -48,24 +49,32 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     await _lost(db, moving[Move.LOST], now)
     await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
     if written:
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+        db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
 
 
-async def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
-    if not pairs:
-        return 0
+def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
     rows = [
         {
-            **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "giving", "had_before": False,
-            "evidence": evidence(pair[0].evidence(pair[1])), "intended_at": now, "next_at": now,
-            "attempts": 0, "created_at": now, "updated_at": now, "request_id": pair[0].case.claim.request_id,
+            **line_of(pair), "rule_ids": list(pair[1].rule_ids), "evidence": evidence(pair[0].evidence(pair[1])),
+            "request_id": pair[0].case.claim.request_id,
         }
         for pair in pairs
     ]  # fmt: skip
-    # For many rows, not of many values: one statement takes at most 65,535 parameters.
-    await db.execute(insert(Grant).on_conflict_do_nothing(), rows)
+    if rows:
+        db.later(_GIVE, {"rows": json.dumps(rows), "now": now})
     return len(rows)
+
+
+_GIVE = """
+    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at,
+                         attempts, created_at, updated_at, request_id)
+    SELECT server_id, discord_id, role_id, rule_ids, 'giving', false, evidence, CAST(:now AS timestamptz), :now,
+           0, :now, :now, request_id
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS g (
+        server_id integer, discord_id text, role_id text, rule_ids integer[], evidence jsonb, request_id text)
+    ON CONFLICT DO NOTHING
+"""
 
 
 async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
@@ -110,7 +119,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
         ("taking", "lost"),
     )
     # What was taken while we looked has no line any more, so it is given anew.
-    await _give(db, [pair for pair in pairs if state_of(pair) == "taking"], now)
+    _give(db, [pair for pair in pairs if state_of(pair) == "taking"], now)
     return len(pairs)
 
 
@@ -251,4 +260,4 @@ async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done:
     rest = [item.case.claim for key, item in claims.items() if key not in apart]
     changed = [item.case.claim for item in done.looked if item.case.claim.key not in claims]
     if rest or changed:
-        await due.done(db, worker, rest + changed)
+        due.done(db, worker, rest + changed)

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Collection
-from models.database import AsyncSession
+from models.database import AsyncSession, Question
 from services.addresses import shorten
 
 Place = tuple[str, str]
@@ -21,17 +20,26 @@ ONE_BY_ONE = "ERC721"
 MOST_KNOWN = 100
 
 
+def question(places: Iterable[Place]) -> Question:
+    """For `AsyncSession.together`: chain, contract and standard of those whose standard was found before."""
+    wanted = sorted(set(places))
+    statement = """
+        SELECT k.chain, k.contract, k.standard
+        FROM unnest(CAST(:chains AS text[]), CAST(:contracts AS text[])) AS w (chain, contract)
+        JOIN collection k ON k.chain = w.chain AND k.contract = w.contract WHERE k.standard IS NOT NULL
+    """
+    return statement, {"chains": [chain for chain, _ in wanted], "contracts": [contract for _, contract in wanted]}
+
+
+def answered(rows: Iterable[Sequence[str]]) -> dict[Place, str]:
+    """What such a question is answered with."""
+    return {(chain, contract): standard for chain, contract, standard in rows}
+
+
 async def known(db: AsyncSession, places: Iterable[Place]) -> dict[Place, str]:
     """The standards that were found before."""
-    wanted = sorted(set(places))
-    if not wanted:
-        return {}
-    rows = await db.exec(
-        select(Collection.chain, Collection.contract, Collection.standard).where(
-            tuple_(col(Collection.chain), col(Collection.contract)).in_(wanted), col(Collection.standard).is_not(None)
-        )
-    )
-    return {(chain, contract): standard for chain, contract, standard in rows.all() if standard}
+    (rows,) = await db.together(question(places))
+    return answered(rows)
 
 
 async def countable(db: AsyncSession, chains: Sequence[str]) -> dict[str, tuple[str, ...]]:

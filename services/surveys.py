@@ -38,10 +38,10 @@ async def remember(
     changed |= {key: 0 for key, amount in stored.items() if amount and key not in held and _zero(sheet, *key)}
     changed |= {(owner, contract): 0 for owner in unsure for contract in told if _zero(sheet, owner, contract)}
     if changed:
-        await _write(db, sheet, changed)
+        _write(db, sheet, changed)
     sure = [owner for owner in owners if owner not in unsure] if unsure else owners
     if sure:
-        await _note(db, server_id, sheet, told, sure)
+        _note(db, server_id, sheet, told, sure)
 
 
 def _unknown(sheet: BalanceSheet, contract: str, owners: Sequence[str]) -> list[str]:
@@ -57,31 +57,29 @@ def _zero(sheet: BalanceSheet, owner: str, contract: str) -> bool:
 
 async def _stored(db: AsyncSession, chain: str, owners: Sequence[str]) -> dict[tuple[str, str], int]:
     """The amounts that we have of these wallets, by wallet and contract."""
-    result = await db.execute(
-        text(
+    (rows,) = await db.together(
+        (
             "SELECT address, contract, amount FROM observation "
-            "WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))"
-        ),
-        {"chain": chain, "owners": joined(owners)},
+            "WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))",
+            {"chain": chain, "owners": joined(owners)},
+        )
     )
-    return {(address, contract): amount for address, contract, amount in result.all()}
+    return {(address, contract): amount for address, contract, amount in rows}
 
 
-async def _write(db: AsyncSession, sheet: BalanceSheet, changed: Mapping[tuple[str, str], int]) -> None:
+def _write(db: AsyncSession, sheet: BalanceSheet, changed: Mapping[tuple[str, str], int]) -> None:
     keys = sorted(changed)
-    await db.execute(
-        text(
-            """
-            INSERT INTO observation (chain, address, contract, amount, block, source, observed_at)
-            SELECT :chain, h.address, h.contract, h.amount, :block, :source, :at FROM unnest(
-                string_to_array(:owners, ','), string_to_array(:contracts, ','),
-                CAST(string_to_array(:amounts, ',') AS numeric[])
-            ) AS h (address, contract, amount)
-            ON CONFLICT (chain, address, contract) DO UPDATE SET amount = EXCLUDED.amount, block = EXCLUDED.block,
-                source = EXCLUDED.source, observed_at = EXCLUDED.observed_at
-                WHERE observation.block <= EXCLUDED.block
-            """
-        ),
+    db.later(
+        """
+        INSERT INTO observation (chain, address, contract, amount, block, source, observed_at)
+        SELECT CAST(:chain AS text), h.address, h.contract, h.amount, :block, :source, :at FROM unnest(
+            string_to_array(:owners, ','), string_to_array(:contracts, ','),
+            CAST(string_to_array(:amounts, ',') AS numeric[])
+        ) AS h (address, contract, amount)
+        ON CONFLICT (chain, address, contract) DO UPDATE SET amount = EXCLUDED.amount, block = EXCLUDED.block,
+            source = EXCLUDED.source, observed_at = EXCLUDED.observed_at
+            WHERE observation.block <= EXCLUDED.block
+        """,
         {
             "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
             "owners": joined(owner for owner, _ in keys), "contracts": joined(contract for _, contract in keys),
@@ -90,22 +88,18 @@ async def _write(db: AsyncSession, sheet: BalanceSheet, changed: Mapping[tuple[s
     )  # fmt: skip
 
 
-async def _note(
-    db: AsyncSession, server_id: int, sheet: BalanceSheet, told: Sequence[str], sure: Sequence[str]
-) -> None:
+def _note(db: AsyncSession, server_id: int, sheet: BalanceSheet, told: Sequence[str], sure: Sequence[str]) -> None:
     """Note of these wallets that all these contracts told of them at the sheet's block."""
-    await db.execute(
-        text(
-            """
-            WITH made AS (
-                INSERT INTO survey (chain, block, source, observed_at, contracts)
-                VALUES (:chain, :block, :source, :at, string_to_array(:told, ',')) RETURNING id
-            )
-            INSERT INTO surveyed (chain, address, server_id, survey_id)
-            SELECT :chain, a, :server, made.id FROM unnest(string_to_array(:sure, ',')) AS a, made ORDER BY a
-            ON CONFLICT (chain, address, server_id) DO UPDATE SET survey_id = EXCLUDED.survey_id
-            """
-        ),
+    db.later(
+        """
+        WITH made AS (
+            INSERT INTO survey (chain, block, source, observed_at, contracts)
+            VALUES (:chain, :block, :source, :at, string_to_array(:told, ',')) RETURNING id
+        )
+        INSERT INTO surveyed (chain, address, server_id, survey_id)
+        SELECT :chain, a, :server, made.id FROM unnest(string_to_array(:sure, ',')) AS a, made ORDER BY a
+        ON CONFLICT (chain, address, server_id) DO UPDATE SET survey_id = EXCLUDED.survey_id
+        """,
         {
             "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
             "told": joined(told), "sure": joined(sure), "server": server_id,
@@ -143,8 +137,8 @@ async def newest_block(
 
     `by_token` are the contracts that are asked token by token.
     """
-    result = await db.execute(
-        text(
+    ((found,),) = await db.together(
+        (
             """
             SELECT max(block) FROM (
                 SELECT max(s.block) AS block FROM survey s WHERE s.id IN (
@@ -159,11 +153,11 @@ async def newest_block(
                 UNION ALL SELECT max(block) FROM sighting
                 WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
             ) seen
-            """
-        ),
-        {"chain": chain, "owners": joined(owners), "contracts": joined(contracts), "by_token": joined(by_token)},
+            """,
+            {"chain": chain, "owners": joined(owners), "contracts": joined(contracts), "by_token": joined(by_token)},
+        )
     )
-    return int(result.scalar_one() or 0)
+    return int(found[0] or 0)
 
 
 async def forget_replaced(db: AsyncSession) -> None:

@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
-import models
 from benchmarks import town
 from benchmarks.lab import wallet
 from gateways.chain_table import CHAINS
@@ -16,6 +14,7 @@ from jobs.looker import Looker
 from models import transaction
 from services import sweep
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front
+from tests.statements import Statements
 
 MEMBERS = looker.BATCH // 2
 CONTRACTS = [address(n) for n in range(10)]
@@ -39,21 +38,6 @@ def node() -> Iterator[str]:
 async def end(node: str, database_url: str) -> AsyncIterator[Front]:
     async with front(node) as one, town.product(database_url, [one.url]):
         yield one
-
-
-class Statements:
-    """Counts the statements of this process while the block lasts."""
-
-    def __enter__(self) -> "Statements":
-        self.count = 0
-        event.listen(models.engine().sync_engine, "before_cursor_execute", self._one)
-        return self
-
-    def _one(self, *_: Any) -> None:
-        self.count += 1
-
-    def __exit__(self, *_: object) -> None:
-        event.remove(models.engine().sync_engine, "before_cursor_execute", self._one)
 
 
 async def look_at_all() -> int:

@@ -1,0 +1,96 @@
+"""Several statements in one round trip."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlmodel import select
+
+import models
+from models import Counter, transaction
+from models.database import AsyncSession, reading
+
+ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
+TOTALS = "SELECT name, total FROM counter ORDER BY name"
+
+
+async def totals() -> list[tuple[str, int]]:
+    async with reading() as db:
+        (rows,) = await db.together((TOTALS, {}))
+    return [(name, total) for name, total in rows]
+
+
+@pytest.fixture(autouse=True)
+async def own(database_url: str) -> AsyncIterator[None]:
+    await models.use(database_url)
+    yield
+    await models.use(None)
+
+
+async def test_each_question_has_its_own_rows_in_their_order() -> None:
+    async with transaction() as db:
+        said = await db.together(
+            ("SELECT :a || '%', :a", {"a": "100"}),
+            (ADD, {"name": "one", "total": 1}),
+            (TOTALS, {}),
+            ("SELECT 1 WHERE false", {}),
+        )
+    assert said == [[("100%", "100")], [], [("one", 1)], []]
+    assert await totals() == [("one", 1)]
+
+
+async def test_what_waits_goes_before_whatever_comes_next() -> None:
+    async def count(db: AsyncSession) -> int:
+        return int((await db.execute(text("SELECT count(*) FROM counter"))).scalar_one())
+
+    async with transaction() as db:
+        db.later(ADD, {"name": "one", "total": 1})
+        assert await count(db) == 1
+        db.later(ADD, {"name": "two", "total": 2})
+        assert await db.together((TOTALS, {})) == [[("one", 1), ("two", 2)]]
+        db.later(ADD, {"name": "three", "total": 3})
+        assert len((await db.exec(select(Counter))).all()) == 3
+        db.later(ADD, {"name": "four", "total": 4})
+        await (await db.connection()).execute(text("UPDATE counter SET total = 0"))
+        db.later("UPDATE counter SET total = total + 1", {})
+    assert await totals() == [("four", 1), ("one", 1), ("three", 1), ("two", 1)]
+
+
+async def test_a_transaction_that_fails_leaves_nothing_of_what_waited() -> None:
+    async def failing() -> None:
+        async with transaction() as db:
+            db.later(ADD, {"name": "one", "total": 1})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await failing()
+    async with transaction() as db:
+        db.later(ADD, {"name": "two", "total": 2})
+        await db.rollback()
+    assert await totals() == []
+
+
+async def test_a_fault_is_told_as_of_any_statement_and_undoes_the_transaction() -> None:
+    async def asking(*statements: str) -> None:
+        async with transaction() as db:
+            for statement in statements[:-1]:
+                db.later(statement, {"name": "one", "total": 1})
+            await db.together((statements[-1], {"name": "one", "total": 1}))
+
+    with pytest.raises(ProgrammingError, match="nonsense"):
+        await asking(ADD, "SELECT nonsense")
+    with pytest.raises(IntegrityError):
+        await asking(ADD, ADD, TOTALS)
+    assert await totals() == []
+
+
+async def test_a_connection_that_was_lost_is_not_used_again() -> None:
+    async def losing() -> None:
+        async with transaction() as db:
+            await db.together((ADD, {"name": "one", "total": 1}))
+            await db.together(("SELECT pg_terminate_backend(pg_backend_pid())", {}))
+
+    with pytest.raises(OperationalError):
+        await losing()
+    assert await totals() == []
