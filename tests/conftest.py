@@ -4,7 +4,6 @@ import asyncio
 import gc
 import importlib.util
 import os
-import re
 import shutil
 import signal
 import socket
@@ -14,7 +13,6 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +26,12 @@ import pytest
 
 from app.leftovers import MARK
 from app.postgres import Postgres
+from tests.databases import TEMPLATE, Databases, named, plain
 
 if TYPE_CHECKING:
     from tests.product import Product
 
 ROOT = Path(__file__).resolve().parents[1]
-TEMPLATE = "template_holdfast"
 PATIENCE_SECONDS = 240
 
 # Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
@@ -156,10 +154,10 @@ def postgres_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def template_url(postgres_url: str) -> str:
-    """The address of a database with every migration applied, from which each test gets a clone."""
-    with psycopg.connect(_plain(postgres_url), autocommit=True) as admin:
+    """The address of a database with every migration applied, from which tests get clones."""
+    with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {TEMPLATE}".encode())
-    url = _named(postgres_url, TEMPLATE)
+    url = named(postgres_url, TEMPLATE)
     done = subprocess.run(
         [sys.executable, "-m", "alembic", "upgrade", "head"],
         cwd=ROOT, env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True, check=False,
@@ -168,14 +166,18 @@ def template_url(postgres_url: str) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def databases(postgres_url: str, template_url: str) -> Iterator[Databases]:
+    """What gives each test a database with every migration applied."""
+    with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
+        yield Databases(admin, postgres_url)
+
+
 @pytest.fixture
-def database_url(postgres_url: str, template_url: str) -> Iterator[str]:
+def database_url(databases: Databases) -> Iterator[str]:
     """The address of a fresh, migrated database that only this test uses."""
-    name = f"t_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(_plain(postgres_url), autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
-        yield _named(postgres_url, name)
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    yield databases.ready()
+    databases.clear()
 
 
 @contextmanager
@@ -249,11 +251,3 @@ def chromium_path() -> str:
         if path := shutil.which(name):
             return path
     pytest.fail("No browser found: `make test` finds or fetches one.")
-
-
-def _plain(url: str) -> str:
-    return url.replace("postgresql+psycopg://", "postgresql://", 1)
-
-
-def _named(url: str, database: str) -> str:
-    return re.sub(r"/holdfast\?", f"/{database}?", url, count=1)

@@ -1,7 +1,6 @@
 """The web process as operators run it, over the wire: sockets, headers, limits."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,7 +15,8 @@ import psycopg
 import pytest
 
 from app.leftovers import MARK
-from tests.conftest import ROOT, TEMPLATE, free_port, temporary_dir, wait_for
+from tests.conftest import ROOT, free_port, temporary_dir, wait_for
+from tests.databases import TEMPLATE, named, plain
 
 START = "import os; from app.web import command; argv, more = command(); os.execve(argv[0], argv, os.environ | more)"
 
@@ -50,9 +50,9 @@ def sign_in(url: str, person: str) -> str:
 
 def web_database(postgres_url: str, name: str) -> str:
     """The address of a new migrated database, which lives as long as the test run; `template_url` must be there."""
-    with psycopg.connect(postgres_url.replace("+psycopg", "", 1), autocommit=True) as admin:
+    with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}".encode())
-    return re.sub(r"/holdfast\?", f"/{name}?", postgres_url, count=1)
+    return named(postgres_url, name)
 
 
 @contextmanager

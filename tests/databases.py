@@ -1,0 +1,130 @@
+"""The migrated database that tests get one after another: what a test wrote is cleared away behind it.
+
+A clone of the template is some six hundred new files, which take up to a third of a second where files come and go all
+the time, and hundreds of tests ask for one; what a test writes is in a handful of tables. A database that is not
+exactly as it was once they are empty again is thrown away.
+"""
+
+import re
+import time
+import uuid
+
+import psycopg
+from psycopg import Connection, errors, sql
+
+Session = Connection[tuple[object, ...]]
+
+TEMPLATE = "template_holdfast"
+
+# Whatever a test can leave behind besides rows: tables, columns, constraints, triggers, functions, settings, and what
+# the planner has learned. What TRUNCATE changes by itself (a table's file, size and age) is left out.
+SHAPE = """
+SELECT count(*), sum(hashtextextended(line, 0)) FROM (
+    SELECT concat('relation ', oid, relname, relnamespace, relkind, relowner, relpersistence, relacl, reloptions)
+        FROM pg_class WHERE oid >= 16384
+    UNION ALL SELECT concat('column ', one) FROM pg_attribute one WHERE attrelid >= 16384
+    UNION ALL SELECT concat('default ', one) FROM pg_attrdef one WHERE adrelid >= 16384
+    UNION ALL SELECT concat('constraint ', one) FROM pg_constraint one WHERE oid >= 16384
+    UNION ALL SELECT concat('index ', one) FROM pg_index one WHERE indrelid >= 16384
+    UNION ALL SELECT concat('trigger ', one) FROM pg_trigger one WHERE oid >= 16384
+    UNION ALL SELECT concat('function ', one) FROM pg_proc one WHERE oid >= 16384
+    UNION ALL SELECT concat('type ', one) FROM pg_type one WHERE oid >= 16384
+    UNION ALL SELECT concat('extension ', one) FROM pg_extension one
+    UNION ALL SELECT concat('learned ', starelid, ' ', staattnum) FROM pg_statistic WHERE starelid >= 16384
+    UNION ALL SELECT concat('setting ', setconfig) FROM pg_db_role_setting
+        WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+) AS everything (line)
+"""
+# A table without a file's length has no rows, nor had any since it was made or emptied.
+WRITTEN = """
+SELECT relname FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 0 AND relname <> ALL (%s)
+"""
+COUNTED = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
+# Whoever is still connected is cut off, as by DROP DATABASE … WITH (FORCE).
+CUT_OFF = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
+
+
+class Databases:
+    """One migrated database at a time in the server of `admin`, whose template has all migrations applied.
+
+    `url` is the address of any database of that server.
+    """
+
+    def __init__(self, admin: Session, url: str) -> None:
+        self._admin, self._url = admin, url
+        self._name: str | None = None
+        with self._open(TEMPLATE) as template:
+            self._filled = [name for name in _names(template, WRITTEN, [[]]) if _rows(template, [name]) != [[]]]
+            self._pristine = self._state(template)
+
+    def ready(self) -> str:
+        """The address of a migrated database in which nobody has written; nobody has ever been told of it."""
+        if self._name is None:
+            self._name = _fresh_name()
+            self._admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*_quoted(self._name, TEMPLATE)))
+        return named(self._url, self._name)
+
+    def clear(self) -> None:
+        """Cut everybody off and make it ready for somebody else; throw it away where it stays another one."""
+        try:
+            if not self._cleared():
+                self.drop()
+        except (errors.ObjectInUse, errors.LockNotAvailable):  # somebody came back at once
+            self.drop()
+
+    def drop(self) -> None:
+        """Throw the database away, if there is one."""
+        if self._name is not None:
+            self._admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(*_quoted(self._name)))
+            self._name = None
+
+    def _cleared(self) -> bool:
+        """Empty what was written in; whether it is as it was in the beginning."""
+        assert self._name is not None, "ready() comes first"
+        while self._admin.execute(CUT_OFF, [self._name]).fetchone() != (0,):
+            time.sleep(0.002)
+        # Under another name, so that whoever comes back late from an earlier test finds nothing.
+        name = _fresh_name()
+        self._admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*_quoted(self._name, name)))
+        self._name = name
+        with self._open(self._name) as database:
+            if written := _names(database, WRITTEN, [self._filled]):
+                database.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.SQL(", ").join(_quoted(*written))))
+            for name in _names(database, COUNTED):
+                database.execute("SELECT setval(quote_ident(%s)::regclass, 1, false)", [name])
+            return self._state(database) == self._pristine
+
+    def _open(self, name: str) -> Session:
+        return psycopg.connect(plain(self._url), dbname=name, autocommit=True, options="-c lock_timeout=10s")
+
+    def _state(self, database: Session) -> tuple[object, ...]:
+        """Everything but the rows of tables that begin empty."""
+        return database.execute(SHAPE).fetchall(), _rows(database, self._filled), _names(database, COUNTED)
+
+
+def plain(url: str) -> str:
+    """The address as psycopg itself takes it."""
+    return url.replace("postgresql+psycopg://", "postgresql://", 1)
+
+
+def named(url: str, database: str) -> str:
+    """The address of another database of the same server."""
+    return re.sub(r"/holdfast\?", f"/{database}?", url, count=1)
+
+
+def _fresh_name() -> str:
+    return f"t_{uuid.uuid4().hex[:12]}"
+
+
+def _names(database: Session, query: str, values: list[list[str]] | None = None) -> list[str]:
+    return [str(name) for (name,) in database.execute(query.encode(), values)]
+
+
+def _rows(database: Session, tables: list[str]) -> list[object]:
+    """What these tables hold."""
+    return [sorted(map(str, database.execute(sql.SQL("SELECT * FROM {}").format(*_quoted(name))))) for name in tables]
+
+
+def _quoted(*names: str) -> list[sql.Identifier]:
+    return [sql.Identifier(name) for name in names]
