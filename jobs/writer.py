@@ -8,7 +8,7 @@ from datetime import datetime
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
 from models import reading, transaction
-from services import carried_out, events, intents, request_ids, work_health
+from services import carried_out, events, intents, request_ids, unanswered, work_health
 from services.calls import wait
 from services.intents import Intent, TokenRejected
 from services.lease import Lease, LeaseLost, lease
@@ -101,14 +101,21 @@ class Writer:
         self.tried.add(key)
         with request_ids.under(intent.request_id):
             try:
+                noted = await self._note(intent)
                 outcome = await intents.carry_out(gateways(), intent, sure=sure)
+                over = noted and not outcome.unanswered
                 if outcome.result is intents.Result.NOT_YET:
+                    if over:
+                        async with transaction() as db:
+                            await unanswered.over(db, intent.line)
                     self.resting[intent.guild_id] = clock.time() + (outcome.pause or IDLE_SECONDS)
                     if sure:
                         self.tried.discard(key)
                     return
                 async with transaction() as db:
                     await carried_out.record(db, intent, outcome)
+                    if over:
+                        await unanswered.over(db, intent.line)
             except (TokenRejected, *AWAY):
                 raise
             except Exception as fault:
@@ -123,3 +130,10 @@ class Writer:
             )  # fmt: skip
         if outcome.result is not intents.Result.WAIT:
             self.tried.discard(key)
+
+    async def _note(self, intent: Intent) -> bool:
+        """Note a removal before it is sent; whether nothing else is open about the role, so that the answer ends it."""
+        if intent.giving:
+            return False
+        async with transaction() as db:
+            return await unanswered.sending(db, intent.line)

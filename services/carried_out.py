@@ -23,8 +23,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
     if outcome.unanswered:
-        who = (intent.server_id, intent.discord_id, intent.role_id)
-        await unanswered.note(db, *who, giving=intent.giving)
+        await unanswered.note(db, *intent.line, giving=intent.giving)
     match outcome.result:
         case Result.NOT_YET:
             return
@@ -81,6 +80,8 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
         ),
         {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
     )
+    if intent.giving and intent.attempts:
+        await unanswered.over(db, intent.line)
     row = standing.first()
     if row is None:
         return

@@ -49,6 +49,13 @@ class Intent:
     evidence: dict[str, Any]
     gift: bool = False
     request_id: str | None = None
+    created_at: datetime | None = None
+    """When the role was first meant to be given."""
+
+    @property
+    def line(self) -> unanswered.Line:
+        """Whose role it is, as the ledger names it."""
+        return self.server_id, self.discord_id, self.role_id
 
     @property
     def reason(self) -> str:
@@ -104,7 +111,7 @@ async def open_intents(
                 SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
                        COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
                                  AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
-                       g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence, g.request_id,
+                       g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence, g.request_id, g.created_at,
                        g.gift_since IS NOT NULL AS gift,
                        row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
                 FROM "grant" g JOIN server s ON s.id = g.server_id
@@ -125,7 +132,7 @@ async def open_intents(
         Intent(
             id=row.id, server_id=row.server_id, guild_id=row.guild_id, discord_id=row.discord_id, role_id=row.role_id,
             role_name=row.role_name, giving=row.giving, intended_at=row.intended_at, attempts=row.attempts,
-            evidence=row.evidence, gift=row.gift, request_id=row.request_id,
+            evidence=row.evidence, gift=row.gift, request_id=row.request_id, created_at=row.created_at,
         )
         for row in result.all()
     ]  # fmt: skip
@@ -144,6 +151,8 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
         if not (sure and intent.giving):
             member = await outside.discord.member(intent.guild_id, intent.discord_id)
             if (intent.role_id in member.roles) is intent.giving:
+                if (pause := _may_come(intent)) > 0:
+                    return Outcome(Result.WAIT, member, "the role may be given yet", pause=pause)
                 # What nobody can have taken yet and is not there went without us: that is for the look to find out.
                 return Outcome(Result.AGAIN if sure else Result.ALREADY, member)
             if intent.giving and member.pending:
@@ -172,6 +181,16 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
         return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0), unanswered=perhaps)
     return Outcome(Result.DONE)
+
+
+def _may_come(intent: Intent) -> float:
+    """For how many seconds a role may come yet that is to be taken, and was still being given when that was decided.
+
+    A writer that ended may have sent it, and nobody will hear the answer.
+    """
+    if intent.giving or intent.attempts == 0 or intent.created_at is None:
+        return 0.0
+    return (intent.created_at + unanswered.LATE - now()).total_seconds()
 
 
 def failed(intent: Intent, error: str) -> Outcome:

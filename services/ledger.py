@@ -11,9 +11,9 @@ from sqlmodel import SQLModel
 
 from models import Grant, Notice
 from models.database import AsyncSession
-from services import batches, breaker, due, events, findings, grace
+from services import batches, breaker, due, events, findings, grace, unanswered
 from services.cases import evidence
-from services.ledger_lines import Pair, bound, line_of, state_of, this_line, update_lines
+from services.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
 from services.looked import Looked, Round, facts_of
 from services.members import came_back, left_many, seen_many
 from services.policy import Move, keeps_differently
@@ -40,13 +40,15 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
         if decision.move is not Move.NONE:
             moving[decision.move].append((item, decision))
     written = _give(db, moving[Move.GIVE], now)
-    written += await _return(db, moving[Move.RETURN], now)
+    # Of ours is also what we took by a removal that came late: somebody turned it round before Discord answered.
+    late = await unanswered.removals(db, [line(pair) for pair in moving[Move.LOST]])
+    written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)], now)
     written += await _take(db, moving[Move.TAKE], now)
     await _adopt(db, moving[Move.ADOPT], now)
     await _keep(db, moving[Move.KEEP])
     await _wait(db, moving[Move.WAIT])
     await _forget(db, moving[Move.FORGET])
-    await _lost(db, moving[Move.LOST], now)
+    await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late], now)
     await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
@@ -116,7 +118,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
         {"state": "giving", "attempts": 1, "no_since": None, "gift_since": None, "held_back_at": None},
         ("rule_ids", "request_id"),
         ("intended_at", "next_at", "updated_at"),
-        ("taking", "lost"),
+        ("taking", "lost", "held"),
     )
     # What was taken while we looked has no line any more, so it is given anew.
     _give(db, [pair for pair in pairs if state_of(pair) == "taking"], now)

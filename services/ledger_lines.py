@@ -10,6 +10,7 @@ from models import Grant
 from models.database import AsyncSession
 from services.looked import Looked, facts_of
 from services.policy import Decision
+from services.unanswered import Line
 
 Pair = tuple[Looked, Decision]
 
@@ -23,8 +24,14 @@ def line_of(pair: Pair) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def line(pair: Pair) -> Line:
+    """The same as one value."""
+    item, decision = pair
+    return item.case.claim.server_id, item.case.claim.discord_id, decision.role_id
+
+
 def bound(pair: Pair) -> dict[str, Any]:
-    """The same as parameters of `this_line`."""
+    """The columns as parameters of `this_line`."""
     return {f"b_{name}": value for name, value in line_of(pair).items()}
 
 

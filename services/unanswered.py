@@ -1,8 +1,10 @@
 """Role writes that Discord did not answer: it may carry them out yet, so nothing opposite is sent for a while.
 
-Otherwise a removal that lands after the role was given back would look as if somebody else had taken it.
+Otherwise a removal that lands after the role was given back would look as if somebody else had taken it. So a removal
+is noted before it is sent, too: whoever sends it may not live to see the answer.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy import text
@@ -17,6 +19,52 @@ STILL_OPEN = """
             AND u.role_id = g.role_id AND u.giving <> (g.state = 'giving') AND u.at > now() - CAST(:late AS interval))
 """
 """Of a grant `g` with an intent: whether the opposite may be carried out yet; `late` is LATE."""
+
+
+Line = tuple[int, str, str]
+"""A line of the ledger: the server's id, the member's Discord id, the role's id."""
+
+
+async def sending(db: AsyncSession, line: Line) -> bool:
+    """A removal is about to be sent. False where an earlier one may be carried out yet: its note stays for its time."""
+    result = await db.execute(
+        text(
+            "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
+            "VALUES (:server, :who, :role, false, now()) ON CONFLICT (server_id, discord_id, role_id, giving) "
+            "DO UPDATE SET at = now() WHERE unanswered.at <= now() - CAST(:late AS interval) RETURNING 1"
+        ),
+        {**_named(line), "late": LATE},
+    )
+    return result.first() is not None
+
+
+async def over(db: AsyncSession, line: Line) -> None:
+    """Nothing is open any more about a removal: it was answered, or the role was given after it."""
+    await db.execute(
+        text(
+            "DELETE FROM unanswered WHERE server_id = :server AND discord_id = :who AND role_id = :role AND NOT giving"
+        ),
+        _named(line),
+    )
+
+
+async def removals(db: AsyncSession, lines: Sequence[Line]) -> set[Line]:
+    """Of these lines, those of which a removal of ours was not answered lately: if the role is gone, we took it."""
+    if not lines:
+        return set()
+    result = await db.execute(
+        text(
+            "SELECT u.server_id, u.discord_id, u.role_id FROM unanswered u "
+            "JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[]), CAST(:roles AS text[])) "
+            "AS l (server_id, discord_id, role_id) USING (server_id, discord_id, role_id) WHERE NOT u.giving"
+        ),
+        dict(zip(("servers", "people", "roles"), map(list, zip(*lines, strict=True)), strict=True)),
+    )
+    return {(server_id, discord_id, role_id) for server_id, discord_id, role_id in result.all()}
+
+
+def _named(line: Line) -> dict[str, object]:
+    return dict(zip(("server", "who", "role"), line, strict=True))
 
 
 async def note(db: AsyncSession, server_id: int, discord_id: str, role_id: str, *, giving: bool) -> None:

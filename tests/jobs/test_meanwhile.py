@@ -1,17 +1,22 @@
 """Two of the product's parts at work on one role at the same time, or one that ends in between: nobody is forgotten."""
 
+import asyncio
+
 import pytest
+from sqlalchemy import text
 
 from gateways import gateways
 from jobs import looker
+from jobs.writer import Writer
 from models import Member, transaction
 from services import carried_out, guilds, intents
 from services.intents import Intent, Outcome
 from services.looked import Round
 from services.members import MemberFacts
+from services.tasks import stop
 from tests.jobs.conftest import Engine
 from tests.jobs.test_engine import given, grants, kinds, looked_at, rule, taken
-from tests.jobs.town import Town
+from tests.jobs.town import Town, until
 
 
 async def the_intent() -> Intent:
@@ -134,3 +139,109 @@ async def test_a_role_that_was_being_taken_when_its_rule_was_paused_is_given_aga
         "role.given",
     ]
     assert [row.state for row in await grants(town)] == ["held"]
+
+
+async def ends_while(intent: Intent, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """The writer has sent its request, and is killed before Discord answers."""
+    sent = asyncio.Event()
+
+    async def unheard(*_: object) -> None:
+        sent.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gateways().discord, call, unheard)
+        writing = asyncio.create_task(Writer(asyncio.Event())._carry_out(intent, intent.intended_at))
+        async with asyncio.timeout(30):
+            await sent.wait()
+        await stop(writing)
+
+
+async def time_passes(town: Town) -> None:
+    """Two minutes, for what Discord was asked and has not answered."""
+    async with transaction() as db:
+        await db.execute(text("UPDATE unanswered SET at = at - interval '2 minutes'"))
+        await db.execute(
+            text(
+                "UPDATE \"grant\" SET created_at = created_at - interval '2 minutes', next_at = now() "
+                "WHERE server_id = :server AND next_at IS NOT NULL"
+            ),
+            {"server": town.server_id},
+        )
+
+
+async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_before_the_role_is_given_back(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    await ends_while(await the_intent(), monkeypatch, "remove_role")
+    await town.buys("carol")
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["giving"], "it is right again"
+    async with transaction() as db:
+        assert await intents.open_intents(db, 10, ()) == [], "but Discord may take it yet"
+    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
+    await town.call("members", action="remove_role", **carol)
+    await time_passes(town)
+    async with engine():
+        await given(town)
+    assert "role.lost" not in await kinds(town)
+
+
+async def test_a_gift_that_the_writer_did_not_live_to_see_is_waited_for_before_it_counts_as_taken(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    await ends_while(await the_intent(), monkeypatch, "add_role")
+    await town.sells(token)
+    await looked_at(town)
+    intent = await the_intent()
+    await recorded(intent, await intents.carry_out(gateways(), intent, sure=False))
+    assert [row.state for row in await grants(town)] == ["taking"], "Discord may give it yet"
+    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
+    await town.call("members", action="add_role", **carol)
+    await time_passes(town)
+    async with engine():
+        await taken(town)
+
+
+async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_given_again(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    intent = await the_intent()
+    await ends_while(intent, monkeypatch, "remove_role")
+    async with transaction() as db:
+        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "refused")
+    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
+    await town.call("members", action="remove_role", **carol)
+    await town.buys("carol")
+    await town.see()
+    await time_passes(town)
+    async with engine():
+        await town.look()
+        await given(town)
+        assert "role.lost" not in await kinds(town)
+        # Once: what an admin takes after that is not fought over.
+        await town.call("members", action="remove_role", **carol)
+        await town.see()
+        await until(lambda: _told(town, "role.lost"))
+
+
+async def _told(town: Town, kind: str) -> bool:
+    return kind in await kinds(town)
