@@ -32,6 +32,13 @@ STALE_AFTER = timedelta(seconds=60)
 
 LONGEST_PAUSE = 300
 
+RESTS = """
+    (g.state = 'giving' AND g.gift_since IS NULL AND cardinality(g.rule_ids) > 0 AND NOT EXISTS (
+        SELECT 1 FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id AND r.state = 'active'
+        AND r.deleted_at IS NULL))
+"""
+"""Of a grant `g`: it is to be given by rules that rest, so it waits until one for the role goes on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Intent:
@@ -102,7 +109,8 @@ async def open_intents(
 
     Without those in `busy`, and without those of the guilds in `resting`.
 
-    Who is still being screened waits for a role: Discord would end the screening by giving one.
+    Who is still being screened waits for a role: Discord would end the screening by giving one. So does everybody while
+    all rules for it rest, for Discord refused it, or an admin let them rest.
     """
     result = await db.execute(
         text(
@@ -122,7 +130,7 @@ async def open_intents(
                 AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
                 AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
                 AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT s.discord_id = ANY(CAST(:resting AS text[]))
-                AND NOT {unanswered.STILL_OPEN}
+                AND NOT {unanswered.STILL_OPEN} AND NOT {RESTS}
             ) o ORDER BY turn, id LIMIT :limit
             """
         ),

@@ -9,6 +9,7 @@ from services import member_why
 from services.actors import Actor
 from services.errors import MemberNotFound
 from services.expressions import Answer
+from services.intents import RESTS
 from services.member_why import MemberWhy, RoleWhy, RuleWhy
 
 
@@ -48,11 +49,11 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     """
     result = await db.execute(
         text(
-            """
+            f"""
             SELECT EXISTS (SELECT 1 FROM due WHERE kind = 'member' AND key = :key AND attempts = 0
                            AND due_at <= clock_timestamp())
-                OR EXISTS (SELECT 1 FROM "grant" WHERE server_id = :server AND discord_id = :who
-                           AND state IN ('giving', 'taking') AND attempts < 2)
+                OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = :server AND g.discord_id = :who
+                           AND g.state IN ('giving', 'taking') AND g.attempts < 2 AND NOT {RESTS})
             """
         ),
         {"key": f"{server_id}:{actor.discord_id}", "server": server_id, "who": actor.discord_id},

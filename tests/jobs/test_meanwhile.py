@@ -245,3 +245,31 @@ async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_g
 
 async def _told(town: Town, kind: str) -> bool:
     return kind in await kinds(town)
+
+
+async def test_what_waits_to_be_given_when_discord_refuses_the_role_is_not_asked_for_again_and_again(
+    town: Town, engine: Engine
+) -> None:
+    """Discord bans whoever insists, so one refusal speaks for everybody who is to get the role."""
+    for who in ("carol", "dave"):
+        await town.buys(who)
+        await town.prove(who)
+    rule_id = await town.rule("Founder")
+    await looked_at(town)
+    async with transaction() as db:
+        first, _ = await intents.open_intents(db, 10, ())
+    outcome = await intents.carry_out(gateways(), first, sure=True)
+    assert outcome.result is intents.Result.REFUSED
+    await recorded(first, outcome)
+    async with transaction() as db:
+        assert await intents.open_intents(db, 10, ()) == []
+    start = await town.mark()
+    await town.call("guilds", guild=town.name, action="move_role", role="Founder", position=1)
+    await town.see()
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.state == "active"
+    async with engine():
+        for who in ("carol", "dave"):
+            await given(town, who, "Founder")
+    assert await town.writes(start) == ["PUT", "PUT"]
