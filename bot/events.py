@@ -7,7 +7,8 @@ from typing import Any
 
 import nextcord
 from nextcord.ext import commands
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.facts import guild_facts, member_facts
 from models import transaction
@@ -148,8 +149,8 @@ class Events(commands.Cog):
                 try:
                     async with transaction() as db:
                         await write(db)
-                except OperationalError as fault:
-                    log.warning("the database did not answer, the event waits: %s", fault.orig)
+                except (OperationalError, InterfaceError, NoneFree) as fault:
+                    log.warning("the database did not answer, the event waits: %s", getattr(fault, "orig", fault))
                     await asyncio.sleep(DATABASE_PAUSE)
                 else:
                     return
