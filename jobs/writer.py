@@ -99,10 +99,18 @@ class Writer:
         # Nobody can have sent what was intended under this very lease and not been tried by us.
         sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
         self.tried.add(key)
+        noted = False
+
+        async def begin() -> bool:
+            nonlocal noted
+            async with transaction() as db:
+                stands = await carried_out.stands(db, intent)
+                noted = stands and await unanswered.sending(db, intent.line)
+            return stands
+
         with request_ids.under(intent.request_id):
             try:
-                noted = await self._note(intent)
-                outcome = await intents.carry_out(gateways(), intent, sure=sure)
+                outcome = await intents.carry_out(gateways(), intent, sure=sure, begin=begin)
                 over = noted and not outcome.unanswered
                 if outcome.result is intents.Result.NOT_YET:
                     if over:
@@ -130,10 +138,3 @@ class Writer:
             )  # fmt: skip
         if outcome.result is not intents.Result.WAIT:
             self.tried.discard(key)
-
-    async def _note(self, intent: Intent) -> bool:
-        """Note a removal before it is sent; whether nothing else is open about the role, so that the answer ends it."""
-        if intent.giving:
-            return False
-        async with transaction() as db:
-            return await unanswered.sending(db, intent.line)

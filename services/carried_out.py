@@ -13,6 +13,11 @@ from services.intents import LONGEST_PAUSE, Intent, Outcome, Result
 from services.members import left_many, seen_many
 
 
+async def stands(db: AsyncSession, intent: Intent) -> bool:
+    """Whether the intent is still the one in the ledger."""
+    return (await db.exec(select(Grant.id).where(_standing(intent)))).first() is not None
+
+
 async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     """Write down what came of an intent, if it is still the one that stands in the ledger.
 

@@ -1,6 +1,6 @@
 """Carrying out what the ledger intends: one role given or taken at a time, read back whenever there is doubt."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -83,7 +83,7 @@ class Result(Enum):
     NOT_YET = "not yet"
     """Discord's limit for the server is used up and nothing was sent: it stands as it stood."""
     AGAIN = "again"
-    """Too old to be trusted, or about a role that is gone without us: decide anew."""
+    """Too old to be trusted, called off, or about a role that is gone without us: decide anew."""
     LEFT = "left"
     NO_ROLE = "no_role"
     REFUSED = "refused"
@@ -146,12 +146,15 @@ async def open_intents(
     ]  # fmt: skip
 
 
-async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome:
+async def carry_out(
+    outside: Gateways, intent: Intent, *, sure: bool, begin: Callable[[], Awaitable[bool]] | None = None
+) -> Outcome:
     """Give or take the role.
 
     `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
     twice. Before a removal they are read in any case: they may have left and come back, or lost the role by another
-    hand, while the bot was away. Raises TokenRejected, after which no writer may go on.
+    hand, while the bot was away. `begin` notes that a removal is about to be sent, and says whether it still stands
+    after that read. Raises TokenRejected, after which no writer may go on.
     """
     sent = False
     try:
@@ -166,6 +169,8 @@ async def carry_out(outside: Gateways, intent: Intent, *, sure: bool) -> Outcome
             if intent.giving and member.pending:
                 return Outcome(Result.WAIT, member, "membership screening is not done", pause=60)
         if not intent.giving and now() - intent.intended_at > STALE_AFTER:
+            return Outcome(Result.AGAIN, member)
+        if not intent.giving and begin is not None and not await begin():
             return Outcome(Result.AGAIN, member)
         sent = True
         if intent.giving:

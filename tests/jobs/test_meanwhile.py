@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
+from gateways.discord_types import Member as LiveMember
 from jobs import looker
 from jobs.writer import Writer
 from models import Member, transaction
@@ -71,6 +72,37 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     assert not await town.has("carol", "Holder")
     async with engine():
         await given(town)
+
+
+async def test_who_buys_again_while_they_are_read_before_the_removal_keeps_the_role(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    intent, reads = await the_intent(), gateways().discord.member
+    start = await town.mark()
+
+    async def and_meanwhile_they_buy(guild: str, user: str) -> LiveMember:
+        member = await reads(guild, user)
+        await town.buys("carol")
+        await looked_at(town)
+        return member
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gateways().discord, "member", and_meanwhile_they_buy)
+        await Writer(asyncio.Event())._carry_out(intent, intent.intended_at)
+    async with engine():
+        await until(lambda: _all_held(town))
+    assert await town.writes(start) == []
+
+
+async def _all_held(town: Town) -> bool:
+    return {row.state for row in await grants(town)} == {"held"}
 
 
 async def test_a_gift_that_is_written_down_after_its_member_left_and_came_back_hides_nothing(
