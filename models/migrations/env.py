@@ -14,12 +14,15 @@ from sqlmodel import SQLModel
 import models
 from models.database import libpq_url, psycopg_url
 
-LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5, 12, 5.0
-"""Who waits for a table's lock has everybody after it wait too; so a migration waits shortly, and tries again."""
+LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
+"""Who waits for a table's lock has everybody after it wait too; so a migration waits shortly, and tries again.
+
+`alembic -x lock_seconds=… -x pause_seconds=… upgrade head` has it wait otherwise.
+"""
 
 
 def _run(connection: Connection) -> None:
-    connection.execute(text(f"SET lock_timeout = '{LOCK_SECONDS}s'"))
+    connection.execute(text(f"SET lock_timeout = {round(1000 * _told('lock_seconds', LOCK_SECONDS))}"))
     connection.commit()
     context.configure(connection=connection, target_metadata=SQLModel.metadata, compare_type=True)
     with context.begin_transaction():
@@ -42,10 +45,16 @@ async def _migrate() -> None:
                     raise SystemExit(_unreachable(url, fault)) from None
                 if attempt == TRIES:
                     raise SystemExit("A table stayed locked, so nothing was changed. Start again later.") from None
-                print(f"a table is in use; trying again in {PAUSE_SECONDS:g} s ({attempt} of {TRIES})", flush=True)
-                await asyncio.sleep(PAUSE_SECONDS)
+                pause = _told("pause_seconds", PAUSE_SECONDS)
+                print(f"a table is in use; trying again in {pause:g} s ({attempt} of {TRIES})", flush=True)
+                await asyncio.sleep(pause)
     finally:
         await engine.dispose()
+
+
+def _told(name: str, usual: float) -> float:
+    """A number from alembic's own `-x`, if it was given."""
+    return float(context.get_x_argument(as_dictionary=True).get(name, usual))
 
 
 def _unreachable(url: str, fault: OperationalError) -> str:

@@ -11,8 +11,10 @@ import pytest
 
 import models
 from models import Schedule, now, transaction
-from services import schedules, sweep
+from services import health, schedules, sweep
 from settings import ROOT, settings
+
+NOTHING_RUNS = "Holdfast does not run here: start it, or set DATABASE_URL."
 
 
 async def typed(data: Path, *arguments: str) -> tuple[int, str]:
@@ -44,12 +46,19 @@ async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(da
         await models.use(None)
 
 
-@pytest.mark.parametrize("note", [None, "", "{}", '{"database_url": null}'])
-async def test_where_nothing_runs_a_sentence_says_so(tmp_path: Path, note: str | None):
-    if note is not None:
-        (tmp_path / "supervisor.lock").write_text(note)
+async def test_where_nothing_runs_a_sentence_says_so(tmp_path: Path):
     code, said = await typed(tmp_path, "sweep", "--now")
-    assert (code, said) == (1, "No round was asked for: Holdfast does not run here: start it, or set DATABASE_URL.\n")
+    assert (code, said) == (1, f"No round was asked for: {NOTHING_RUNS}\n")
+
+
+@pytest.mark.parametrize("note", ["", "{}", '{"database_url": null}'])
+def test_a_note_without_a_database_is_like_none(tmp_path: Path, note: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    (tmp_path / "supervisor.lock").write_text(note)
+    with pytest.raises(health.NotRunning) as refused:
+        health.running_database()
+    assert str(refused.value) == NOTHING_RUNS
 
 
 async def test_where_the_database_is_away_a_sentence_says_so(tmp_path: Path):

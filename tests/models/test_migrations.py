@@ -52,14 +52,15 @@ def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: s
     alembic(database_url, "downgrade", "0009")
     with psycopg.connect(libpq_url(database_url)) as somebody:
         somebody.execute('LOCK TABLE "grant" IN ACCESS SHARE MODE')
+        sooner = ("-x", "lock_seconds=0.2", "-x", "pause_seconds=2")
         with subprocess.Popen(
-            [sys.executable, "-u", "-m", "alembic", "upgrade", "head"],
+            [sys.executable, "-u", "-m", "alembic", *sooner, "upgrade", "head"],
             cwd=ROOT, env=os.environ | {"DATABASE_URL": database_url}, stdout=subprocess.PIPE, text=True,
         ) as migrating:  # fmt: skip
             assert migrating.stdout is not None
             assert "trying again" in migrating.stdout.readline()
             # While it pauses nobody waits behind it: others go on reading and writing.
-            with psycopg.connect(libpq_url(database_url), options="-c lock_timeout=2s") as other:
+            with psycopg.connect(libpq_url(database_url), options="-c lock_timeout=1s") as other:
                 other.execute('SELECT count(*) FROM "grant"')
             somebody.rollback()
             assert migrating.wait(60) == 0
