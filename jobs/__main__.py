@@ -73,7 +73,10 @@ async def _run(parts: Collection[str]) -> None:
             await running
     finally:
         for task in tasks:
-            task.cancel()
+            # Asked once. The database's client takes a running statement back first, and who asks again meanwhile gets
+            # "the connection is closed" instead of the end: then the part would begin anew and never end.
+            if not task.cancelling():
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await close_gateways()
         await use(None)

@@ -1,0 +1,61 @@
+"""A jobs process that is told to end, ends, whatever its parts are in the middle of."""
+
+import asyncio
+import os
+import signal
+from functools import partial
+
+import psycopg
+import pytest
+
+import jobs.__main__ as process
+from jobs.lasting import lasting
+
+
+async def test_a_part_that_takes_a_question_back_is_not_disturbed_in_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, taken_back = asyncio.Event(), asyncio.Event()
+
+    async def life() -> None:
+        """What psycopg does: one that is cancelled takes its question back, and interrupted in that it hangs up.
+
+        Then it says so, and nobody is told any more that the task was to end.
+        """
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                raise psycopg.OperationalError("the connection is closed") from None
+            taken_back.set()
+            raise
+
+    async def another() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(process, "lives", lambda _: [partial(lasting, life), partial(lasting, another)])
+    running = asyncio.create_task(process._run(()))
+    await asked.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(10):
+        await running
+    assert taken_back.is_set()
+
+
+async def test_the_other_parts_end_with_one_that_cannot_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.Event()
+
+    async def lost() -> None:
+        raise SystemError
+
+    async def another() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(process, "lives", lambda _: [another, lost])
+    with pytest.raises(SystemError):
+        await process._run(())
+    assert ended.is_set()
