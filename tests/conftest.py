@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 import psycopg
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from app.leftovers import MARK
 from app.postgres import Postgres
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 240
+PRODUCT, NOTHING, MACHINE, SANDBOX = range(4)
+"""What a test needs, in the order in which they come."""
+WITH_PRODUCT = (
+    "tests/browser/", "tests/bot/test_commands.py", "tests/whole/test_by_calls.py", "tests/whole/test_moved.py",
+)  # fmt: skip
+"""Where the product that tests share is asked for: known by name to the process that hands the tests out."""
 
 # Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
 cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
@@ -54,21 +61,47 @@ shutil.rmtree(directory, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what needs nothing running, then what needs the sandbox, last what needs the whole product.
+    """First what needs the whole product, then what needs nothing running, last what needs the sandbox.
 
-    Both take a part of a core from when they are first asked for until the run ends. Within each, the files with the
-    most tests come first, so that no worker is left alone with a long one.
+    The product is one worker's and keeps it busy for longest. The sandbox takes a part of a core from when it is first
+    asked for until the run ends. Within each, the files with the most tests come first, so that no worker is left alone
+    with a long one; those of whole machines, which are long with one test, come before what needs the sandbox.
     """
-    needs, tests = dict[Path, int](), Counter(item.path for item in items)
+    needs, tests = dict[Path, list[int]](), Counter(item.path for item in items)
     for item in items:
-        needs[item.path] = max(needs.get(item.path, 0), _what_it_needs(item))
-    items.sort(key=lambda item: (needs[item.path], -tests[item.path]))
+        needs.setdefault(item.path, []).append(needed := _what_it_needs(item))
+        if needed == PRODUCT and not item.nodeid.startswith(WITH_PRODUCT):
+            raise pytest.UsageError(f"{item.path} needs the product that tests share: say so in WITH_PRODUCT")
+    order = {path: PRODUCT if PRODUCT in needed else max(needed) for path, needed in needs.items()}
+    items.sort(key=lambda item: (order[item.path], -tests[item.path]))
 
 
 def _what_it_needs(item: pytest.Item) -> int:
     fixtures: dict[str, Any] = cast(Any, item)._fixtureinfo.name2fixturedefs
     lasting = {name for name, definitions in fixtures.items() if definitions[-1].scope == "session"}
-    return 2 if "product" in lasting else 1 if "sandbox_url" in lasting else 0
+    if "product" in lasting:
+        return PRODUCT
+    if item.path.parent.name in {"soak", "whole"}:
+        return MACHINE
+    return SANDBOX if "sandbox_url" in lasting else NOTHING
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """All that shares a product goes to one worker, and all that shares a web process.
+
+    To bring a product up keeps two cores busy for 15 s. With more than two workers they are shared out all the same:
+    then one worker with all of them would be the last by far.
+    """
+    return OneProduct(config, log) if len(config.getoption("tx") or ()) <= 2 else None
+
+
+class OneProduct(LoadFileScheduling):
+    """Hands out file after file, but everything with the product, and with the web, in one piece."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(WITH_PRODUCT):
+            return "product"
+        return "web" if nodeid.startswith("tests/web/") else super()._split_scope(nodeid)
 
 
 @pytest.fixture(autouse=True)
