@@ -86,5 +86,5 @@ class AssetFollower:
                 return
             await following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
             # What they did while nobody looked is not known; no hurry, for that was not just now.
-            await due.mark_holders(db, polled.fresh, due.SWEPT, family=SOLANA)
+            await due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
         self._poll.keep(polled)

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
-
-from sqlmodel import col, select
 
 from models import Rule
 from models.database import AsyncSession, joined
@@ -48,15 +47,35 @@ class Case:
         return self.delegated if rule.delegated else None
 
 
+class StoredRule(NamedTuple):
+    """The columns of a rule by which is decided."""
+
+    id: int
+    server_id: int
+    role_id: str
+    expression: dict[str, Any]
+    state: str
+    removal_mode: str
+    removal_hours: int
+    deleted_at: datetime | None
+    created_at: datetime
+    takes_over: bool
+    delegated: bool
+
+
+_RULES = (
+    f"SELECT {', '.join(StoredRule._fields)} FROM rule WHERE server_id = ANY(CAST(:servers AS integer[])) ORDER BY id"
+)
+
 Rules = Mapping[int, Sequence[RuleTerms]]
 """By server the rules to decide by."""
 
 
 async def rules_for(db: AsyncSession, claims: Sequence[Claim]) -> Rules:
     """The stored rules of these members' servers."""
-    server_ids = sorted({claim.server_id for claim in claims})
+    (rows,) = await db.together((_RULES, {"servers": sorted({claim.server_id for claim in claims})}))
     found: dict[int, list[RuleTerms]] = {}
-    for rule in (await db.exec(select(Rule).where(col(Rule.server_id).in_(server_ids)).order_by(col(Rule.id)))).all():
+    for rule in map(StoredRule._make, rows):
         found.setdefault(rule.server_id, []).append(terms_of(rule))
     return {server_id: tuple(rules) for server_id, rules in found.items()}
 
@@ -150,7 +169,7 @@ async def _wants(
     return {server_id: by_chain(listed, known, countable) for server_id, listed in leaves.items()}
 
 
-def terms_of(rule: Rule) -> RuleTerms:
+def terms_of(rule: Rule | StoredRule) -> RuleTerms:
     """What a decision has to know of a stored rule."""
     return RuleTerms(
         id=rule.id or 0,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
+from gateways.chain_table import CHAINS
 from models.database import AsyncSession, joined
 from services import request_ids
 
@@ -62,17 +63,18 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
-async def mark_holders(db: AsyncSession, addresses: Sequence[str], priority: int, *, family: str = "evm") -> int:
-    """Mark whose wallets these are, or were delegated to, in every server with the bot where they are a member."""
+async def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> int:
+    """Mark whose wallets these are, or were delegated to on the chain, in every server with the bot where they are."""
     return await _mark(
         db,
         "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address "
-        "UNION SELECT d.delegate FROM delegation d WHERE d.vault = ANY(CAST(:addresses AS text[]))) a "
+        "UNION SELECT d.delegate FROM delegation d WHERE d.chain = :chain "
+        "AND d.vault = ANY(CAST(:addresses AS text[]))) a "
         "JOIN wallet w ON w.family = :family AND w.address = a.address "
         'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id '
         "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
         priority,
-        {"addresses": list(addresses), "family": family},
+        {"addresses": list(addresses), "chain": chain, "family": CHAINS[chain].family},
     )
 
 

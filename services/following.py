@@ -199,7 +199,6 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
         newest[address] = max(block, newest.get(address, 0))
     if not newest:
         return 0
-    family = CHAINS[chain].family
     db.later(
         """
         INSERT INTO sighting (chain, address, block, seen_at)
@@ -211,9 +210,9 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
         ON CONFLICT (chain, address) DO UPDATE
             SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()
         """,
-        {"chain": chain, "family": family, "addresses": list(newest), "blocks": list(newest.values())},
+        {"chain": chain, "family": CHAINS[chain].family, "addresses": list(newest), "blocks": list(newest.values())},
     )
-    return await due.mark_holders(db, list(newest), due.SEEN, family=family)
+    return await due.mark_holders(db, chain, list(newest), due.SEEN)
 
 
 async def views(db: AsyncSession) -> list[FollowView]:
