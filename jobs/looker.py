@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
-from models import now, reading, release, transaction
+from models import now, reading, transaction
 from services import cases, decisions, delegations, due, ledger, request_ids, work_health
 from services.calls import wait
 from services.due import Claim
@@ -127,13 +127,15 @@ class Looker:
     async def _decide(self, claims: Sequence[Claim]) -> None:
         async with reading() as db:
             rules = await cases.rules_for(db, claims)
-            if stale := await cases.delegations_to_read(db, claims, rules):
-                await release(db)
-                fetched = await delegations.read(gateways(), stale)
-                async with transaction() as writing:
-                    await delegations.remember(writing, fetched)
-            batch = await cases.load(db, claims, rules)
-            wanted = await decisions.questions(db, batch)
+            stale = await cases.delegations_to_read(db, claims, rules)
+            loaded = None if stale else await decisions.prepared(db, claims, rules)
+        if loaded is None:
+            fetched = await delegations.read(gateways(), stale)
+            async with transaction() as db:
+                await delegations.remember(db, fetched)
+            async with reading() as db:
+                loaded = await decisions.prepared(db, claims, rules)
+        batch, wanted = loaded
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
             moves = await ledger.settle(db, self.name, done)

@@ -13,8 +13,9 @@ from gateways.token_sheet import Trail
 from models.database import AsyncSession
 from services import delegations, holdings, readings, surveys, token_trails, traits
 from services.alike import Alike
-from services.cases import Case
+from services.cases import Case, Rules, load
 from services.delegations import Fetched, Pair
+from services.due import Claim
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
@@ -28,6 +29,12 @@ MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
 MOST_FETCHED = 600
 """Tokens whose traits are read outside for one batch; the others' are unknown, and come up again soon."""
+
+
+async def prepared(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> tuple[list[Case], dict[Place, Question]]:
+    """All that is known of these members, and what has to be asked of the chains for them."""
+    cases = await load(db, claims, rules)
+    return cases, await questions(db, cases)
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:

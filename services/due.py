@@ -67,9 +67,8 @@ async def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], p
     """Mark whose wallets these are, or were delegated to on the chain, in every server with the bot where they are."""
     return await _mark(
         db,
-        "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address "
-        "UNION SELECT d.delegate FROM delegation d WHERE d.chain = :chain "
-        "AND d.vault = ANY(CAST(:addresses AS text[]))) a "
+        "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address UNION "
+        "SELECT d.delegate FROM delegation d WHERE d.chain = :chain AND d.vault = ANY(CAST(:addresses AS text[]))) a "
         "JOIN wallet w ON w.family = :family AND w.address = a.address "
         'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id '
         "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
@@ -290,8 +289,7 @@ async def _release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> No
     )
 
 
-_CLAIMS = """unnest(string_to_array(:keys, ','), CAST(string_to_array(:versions, ',') AS bigint[]))
-             AS c (key, version)"""
+_CLAIMS = "unnest(string_to_array(:keys, ','), CAST(string_to_array(:versions, ',') AS bigint[])) AS c (key, version)"
 
 
 def _arrays(worker: str, claims: Sequence[Claim]) -> dict[str, object]:

@@ -34,6 +34,7 @@ async def product(
     for name in ("PORT", "PUBLIC_URL"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
+    await close_gateways()  # whoever looked without a sandbox left some that lead nowhere
     await models.use(database_url)
     yield
     await close_gateways()

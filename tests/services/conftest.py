@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import models
+from gateways import close_gateways
 
 
 @pytest.fixture
@@ -12,4 +13,5 @@ async def database(database_url: str) -> AsyncIterator[str]:
     """A fresh, migrated database behind `models.transaction`."""
     await models.use(database_url)
     yield database_url
+    await close_gateways()
     await models.use(None)
