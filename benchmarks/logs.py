@@ -9,6 +9,7 @@ import asyncio
 import sys
 import urllib.request
 from collections.abc import Sequence
+from typing import cast
 
 import orjson
 
@@ -16,7 +17,7 @@ from benchmarks.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab,
 from benchmarks.rounds import Measured, Method, goal, interleaved, ratio, show
 from gateways.evm_logs import TRANSFER
 from gateways.evm_pool import NodePool
-from gateways.evm_transfers import Transfer, TransferLogs, read_logs
+from gateways.evm_transfers import Transfer, TransferLogs, decode_logs, read_logs
 
 HOLDERS = 10_000
 LOGS = "transfer logs"
@@ -47,15 +48,21 @@ def ours(url: str, contracts: list[str], first: int, last: int) -> None:
 
 
 def parser(url: str, contracts: list[str], first: int, last: int) -> None:
-    """The product's parser alone, on the very bytes that the node sent."""
+    """The product's own way from the very bytes that the node sent to transfers."""
     bodies = [body(url, contracts, block) for block in range(first, last + 1)]
-    read_logs("the node", orjson.loads(bodies[-1])["result"], last, last)
+    parse(bodies[-1], last)
     count = total = 0
     with Measured() as time:
         for block, said in enumerate(bodies, start=first):
-            found = read_logs("the node", orjson.loads(said)["result"], block, block)
+            found = parse(said, block)
             count, total = count + len(found), total + sum_of(found)
     time.tell(count, total)
+
+
+def parse(said: bytes, block: int) -> list[Transfer]:
+    """What `TransferLogs` does with a node's answer about one block."""
+    answer = cast("dict[str, object]", decode_logs(said))
+    return read_logs("the node", answer["result"], block, block)
 
 
 def sum_of(found: Sequence[Transfer]) -> int:

@@ -1,7 +1,7 @@
 """One EVM node over JSON-RPC: asking it, and finding out whether it may be trusted right now."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
@@ -25,6 +25,8 @@ from gateways.errors import (
 from gateways.evm_errors import StateMissing, TookTooLong, TooMuch, rpc_error
 from gateways.exchanges import to_its_end
 
+Decode = Callable[[bytes], object]
+"""Reads a whole answer, as orjson.loads does; one made for a certain answer leaves to that whatever is another."""
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
 STALE_AFTER = 90.0
@@ -71,10 +73,10 @@ class Node:
         """Close the connections."""
         await self._http.aclose()
 
-    async def call(self, method: str, params: Sequence[object]) -> object:
+    async def call(self, method: str, params: Sequence[object], decode: Decode = orjson.loads) -> object:
         """One JSON-RPC call; its result, or the error as an exception."""
         body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)})
-        return self._result(await self.post(body), 1)
+        return self._result(await self.post(body, decode), 1)
 
     async def batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
         """Several calls in one request; each one's result or error, in their order."""
@@ -166,12 +168,12 @@ class Node:
         name = block.get("hash")
         return Head(number, time, name if isinstance(name, str) else "")
 
-    async def post(self, body: bytes) -> object:
+    async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
         """Send one JSON-RPC body; the decoded answer."""
         with pulse.counted(pulse.node(self.chain.key, self.index)):
-            return await self._post(body)
+            return await self._post(body, decode)
 
-    async def _post(self, body: bytes) -> object:
+    async def _post(self, body: bytes, decode: Decode) -> object:
         try:
             status, headers, content = await to_its_end(self._exchange(body), self.request_seconds)
         except (TimeoutError, httpx.TimeoutException):
@@ -187,7 +189,7 @@ class Node:
         if status in {401, 403}:
             raise Unauthorized(self.name, f"HTTP {status}", status=status)
         try:
-            answer = cast("object", orjson.loads(content))
+            answer = decode(content)
         except orjson.JSONDecodeError:
             answer = None
         if status == 200 and answer is not None:
@@ -225,14 +227,14 @@ class Node:
         return answer["result"]
 
 
-async def patiently(node: Node, method: str, params: Sequence[object]) -> object:
+async def patiently(node: Node, method: str, params: Sequence[object], decode: Decode = orjson.loads) -> object:
     """A call at a block that a node behind a shared address may not have yet: asked again for a moment."""
     for pause in (0.2, 0.5):
         try:
-            return await node.call(method, params)
+            return await node.call(method, params, decode)
         except StateMissing:
             await asyncio.sleep(pause)
-    return await node.call(method, params)
+    return await node.call(method, params, decode)
 
 
 def quantity(provider: str, value: object) -> int:

@@ -4,7 +4,10 @@ The registry of delegations is read along, in the same request: what goes from a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
+
+import msgspec
+import orjson
 
 from gateways import delegations
 from gateways.errors import ProviderConfused, ProviderError
@@ -36,6 +39,26 @@ class Transfer(NamedTuple):
     contract: str
     sender: str
     receiver: str
+
+
+class Log(msgspec.Struct, gc=False, rename="camel"):
+    """What we read of a log; the other fields, which are two thirds of it, are passed over and never made."""
+
+    address: str
+    topics: list[str]
+    block_number: str
+    block_hash: str
+
+
+class _Logs(msgspec.Struct):
+    """A good answer to eth_getLogs."""
+
+    id: int
+    result: list[Log]
+    error: None = None
+
+
+_LOGS = msgspec.json.Decoder(_Logs)
 
 
 class Transfers(Protocol):
@@ -154,7 +177,7 @@ class TransferLogs:
             until = min(last, first + span - 1)
             where = {"fromBlock": hex(first), "toBlock": hex(until)}
             try:
-                answer = await patiently(node, "eth_getLogs", ({**wanted, **where},))
+                answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
             except ProviderError as fault:
                 if until == first or not too_much(fault):
                     raise
@@ -169,38 +192,55 @@ class TransferLogs:
         return found
 
 
+def decode_logs(content: bytes) -> object:
+    """A good answer to eth_getLogs with a list of Log as its result; any other answer as orjson reads it.
+
+    Raises orjson.JSONDecodeError for what is no JSON. What stands in fields that nobody reads is not looked at closely:
+    a number may be too large there, a text no UTF-8.
+    """
+    try:
+        answer = _LOGS.decode(content)
+    except (ValueError, RecursionError):  # an error, a wrong shape, no JSON at all: not for here to say which
+        return cast("object", orjson.loads(content))
+    return {"id": answer.id, "result": answer.result}
+
+
 def read_logs(provider: str, answer: object, first: int, last: int) -> list[Transfer]:
     """The transfers in an answer to eth_getLogs; ERC-20's, which look alike with a topic less, are left out.
 
-    Raises ProviderConfused for anything that is no list of logs of these blocks.
+    `answer` is the result that `decode_logs` gave, or plain JSON. Raises ProviderConfused for anything that is no list
+    of logs of these blocks.
     """
     if not isinstance(answer, list):
         raise ProviderConfused(provider, "the logs are no list")
-    found: list[Transfer] = []
-    # Logs come block by block, so that most have the number of the one before. No casts in here: each is a
-    # call, and a call costs a twentieth of what a log does.
-    number, block = None, 0
-    registry = delegations.CHANGED
     try:
-        for entry in cast("list[Any]", answer):
-            topics = entry["topics"]
-            if entry["blockNumber"] != number or number is None:
-                number = entry["blockNumber"]
-                block = int(number, 16)
-                if not first <= block <= last:
-                    raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
-            event, at = topics[0], 1
-            if event != TRANSFER and event not in registry:
-                at = 2
-            if len(topics) != 4 and event not in registry:
-                continue
-            sender, receiver, hashed = topics[at], topics[at + 1], entry["blockHash"]
-            if len(sender) != 66 or len(receiver) != 66 or type(hashed) is not str:
-                raise ValueError(topics)
-            sender, receiver = "0x" + sender[26:].lower(), "0x" + receiver[26:].lower()
-            found.append(Transfer(block, hashed, entry["address"].lower(), sender, receiver))
-    except ProviderError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as fault:
+        return _transfers(provider, msgspec.convert(cast("list[object]", answer), list[Log]), first, last)
+    except (ValueError, IndexError) as fault:
         raise ProviderConfused(provider, "a log has a wrong shape") from fault
+
+
+def _transfers(provider: str, logs: Sequence[Log], first: int, last: int) -> list[Transfer]:
+    """Raises ValueError or IndexError for a log of a wrong shape."""
+    found: list[Transfer] = []
+    # Thousands of rounds: nothing in here is looked up or called that need not be. A NamedTuple's own constructor is
+    # a function in Python, tuple's is none. Logs come block by block: most have the number of the one before.
+    add, make, registry = found.append, tuple[int | str, ...].__new__, delegations.CHANGED
+    number, block = "", 0
+    for log in logs:
+        topics = log.topics
+        if log.block_number != number or not number:
+            number = log.block_number
+            block = int(number, 16)
+            if not first <= block <= last:
+                raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
+        event, at = topics[0], 1
+        if event != TRANSFER and event not in registry:
+            at = 2
+        if len(topics) != 4 and event not in registry:
+            continue
+        sender, receiver = topics[at], topics[at + 1]
+        if len(sender) != 66 or len(receiver) != 66:
+            raise ValueError(topics)
+        sender, receiver = "0x" + sender[26:].lower(), "0x" + receiver[26:].lower()
+        add(make(Transfer, (block, log.block_hash, log.address.lower(), sender, receiver)))
     return found

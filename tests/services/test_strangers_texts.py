@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateways import attributes, token_links
 from gateways.errors import ProviderError
-from gateways.evm_transfers import read_logs
+from gateways.evm_transfers import decode_logs, read_logs
 from gateways.fetching import LinkForbidden, _url
 from gateways.public_addresses import is_public
 from gateways.solana_assets import read_asset
@@ -152,6 +152,26 @@ def test_logs_are_transfers_or_an_error_of_the_node(answer: Any) -> None:
     try:
         read_logs("Node 1", answer, 0, 10)
     except ProviderError:
+        return
+
+
+LOGS = (
+    b'{"id": 1, "error": null, "result": [{"address": "0x7", "topics": ["0x1", "0x2", "0x3", "0x4"], '
+    b'"blockNumber": "0x7", "blockHash": "0x7", "data": [1.5, {"\\u0041": "\xc3\x9f"}], "removed": false}]}'
+)
+
+
+@USUAL
+@given(
+    st.integers(0, len(LOGS)),
+    st.integers(0, 9),
+    st.binary(max_size=9) | texts.map(lambda one: one.encode("utf-8", "surrogatepass")),
+)
+@example(len(LOGS), 0, b"")
+def test_an_answer_with_logs_is_decoded_or_no_json(at: int, left_out: int, put_in: bytes) -> None:
+    try:
+        decode_logs(LOGS[:at] + put_in + LOGS[at + left_out :])
+    except json.JSONDecodeError:
         return
 
 
