@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -40,9 +40,10 @@ TOLD_EVERY = 15.0
 KEPT = ROOT / "data" / "soak"
 
 
-async def soak(seed: int, sandbox: str, directory: Path, pace: Pace, say: Callable[[str], None]) -> list[str]:
-    """One seed; what was wrong, in sentences: nothing at all, if the product keeps its promise."""
-    random = Random(seed)
+async def soak(
+    seeds: Sequence[int], sandbox: str, directory: Path, pace: Pace, say: Callable[[str], None]
+) -> list[str]:
+    """One seed after another on one machine; what was wrong, in sentences: nothing, if the promise is kept."""
     environment = {
         "DATA_DIR": str(directory), "SANDBOX_PORT": str(urlsplit(sandbox).port), "PORT": str(free_port()),
         "PUBLIC_URL": "", "REDIS_URL": "", "HOLDFAST_SUPERVISED": "1", "PYTHONWARNINGS": "ignore",
@@ -55,7 +56,12 @@ async def soak(seed: int, sandbox: str, directory: Path, pace: Pace, say: Callab
     await models.use(machine.url)
     try:
         async with httpx.AsyncClient(base_url=sandbox, timeout=120) as control:
-            return await _soak(World(control, random), machine, random, pace, say)
+            wrong: list[str] = []
+            for seed in seeds:
+                random = Random(seed)
+                told = await _soak(World(control, random), machine, random, pace, say)
+                wrong += [f"seed {seed}: {one}" for one in told]
+            return wrong
     finally:
         await close_gateways()
         await models.use(None)
@@ -206,7 +212,7 @@ def _one(seed: int, sandbox: str, pace: Pace) -> bool:
         print(f"{time.strftime('%H:%M:%S')} seed {seed} {time.monotonic() - began:6.1f} s  {what}", flush=True)
 
     with temporary_dir() as directory:
-        wrong = asyncio.run(soak(seed, sandbox, directory, pace, say))
+        wrong = asyncio.run(soak([seed], sandbox, directory, pace, say))
         for sentence in wrong:
             say(f"WRONG: {sentence}")
         if wrong:
