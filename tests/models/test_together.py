@@ -1,6 +1,8 @@
 """Several statements in one round trip."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 from sqlalchemy import text
@@ -10,6 +12,7 @@ from sqlmodel import select
 import models
 from models import Counter, transaction
 from models.database import AsyncSession, reading
+from services.tasks import stop
 
 ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
 TOTALS = "SELECT name, total FROM counter ORDER BY name"
@@ -94,3 +97,29 @@ async def test_a_connection_that_was_lost_is_not_used_again() -> None:
     with pytest.raises(OperationalError):
         await losing()
     assert await totals() == []
+
+
+@pytest.mark.parametrize("opened", [transaction, reading])
+async def test_who_is_stopped_while_they_wait_leaves_a_connection_that_serves_the_next(
+    opened: Callable[[], AbstractAsyncContextManager[AsyncSession]],
+) -> None:
+    async def waiting() -> None:
+        async with opened() as db:
+            db.later("SELECT 1", {})
+            await db.together(("SELECT pg_sleep(60)", {}), ("SELECT 2", {}))
+
+    async def under_way() -> bool:
+        async with reading() as db:
+            ((found,),) = await db.together(
+                ("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()", {})
+            )
+        return bool(found[0])
+
+    for _ in range(3):
+        task = asyncio.create_task(waiting())
+        while not await under_way():
+            await asyncio.sleep(0.01)
+        await stop(task)
+        assert await totals() == []
+        async with transaction() as db:
+            assert await db.together(("SELECT 5", {})) == [[(5,)]]
