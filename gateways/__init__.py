@@ -11,6 +11,7 @@ from gateways.discord import Discord, DiscordGateway
 from gateways.discord_oauth import DiscordOAuth, DiscordSignIn
 from gateways.evm_pool import NodePool
 from gateways.evm_transfers import TransferLogs, Transfers
+from gateways.exchanges import end_all
 from gateways.fetching import Fetcher, Fetching
 from gateways.heads import Heads, NewHeads
 from gateways.magiceden import MagicEden, Symbols
@@ -77,6 +78,7 @@ async def close_gateways() -> None:
     """Close the connections of the gateways in use; the next `gateways()` makes new ones."""
     chosen = _in_use
     use_gateways(None)
+    await end_all()
     if chosen is None:
         return
     for client in (

@@ -26,6 +26,17 @@ async def to_its_end(exchange: Coroutine[object, object, T], seconds: float) -> 
     return await asyncio.shield(task)
 
 
+async def end_all() -> None:
+    """Stop the exchanges of this event loop, and wait until they have: for who closes the connections under them."""
+    loop = asyncio.get_running_loop()
+    while mine := [task for task in _running if task.get_loop() is loop]:
+        for task in mine:
+            task.cancel()
+        await asyncio.gather(*mine, return_exceptions=True)
+        # What tells that a task has ended is called a step after it has.
+        await asyncio.sleep(0)
+
+
 def _ended(task: asyncio.Task[object]) -> None:
     _running.discard(task)
     if not task.cancelled():

@@ -11,7 +11,7 @@ import pytest
 
 from gateways.chain_table import CHAINS
 from gateways.evm import Node
-from gateways.exchanges import to_its_end
+from gateways.exchanges import end_all, to_its_end
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
 STEPS, ROUNDS = 6, 12
@@ -106,3 +106,23 @@ async def test_an_exchange_that_never_began_is_closed() -> None:
     with pytest.raises(asyncio.CancelledError):
         await caller
     assert inspect.getcoroutinestate(exchange) == inspect.CORO_CLOSED
+
+
+async def test_whoever_closes_the_connections_ends_what_nobody_waits_for_first() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def exchange() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(to_its_end(exchange(), 60))
+    await begun.wait()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert not ended.is_set(), "it goes on by itself"
+    await end_all()
+    assert ended.is_set()
