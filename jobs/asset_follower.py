@@ -84,7 +84,7 @@ class AssetFollower:
             # First the lease: who lost it must not write for a chain that is not theirs.
             if not await following.advance(db, SOLANA, self._turns.owner, Position(oldest, ""), newest):
                 return
-            await following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
+            following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
             # What they did while nobody looked is not known; no hurry, for that was not just now.
-            await due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
+            due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
         self._poll.keep(polled)

@@ -99,7 +99,7 @@ class Follower:
             if not await following.advance(db, self.chain, self.name, look.position, look.head):
                 return False
             await delegations.doubt(db, self.chain, look.delegated)
-            await following.concern(db, self.chain, look.moved)
+            following.concern(db, self.chain, look.moved)
             if look.missed:
                 log.warning("%s was not followed for long: everybody is looked at", self.chain)
                 await due.mark_all(db)

@@ -1,12 +1,13 @@
 """The engine of this process and the transaction, the one way to the database."""
 
 import select as waiting
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Result, event, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
 from sqlalchemy.exc import DBAPIError, DisconnectionError
@@ -66,8 +67,9 @@ class AsyncSession(TypedAsyncSession):
             return await super().connection(*arguments, **options)
 
     async def commit(self) -> None:
-        """Write down for good what was done, what waits included."""
-        await self._send_waiting()
+        """Write down for good what was done, what waits included; that goes in one round trip with the commit."""
+        if self._waiting:
+            await self._together([], commit=True)
         await super().commit()
 
     def later(self, statement: str, values: Mapping[str, object]) -> None:
@@ -79,15 +81,25 @@ class AsyncSession(TypedAsyncSession):
 
         What waits is run before them. Raises what the first that fails would raise by itself.
         """
+        return await self._together(questions)
+
+    async def _together(self, questions: Sequence["Question"], *, commit: bool = False) -> list[list[tuple[Any, ...]]]:
         asked, self._waiting = [*self._waiting, *questions], []
         if not asked:
             return []
+        # As before any other statement: what was added by its class is there for it to see.
+        if self.new or self.dirty or self.deleted:
+            await self.flush()
         connection = await super().connection()
         adapted = await connection.get_raw_connection()
         raw = cast("psycopg.AsyncConnection[tuple[Any, ...]]", adapted.driver_connection)
         try:
             async with raw.pipeline():
+                begun = raw.info.transaction_status is TransactionStatus.INTRANS
                 cursors = [await raw.execute(_percents(statement), values) for statement, values in asked]
+                # A transaction that begins in here is committed by the session: psycopg does not know of it yet.
+                if commit and begun:
+                    await raw.commit()
             told = cursors[len(asked) - len(questions) :]
             return [await cursor.fetchall() if cursor.description else [] for cursor in told]
         except psycopg.Error as fault:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from gateways.chain_table import CHAINS
-from models.database import AsyncSession, joined
+from models.database import AsyncSession, Question, joined
 from services import request_ids
 
 CHANNEL = "holdfast_due"
@@ -63,10 +63,9 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
-async def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> int:
+def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> None:
     """Mark whose wallets these are, or were delegated to on the chain, in every server with the bot where they are."""
-    return await _mark(
-        db,
+    statement, values = _marking(
         "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address UNION "
         "SELECT d.delegate FROM delegation d WHERE d.chain = :chain AND d.vault = ANY(CAST(:addresses AS text[]))) a "
         "JOIN wallet w ON w.family = :family AND w.address = a.address "
@@ -75,6 +74,7 @@ async def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], p
         priority,
         {"addresses": list(addresses), "chain": chain, "family": CHAINS[chain].family},
     )
+    db.later(statement, values)
 
 
 async def mark_claimants(db: AsyncSession, vaults: Sequence[str], priority: int, *, without: Sequence[str] = ()) -> int:
@@ -135,6 +135,11 @@ _CONCERNED = """
 async def _mark(
     db: AsyncSession, who: str, priority: int, values: dict[str, object], *, raises_version: bool = True
 ) -> int:
+    (((marked, _),),) = await db.together(_marking(who, priority, values, raises_version=raises_version))
+    return int(marked)
+
+
+def _marking(who: str, priority: int, values: dict[str, object], *, raises_version: bool = True) -> Question:
     # Always in the same order, so that two marks that overlap wait for each other instead of deadlocking.
     statement = f"""
         WITH marked AS (
@@ -150,8 +155,7 @@ async def _mark(
         SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
     """
     more = {"priority": priority, "step": int(raises_version), "request": request_ids.current(), "channel": CHANNEL}
-    (((marked, _),),) = await db.together((statement, {**values, **more}))
-    return int(marked)
+    return statement, {**values, **more}
 
 
 CLAIM = """
@@ -254,7 +258,7 @@ async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons:
         ),
         {**_arrays(worker, claims), "pauses": pauses, "reasons": list(reasons), "again": AGAIN},
     )
-    await _release(db, worker, claims)
+    await let_go(db, worker, claims)
 
 
 async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datetime]]) -> None:
@@ -271,15 +275,11 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
         ),
         {**_arrays(worker, [claim for claim, _ in moments]), "moments": [moment for _, moment in moments]},
     )
-    await _release(db, worker, [claim for claim, _ in moments])
+    await let_go(db, worker, [claim for claim, _ in moments])
 
 
 async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """Leave these to whoever comes next, this worker included."""
-    await _release(db, worker, claims)
-
-
-async def _release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     await db.execute(
         text(
             "UPDATE due SET claimed_until = NULL, claimed_by = NULL "

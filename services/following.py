@@ -189,8 +189,8 @@ async def failed(db: AsyncSession, chain: str, owner: str, fault: str) -> None:
     )
 
 
-async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]]) -> int:
-    """Whose wallets these are (`(address, block)` of what was seen), they are due; tells how many members.
+def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]]) -> None:
+    """Whose wallets these are (`(address, block)` of what was seen), they are due.
 
     The blocks are kept: no answer from before them may decide about these wallets.
     """
@@ -198,7 +198,7 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
     for address, block in blocks:
         newest[address] = max(block, newest.get(address, 0))
     if not newest:
-        return 0
+        return
     db.later(
         """
         INSERT INTO sighting (chain, address, block, seen_at)
@@ -212,7 +212,7 @@ async def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]
         """,
         {"chain": chain, "family": CHAINS[chain].family, "addresses": list(newest), "blocks": list(newest.values())},
     )
-    return await due.mark_holders(db, chain, list(newest), due.SEEN)
+    due.mark_holders(db, chain, list(newest), due.SEEN)
 
 
 async def views(db: AsyncSession) -> list[FollowView]:

@@ -123,3 +123,33 @@ async def test_who_is_stopped_while_they_wait_leaves_a_connection_that_serves_th
         assert await totals() == []
         async with transaction() as db:
             assert await db.together(("SELECT 5", {})) == [[(5,)]]
+
+
+async def test_what_waits_at_the_end_is_committed_with_the_rest_or_nothing_is() -> None:
+    async with transaction() as db:
+        db.later(ADD, {"name": "one", "total": 1})
+    async with transaction() as db:
+        db.add(Counter(name="two", label="", outcome="", total=2))
+        await db.execute(text("UPDATE counter SET total = 5"))
+        db.later("UPDATE counter SET total = total + 1", {})
+    assert await totals() == [("one", 6), ("two", 6)]
+
+    async def failing() -> None:
+        async with transaction() as db:
+            await db.execute(text("DELETE FROM counter"))
+            db.add(Counter(name="three", label="", outcome="", total=3))
+            for _ in range(2):
+                db.later(ADD, {"name": "four", "total": 4})
+
+    with pytest.raises(IntegrityError):
+        await failing()
+    assert await totals() == [("one", 6), ("two", 6)]
+
+
+async def test_what_was_added_by_its_class_is_there_for_the_next_question() -> None:
+    async with transaction() as db:
+        db.add(Counter(name="one", label="", outcome="", total=1))
+        assert await db.together((TOTALS, {})) == [[("one", 1)]]
+        db.add(Counter(name="two", label="", outcome="", total=2))
+        db.later("UPDATE counter SET total = 0", {})
+    assert await totals() == [("one", 0), ("two", 0)]
