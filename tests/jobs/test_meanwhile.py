@@ -26,6 +26,18 @@ async def the_intent() -> Intent:
     return intent
 
 
+async def about_to_lose_it(town: Town, engine: Engine) -> Intent:
+    """carol had the role and has sold her token: it is intended to be taken, and nothing runs any more."""
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    return await the_intent()
+
+
 async def recorded(intent: Intent, outcome: Outcome) -> None:
     async with transaction() as db:
         await carried_out.record(db, intent, outcome)
@@ -50,14 +62,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look began before the removal was done, and ends after it."""
-    token = await town.buys("carol")
-    await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
-    await town.sells(token)
-    await looked_at(town)
-    intent = await the_intent()
+    intent = await about_to_lose_it(town, engine)
     await town.buys("carol")
     looks = looker.decisions.look
 
@@ -77,14 +82,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
 async def test_who_buys_again_while_they_are_read_before_the_removal_keeps_the_role(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = await town.buys("carol")
-    await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
-    await town.sells(token)
-    await looked_at(town)
-    intent, reads = await the_intent(), gateways().discord.member
+    intent, reads = await about_to_lose_it(town, engine), gateways().discord.member
     start = await town.mark()
 
     async def and_meanwhile_they_buy(guild: str, user: str) -> LiveMember:
@@ -205,14 +203,7 @@ async def time_passes(town: Town) -> None:
 async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_before_the_role_is_given_back(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = await town.buys("carol")
-    await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
-    await town.sells(token)
-    await looked_at(town)
-    await ends_while(await the_intent(), monkeypatch, "remove_role")
+    await ends_while(await about_to_lose_it(town, engine), monkeypatch, "remove_role")
     await town.buys("carol")
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["giving"], "it is right again"
@@ -249,14 +240,7 @@ async def test_a_gift_that_the_writer_did_not_live_to_see_is_waited_for_before_i
 async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_given_again(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = await town.buys("carol")
-    await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
-    await town.sells(token)
-    await looked_at(town)
-    intent = await the_intent()
+    intent = await about_to_lose_it(town, engine)
     await ends_while(intent, monkeypatch, "remove_role")
     async with transaction() as db:
         await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "refused")
