@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 
 from app.steps import (
     LOG,
@@ -22,8 +23,10 @@ from app.steps import (
     inside,
     packages,
     peers,
+    read_tests,
     second_client,
     tools,
+    types_beside,
 )
 from app.telling import StepFailed, Teller
 
@@ -78,15 +81,30 @@ def dev(arguments: list[str]) -> int:
 
 def test(arguments: list[str]) -> int:
     """`make test`: everything the tests need, then the checks, then every test."""
-    teller = Teller(8, LOG)
-    what_tests_need(teller)
-    with SetUp():
-        second_client(teller)
-    checks(teller)
+    # Tests start hundreds of processes and read the same modules in each of them.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    teller = Teller(8 if arguments else 9, LOG)
+    with ExitStack() as beside:
+        with SetUp():
+            environment(teller)
+            packages(teller, "requirements-dev.txt")
+            typed = beside.enter_context(types_beside())
+            tools(teller)
+            build(teller)
+            browser(teller)
+            second_client(teller)
+            if not arguments:
+                read_tests(teller)
+        checks(teller, typed)
     teller.begin("Tests")
     teller.done("begin")
-    # Every core has its own share; who asks for some tests only, or says `-n` themselves, gets just that.
-    return become("-m", "pytest", *(arguments or ["-n", str(os.cpu_count() or 1)]))
+    # Who asks for some tests only, or says `-n` themselves, gets just that.
+    return become("-m", "pytest", *(arguments or ["-n", str(workers())]))
+
+
+def workers() -> int:
+    """How many share the tests: one more than there are cores, for two fifths of a test run are waiting."""
+    return (os.cpu_count() or 1) + 1
 
 
 def fuzz(arguments: list[str]) -> int:
@@ -210,7 +228,8 @@ def check(_: list[str]) -> int:
     with SetUp():
         environment(teller)
         packages(teller, "requirements-dev.txt")
-    checks(teller)
+    with types_beside() as typed:
+        checks(teller, typed)
     return 0
 
 

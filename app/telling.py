@@ -19,6 +19,14 @@ class StepFailed(Exception):
     """A step could not be done; the text says what to do, or where to read on."""
 
 
+def start(command: Sequence[str], environment: Mapping[str, str], *, apart: bool = False) -> subprocess.Popen[bytes]:
+    """Start a program whose output is for `Teller.follow`; `apart` makes it the first of a process group of its own."""
+    return subprocess.Popen(
+        list(command), env=dict(environment), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=apart,
+    )  # fmt: skip
+
+
 class Teller:
     """Numbers the steps and tells each one's progress and time."""
 
@@ -69,16 +77,17 @@ class Teller:
 
         Raises StepFailed with the end of its output when it fails.
         """
+        self.follow(start(command, environment), measure)
+
+    def follow(self, process: subprocess.Popen[bytes], measure: Callable[[str], str] = lambda line: line) -> None:
+        """The same with a program that was started before."""
+        assert process.stdout is not None
+        command = " ".join(map(str, process.args)) if isinstance(process.args, list) else str(process.args)
         lines: list[str] = []
         shown = ""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("a") as log, selectors.DefaultSelector() as selector:
-            log.write(f"\n$ {' '.join(command)}\n")
-            process = subprocess.Popen(
-                list(command), env=dict(environment), stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            assert process.stdout is not None
+            log.write(f"\n$ {command}\n")
             selector.register(process.stdout, selectors.EVENT_READ)
             rest = b""
             while True:
@@ -98,7 +107,7 @@ class Teller:
         if process.wait() != 0:
             self.done("failed")
             tail = "\n".join(f"    {line}" for line in lines[-TAIL_LINES:] if line.strip())
-            raise StepFailed(f"{tail}\n{' '.join(command)} failed; its whole output is in {self._log}.")
+            raise StepFailed(f"{tail}\n{command} failed; its whole output is in {self._log}.")
 
     def _label(self) -> str:
         return f"[{self._number}/{self._total}] "

@@ -89,10 +89,10 @@ def _what_it_needs(item: pytest.Item) -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """All that shares a product goes to one worker, and all that shares a web process.
 
-    To bring a product up keeps two cores busy for 15 s. With more than two workers they are shared out all the same:
+    To bring a product up keeps two cores busy for 15 s. With more than three workers they are shared out all the same:
     then one worker with all of them would be the last by far.
     """
-    return OneProduct(config, log) if len(config.getoption("tx") or ()) <= 2 else None
+    return OneProduct(config, log) if len(config.getoption("tx") or ()) <= 3 else None
 
 
 class OneProduct(LoadFileScheduling):

@@ -1,6 +1,7 @@
 """Set-up: what it takes for up to date, what it says when something fails, and that two at once don't collide."""
 
 import os
+import signal
 import subprocess
 import sys
 import venv
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from app import prepare, steps
-from app.steps import read_pins, usable, versions
-from app.telling import StepFailed, Teller
+from app.steps import read_pins, types_beside, usable, versions
+from app.telling import StepFailed, Teller, start
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +48,30 @@ def test_progress_is_what_the_step_makes_of_each_line(teller: Teller) -> None:
     teller.begin("Python packages")
     teller.run([sys.executable, "-c", "print('a\\nb')"], os.environ, lambda line: seen.append(line) or line)
     assert seen == ["a", "b"]
+
+
+def test_what_was_started_before_is_told_of_when_its_turn_comes(teller: Teller, tmp_path: Path) -> None:
+    early = start([sys.executable, "-c", "print('a fault'); raise SystemExit(1)"], os.environ)
+    teller.begin("Screens")
+    teller.run([sys.executable, "-c", "print('built')"], os.environ)
+    teller.begin("Style and types")
+    with pytest.raises(StepFailed, match="a fault"):
+        teller.follow(early)
+    log = (tmp_path / "setup.log").read_text()
+    assert log.index("built") < log.index("a fault")
+
+
+def test_no_look_at_the_types_outlives_the_steps_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "VENV", tmp_path)
+    checker = tmp_path / "bin" / "basedpyright"
+    checker.parent.mkdir()
+    checker.write_text("#!/bin/sh\nsleep 600 &\necho begun\nwait\n")
+    checker.chmod(0o755)
+    with types_beside() as typed:
+        assert typed.stdout is not None
+        assert typed.stdout.readline() == b"begun\n"
+    assert typed.returncode == -signal.SIGKILL
+    assert typed.stdout.closed, "as it is once nobody has its other end any more, the checker's own child neither"
 
 
 def test_pins_are_read_without_comments(tmp_path: Path) -> None:
