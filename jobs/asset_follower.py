@@ -80,11 +80,12 @@ class AssetFollower:
     async def _note(self, question: Question, polled: Polled) -> None:
         self._slots[question] = polled.slot
         oldest, newest = min(self._slots.values()), max(self._slots.values())
-        async with transaction() as db:
+        try:
             # First the lease: who lost it must not write for a chain that is not theirs.
-            if not await following.advance(db, SOLANA, self._turns.owner, Position(oldest, ""), newest):
-                return
-            following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
-            # What they did while nobody looked is not known; no hurry, for that was not just now.
-            due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
+            async with following.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
+                following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
+                # What they did while nobody looked is not known; no hurry, for that was not just now.
+                due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
+        except following.Overtaken:
+            return
         self._poll.keep(polled)

@@ -94,15 +94,16 @@ class Follower:
 
     async def _note(self, look: Look) -> bool:
         """Write down what came of a look; False, and nothing written, when the lease is not ours any more."""
-        async with transaction() as db:
+        try:
             # First the lease: who lost it must not mark for a position that is not theirs to write.
-            if not await following.advance(db, self.chain, self.name, look.position, look.head):
-                return False
-            await delegations.doubt(db, self.chain, look.delegated)
-            following.concern(db, self.chain, look.moved)
-            if look.missed:
-                log.warning("%s was not followed for long: everybody is looked at", self.chain)
-                await due.mark_all(db)
+            async with following.advancing(self.chain, self.name, look.position, look.head) as db:
+                await delegations.doubt(db, self.chain, look.delegated)
+                following.concern(db, self.chain, look.moved)
+                if look.missed:
+                    log.warning("%s was not followed for long: everybody is looked at", self.chain)
+                    await due.mark_all(db)
+        except following.Overtaken:
+            return False
         return True
 
 

@@ -5,13 +5,13 @@ import logging
 import os
 import secrets
 import socket
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
-from models import now, reading, transaction
-from services import cases, decisions, delegations, due, ledger, request_ids, work_health
+from models import reading, transaction
+from services import cases, due, looks, work_health
 from services.calls import wait
 from services.due import Claim
 from services.tasks import stop
@@ -88,15 +88,15 @@ class Looker:
         async with reading() as db:
             claimed = await due.claim(db, self.name, self.batch, self.least)
             claims = await cases.as_many_as_fit(db, self.name, claimed, FEW)
-        if len(claimed) == self.batch:
-            await self._count()
-        self.batch = BATCH if len(claims) == len(claimed) else FEW
-        if claims:
-            renewing = asyncio.create_task(self._renew())
-            try:
-                await self._look(claims)
-            finally:
-                await stop(renewing)
+            if len(claimed) == self.batch:
+                await self._count()
+            self.batch = BATCH if len(claims) == len(claimed) else FEW
+            if claims:
+                renewing = asyncio.create_task(self._renew())
+                try:
+                    await self._look(partial(looks.look_at, db, gateways(), self.name), claims)
+                finally:
+                    await stop(renewing)
         return len(claims)
 
     async def _count(self) -> None:
@@ -106,42 +106,23 @@ class Looker:
             async with transaction() as db:
                 await due.count_anew(db)
 
-    async def _look(self, claims: Sequence[Claim]) -> None:
+    async def _look(self, look_at: Callable[[Sequence[Claim]], Awaitable[None]], claims: Sequence[Claim]) -> None:
         """Look at claimed members; a fault of our own is narrowed down to the member with whom it comes."""
         try:
-            await self._decide(claims)
+            await look_at(claims)
         except AWAY:
             raise
         except Exception as fault:
             if len(claims) > 1:
                 log.warning("a batch of %s members fails (%s): looking at less at once", len(claims), fault)
                 half = len(claims) // 2
-                await self._look(claims[:half])
-                await self._look(claims[half:])
+                await self._look(look_at, claims[:half])
+                await self._look(look_at, claims[half:])
                 return
             (claim,) = claims
             log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)
             async with transaction() as db:
                 await due.later(db, self.name, claims, [work_health.own_fault(fault)])
-
-    async def _decide(self, claims: Sequence[Claim]) -> None:
-        async with reading() as db:
-            rules = await cases.rules_for(db, claims)
-            stale = await cases.delegations_to_read(db, claims, rules)
-            loaded = None if stale else await decisions.prepared(db, claims, rules)
-        if loaded is None:
-            fetched = await delegations.read(gateways(), stale)
-            async with transaction() as db:
-                await delegations.remember(db, fetched)
-            async with reading() as db:
-                loaded = await decisions.prepared(db, claims, rules)
-        batch, wanted = loaded
-        done = await decisions.look(gateways(), batch, wanted, now())
-        async with transaction() as db:
-            moves = await ledger.settle(db, self.name, done)
-        for request, members in Counter(claim.request_id for claim in claims if claim.request_id).items():
-            with request_ids.under(request):
-                log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
 
     async def _renew(self) -> None:
         while True:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
-from models import reading, transaction
+from models import transaction
 from services import carried_out, events, intents, request_ids, unanswered, work_health
 from services.calls import wait
 from services.intents import Intent, TokenRejected
@@ -74,15 +74,10 @@ class Writer:
     async def _start(self, running: dict[asyncio.Task[None], int], held: Lease) -> None:
         """Begin what there is room for; LeaseLost, and nothing is begun, when the lease does not stand any more."""
         room = AT_ONCE - len(running)
-        _, found = await asyncio.gather(held.check(), self._open_intents(room, set(running.values())))
-        for intent in found:
+        # By the connection that holds the lease: one that answers holds it still.
+        rows = await held.ask(intents.question(room, set(running.values()), self._resting()))
+        for intent in intents.answered(rows):
             running[asyncio.create_task(self._carry_out(intent, held.since))] = intent.id
-
-    async def _open_intents(self, room: int, busy: Collection[int]) -> list[Intent]:
-        if room <= 0:
-            return []
-        async with reading() as db:
-            return await intents.open_intents(db, room, busy, self._resting())
 
     def _resting(self) -> list[str]:
         now = asyncio.get_running_loop().time()

@@ -1,5 +1,6 @@
 """The engine of this process and the transaction, the one way to the database."""
 
+import asyncio
 import select as waiting
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession as TypedAsyncSession
 
 from settings import settings
 
+Driver = psycopg.AsyncConnection[tuple[Any, ...]]
 _engine: AsyncEngine | None = None
 _alone: AsyncEngine | None = None
 """The same engine and pool, with each statement committed by itself."""
@@ -48,6 +50,8 @@ class AsyncSession(TypedAsyncSession):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._waiting: list[Question] = []
+        self._driver: Driver | None = None
+        """The driver's connection while the session has one: to ask for it each time costs as much as a question."""
 
     async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Run a statement; `params` is one mapping, or a list of them to run it for each."""
@@ -70,6 +74,7 @@ class AsyncSession(TypedAsyncSession):
         """Write down for good what was done, what waits included; that goes in one round trip with the commit."""
         if self._waiting:
             await self._together([], commit=True)
+        self._driver = None
         await super().commit()
 
     def later(self, statement: str, values: Mapping[str, object]) -> None:
@@ -90,27 +95,42 @@ class AsyncSession(TypedAsyncSession):
         # As before any other statement: what was added by its class is there for it to see.
         if self.new or self.dirty or self.deleted:
             await self.flush()
-        connection = await super().connection()
-        adapted = await connection.get_raw_connection()
-        raw = cast("psycopg.AsyncConnection[tuple[Any, ...]]", adapted.driver_connection)
+        raw = await self._raw()
         try:
+            begun = raw.info.transaction_status is TransactionStatus.INTRANS
+            if len(asked) == 1 and not commit and (begun or raw.autocommit):
+                # There is nothing that it could go together with.
+                return [await ask(raw, asked[0])][len(asked) - len(questions) :]
             async with raw.pipeline():
-                begun = raw.info.transaction_status is TransactionStatus.INTRANS
                 cursors = [await raw.execute(_percents(statement), values) for statement, values in asked]
-                # A transaction that begins in here is committed by the session: psycopg does not know of it yet.
-                if commit and begun:
-                    await raw.commit()
+                if commit and not raw.autocommit:
+                    # As a statement: of a transaction that begins in here psycopg does not know yet.
+                    await raw.execute(b"COMMIT", prepare=False)
             told = cursors[len(asked) - len(questions) :]
-            return [await cursor.fetchall() if cursor.description else [] for cursor in told]
+            return [await _rows(cursor) for cursor in told]
         except psycopg.Error as fault:
+            self._driver = None
             if raw.closed:
-                await connection.invalidate(fault)
+                await (await super().connection()).invalidate(fault)
             raise DBAPIError.instance(None, None, fault, psycopg.Error) from fault
+
+    async def _raw(self) -> Driver:
+        if self._driver is None:
+            connection = await super().connection()
+            adapted = await connection.get_raw_connection()
+            self._driver = cast(Driver, adapted.driver_connection)
+        return self._driver
 
     async def rollback(self) -> None:
         """Undo what was done, and do not begin what waits."""
         self._waiting.clear()
+        self._driver = None
         await super().rollback()
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        self._driver = None
+        await super().close()
 
     def begin_nested(self) -> AsyncSessionTransaction:
         """A savepoint; nothing may wait then, for it would be undone with what comes after."""
@@ -124,6 +144,18 @@ class AsyncSession(TypedAsyncSession):
 
 Question = tuple[str, Mapping[str, object]]
 """A statement, and its values by name."""
+Rows = Sequence[tuple[Any, ...]]
+"""What a question is answered with."""
+
+
+async def ask(driver: Driver, question: Question) -> list[tuple[Any, ...]]:
+    """The rows of a statement, `:name` for its values, by a connection of the driver's. Raises psycopg.Error."""
+    statement, values = question
+    return await _rows(await driver.execute(_percents(statement), values))
+
+
+async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return await cursor.fetchall() if cursor.description else []
 
 
 @lru_cache(maxsize=200)
@@ -199,7 +231,7 @@ def joined(values: Iterable[object]) -> str:
 @asynccontextmanager
 async def transaction() -> AsyncGenerator[AsyncSession]:
     """One use case: committed when the block ends, undone when it raises."""
-    async with AsyncSession(engine(), expire_on_commit=False) as db:
+    async with _closing(AsyncSession(engine(), expire_on_commit=False)) as db:
         yield db
         await db.commit()
 
@@ -211,8 +243,23 @@ async def reading() -> AsyncGenerator[AsyncSession]:
     Like those of a transaction, each statement sees what was committed when it began.
     """
     made = engine()
-    async with AsyncSession(_alone or made, expire_on_commit=False) as db:
+    async with _closing(AsyncSession(_alone or made, expire_on_commit=False)) as db:
         yield db
+
+
+@asynccontextmanager
+async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
+    """Gives the connection back when the block ends.
+
+    The session's own way to do so takes a task, in case that somebody is stopped meanwhile. When all went well there
+    is nothing left to be sent, and so no moment in which to be stopped.
+    """
+    try:
+        yield db
+    except BaseException:
+        await asyncio.shield(asyncio.create_task(db.close()))
+        raise
+    await db.close()
 
 
 async def release(db: AsyncSession) -> None:

@@ -11,9 +11,9 @@ from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
 from models.database import AsyncSession
-from services import delegations, holdings, readings, surveys, token_trails, traits
+from services import delegations, holdings, readings, token_trails, traits
 from services.alike import Alike
-from services.cases import Case, Rules, load
+from services.cases import Case, made
 from services.delegations import Fetched, Pair
 from services.due import Claim
 from services.expressions import Answer, Requirement, requirements
@@ -21,6 +21,7 @@ from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
 from services.policy import Decision, GrantFacts, Move, decide
 from services.readings import Answers, Reading
+from services.stored import Stored
 from services.token_trails import Trails
 from services.verdicts import verdict
 from services.wants import ANY, Wants, family_of, with_vaults
@@ -31,18 +32,21 @@ MOST_FETCHED = 600
 """Tokens whose traits are read outside for one batch; the others' are unknown, and come up again soon."""
 
 
-async def prepared(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> tuple[list[Case], dict[Place, Question]]:
+async def prepared(
+    db: AsyncSession, claims: Sequence[Claim], found: Stored
+) -> tuple[list[Case], dict[Place, Question]]:
     """All that is known of these members, and what has to be asked of the chains for them."""
-    cases = await load(db, claims, rules)
+    cases = await made(db, claims, found)
     return cases, await questions(db, cases)
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
     """What has to be asked of each chain for each server, no older than what was seen before."""
     asked: dict[Place, Question] = {}
+    newest = {case.claim.server_id: case.seen for case in cases}
     for (server_id, chain), (wants, owners) in _places(cases).items():
         followed = [*{contract for contract, _ in wants.tokens}, *([ANY] if wants.anything else [])]
-        not_before = await surveys.newest_block(db, chain, wants.balances, followed, owners)
+        not_before = newest[server_id].get(chain, 0)
         hints = _with_claimed(await token_trails.load(db, chain, followed, owners), chain, wants, cases)
         tokens = [
             (chain, contract, token_id)

@@ -216,17 +216,15 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
     return len(dead)
 
 
-async def still_ours(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> tuple[datetime, set[str]]:
-    """Lock the claims and tell (by key) of which nothing has become known since they were claimed.
-
-    With the time when the transaction began, by the database's own clock.
+def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
+    """Locks the claims and tells, in one row, when the transaction began, by the database's own clock, and the keys of
+    those of which nothing has become known since they were claimed.
     """
     statement = f"""
         SELECT now(), ARRAY(SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
         WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d)
     """
-    (((began, keys),),) = await db.together((statement, _arrays(worker, claims)))
-    return began, set(keys)
+    return statement, _arrays(worker, claims)
 
 
 def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:

@@ -11,7 +11,7 @@ from models import Farewell, Rule, Server, User, Wallet, now
 from models.database import AsyncSession
 from services import breaker, due, event_log, events, users
 from services.actors import Actor
-from services.cases import Case, load, rules_for
+from services.cases import Case, load
 from services.expressions import Answer
 from services.policy import Decision, GrantFacts, Move, decide
 from services.rule_form import DEFAULT_COLOR
@@ -53,7 +53,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
     """What becomes of each of the person's roles once none of their wallets counts any more."""
     found: list[EndingRole] = []
     claims = [due.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
-    for case in await load(db, claims, await rules_for(db, claims)):
+    for case in await load(db, claims):
         server = await db.get_one(Server, case.claim.server_id)
         rules = {rule.id: rule for rule in await _rules(db, case.claim.server_id)}
         stopped = {one.role_id for one in await breaker.tripped(db, case.claim.server_id)}

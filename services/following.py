@@ -1,16 +1,19 @@
 """Following the chains: what is watched, how far each chain is read and by whom, and whom a transfer concerns."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from psycopg.errors import DivisionByZero
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import select
 
 from gateways.chain_table import CHAINS
-from models import Cursor
+from models import Cursor, transaction
 from models.database import AsyncSession
 from services import due
 from services.expressions import parse, requirements
@@ -43,6 +46,10 @@ class Position:
 
     block: int
     block_hash: str
+
+
+class Overtaken(Exception):
+    """Another process follows the chain by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,20 +172,32 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
     )
 
 
-async def advance(db: AsyncSession, chain: str, owner: str, position: Position, head: int) -> bool:
-    """Note how far the chain is read; False (and nothing written) when the lease is not ours any more."""
+@asynccontextmanager
+async def advancing(chain: str, owner: str, position: Position, head: int) -> AsyncGenerator[AsyncSession]:
+    """A transaction that begins by noting how far the chain is read. Raises Overtaken, and nothing of it is written,
+    when the lease is not ours any more.
+    """
     values = {
         "block": position.block, "hash": position.block_hash, "head": head, "lease": LEASE, "chain": chain,
         "owner": owner,
     }  # fmt: skip
+    # Without the lease the statement itself fails, and so does all that is sent along with it: whoever is to be looked
+    # at because of a transfer does not wait until an answer about the lease has come.
     statement = """
-        UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
-               owned_until = now() + :lease
-        WHERE chain = :chain AND owner = :owner AND owned_until > now()
-        RETURNING 1
+        WITH advanced AS (
+            UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
+                   owned_until = now() + :lease
+            WHERE chain = :chain AND owner = :owner AND owned_until > now() RETURNING 1)
+        SELECT 1 / count(*) FROM advanced
     """
-    (ours,) = await db.together((statement, values))
-    return bool(ours)
+    try:
+        async with transaction() as db:
+            db.later(statement, values)
+            yield db
+    except DBAPIError as fault:
+        if isinstance(fault.orig, DivisionByZero):
+            raise Overtaken(f"{owner} does not follow {chain} any more") from fault
+        raise
 
 
 async def failed(db: AsyncSession, chain: str, owner: str, fault: str) -> None:

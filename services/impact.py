@@ -15,7 +15,7 @@ from models import Rule, now
 from models.database import AsyncSession, release
 from services import cases, decisions, delegations, rights, rule_contracts
 from services.actors import Actor
-from services.cases import Case, terms_of
+from services.cases import Case
 from services.due import Claim
 from services.errors import ProviderUnavailable
 from services.expressions import parse, requirements
@@ -25,6 +25,7 @@ from services.policy import Decision, GrantFacts, Move, RuleTerms
 from services.rule_form import RuleDraft, check, expression_of
 from services.rule_rows import apply, copy_of, new_row
 from services.rules import own
+from services.stored import terms_of
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
 OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)

@@ -1,12 +1,10 @@
 """Carrying out what the ledger intends: one role given or taken at a time, read back whenever there is doubt."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
-
-from sqlalchemy import text
 
 from gateways import Gateways
 from gateways.discord_types import (
@@ -20,7 +18,7 @@ from gateways.discord_types import (
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from models import now
-from models.database import AsyncSession
+from models.database import AsyncSession, Question
 from services import unanswered
 
 __all__ = [
@@ -102,48 +100,51 @@ class Outcome:
     """Whether the role write was sent and may be carried out yet."""
 
 
-async def open_intents(
-    db: AsyncSession, limit: int, busy: Collection[int], resting: Collection[str] = ()
-) -> list[Intent]:
-    """The intents whose time has come, in turns over the guilds so that a large one does not starve the others.
+def question(limit: int, busy: Collection[int], resting: Collection[str] = ()) -> Question:
+    """For the intents whose time has come, in turns over the guilds so that a large one does not starve the others.
 
     Without those in `busy`, and without those of the guilds in `resting`.
 
     Who is still being screened waits for a role: Discord would end the screening by giving one. So does everybody while
     all rules for it rest, for Discord refused it, or an admin let them rest.
     """
-    result = await db.execute(
-        text(
-            f"""
-            SELECT * FROM (
-                SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
-                       COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
-                                 AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
-                       g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence, g.request_id, g.created_at,
-                       g.gift_since IS NOT NULL AS gift,
-                       row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
-                FROM "grant" g JOIN server s ON s.id = g.server_id
-                LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
-                     AND b.approved_at IS NULL AND b.dismissed_at IS NULL
-                LEFT JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id
-                WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
-                AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
-                AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
-                AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT s.discord_id = ANY(CAST(:resting AS text[]))
-                AND NOT {unanswered.STILL_OPEN} AND NOT {RESTS}
-            ) o ORDER BY turn, id LIMIT :limit
-            """
-        ),
-        {"limit": limit, "busy": list(busy), "resting": list(resting), "late": unanswered.LATE},
-    )
-    return [
-        Intent(
-            id=row.id, server_id=row.server_id, guild_id=row.guild_id, discord_id=row.discord_id, role_id=row.role_id,
-            role_name=row.role_name, giving=row.giving, intended_at=row.intended_at, attempts=row.attempts,
-            evidence=row.evidence, gift=row.gift, request_id=row.request_id, created_at=row.created_at,
-        )
-        for row in result.all()
-    ]  # fmt: skip
+    return _OPEN, {"limit": limit, "busy": list(busy), "resting": list(resting), "late": unanswered.LATE}
+
+
+_OPEN = f"""
+    SELECT id, server_id, guild_id, discord_id, role_id, role_name, giving, intended_at, attempts, evidence, gift,
+           request_id, created_at
+    FROM (
+        SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
+               COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
+                         AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
+               g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence, g.request_id, g.created_at,
+               g.gift_since IS NOT NULL AS gift,
+               row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
+        FROM "grant" g JOIN server s ON s.id = g.server_id
+        LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
+             AND b.approved_at IS NULL AND b.dismissed_at IS NULL
+        LEFT JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id
+        WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
+        AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
+        AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
+        AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT s.discord_id = ANY(CAST(:resting AS text[]))
+        AND NOT {unanswered.STILL_OPEN} AND NOT {RESTS}
+    ) o ORDER BY turn, id LIMIT :limit
+"""
+
+
+def answered(rows: Iterable[Sequence[Any]]) -> list[Intent]:
+    """What such a question is answered with."""
+    return [Intent(*row) for row in rows]
+
+
+async def open_intents(
+    db: AsyncSession, limit: int, busy: Collection[int], resting: Collection[str] = ()
+) -> list[Intent]:
+    """The intents whose time has come, as such a question tells of them."""
+    (rows,) = await db.together(question(limit, busy, resting))
+    return answered(rows)
 
 
 async def carry_out(

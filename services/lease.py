@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from models import libpq_url
+from models.database import Question, ask
 from settings import settings
 
 KEY = 4_815_162_342
@@ -25,10 +26,10 @@ class Lease:
         self._connection: psycopg.AsyncConnection[tuple[Any, ...]] = connection
         self.since: datetime = since
 
-    async def check(self) -> None:
-        """Raise LeaseLost unless the lease still stands."""
+    async def ask(self, question: Question) -> list[tuple[Any, ...]]:
+        """What the database tells; an answer says that the lease stood when it was asked. Raises LeaseLost."""
         try:
-            await self._connection.execute("SELECT 1")
+            return await ask(self._connection, question)
         except psycopg.OperationalError as fault:
             raise LeaseLost(str(fault).splitlines()[0]) from fault
 

@@ -27,9 +27,11 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
 
     A case of which something new became known meanwhile is left alone: it is due again at once.
     """
-    await findings.remember(db, done)
+    claims = [item.case.claim for item in done.looked]
+    ((now, keys),), *before = await db.together(due.still_ours(worker, claims), *findings.before(done))
     # The database's own time, so that intents and the writer's lease are told apart by one clock.
-    now, ours = await due.still_ours(db, worker, [item.case.claim for item in done.looked])
+    ours = set(keys)
+    await findings.remember(db, done, before)
     looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [item.case.who for item in looked if item.gone])

@@ -91,7 +91,7 @@ async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
 async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool) -> MemberWhy:
     member = await members.present(db, server_id, discord_id)
     claims = [Claim(server_id, discord_id, 0, 0, 0)]
-    (case,) = await cases.load(db, claims, await cases.rules_for(db, claims))
+    (case,) = await cases.load(db, claims)
     rows = await db.exec(select(Rule.id, Rule.name, Rule.role_id, Rule.role_name).where(Rule.server_id == server_id))
     rules = rows.all()
     titles = {rule_id or 0: name for rule_id, name, _, _ in rules}

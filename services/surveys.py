@@ -7,7 +7,12 @@ from datetime import datetime
 from sqlalchemy import text
 
 from gateways.chains import BalanceSheet
-from models.database import AsyncSession, joined
+from models.database import AsyncSession, Question, joined
+
+Stored = dict[tuple[str, str], dict[str, int]]
+"""By chain and wallet the amounts that we have, each by its contract."""
+UNSURE = -1
+"""Instead of an amount: something was written, but perhaps there was something newer, which stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +24,17 @@ class Newest:
     observed_at: datetime
 
 
-async def remember(
-    db: AsyncSession, server_id: int, contracts: Sequence[str], owners: Sequence[str], sheet: BalanceSheet
+def remember(
+    db: AsyncSession,
+    server_id: int,
+    contracts: Sequence[str],
+    owners: Sequence[str],
+    sheet: BalanceSheet,
+    stored: Stored,
 ) -> None:
     """Keep a trusted reading: a few statements, however many wallets it has, and rows for changes only.
 
+    `stored` was asked in the same transaction; what is written here is unsure in it from then on.
     What is unknown overwrites nothing, nor does an older block. A wallet of which something is unknown does not count
     as surveyed; what is known of it gets rows of its own.
     """
@@ -32,13 +43,19 @@ async def remember(
         return
     unsure = {owner for contract in told for owner in _unknown(sheet, contract, owners)}
     held = {(owner, contract): amount for contract in told for owner, amount in sheet.holders(contract)}
-    stored = await _stored(db, sheet.chain, owners)
-    changed = {key: amount for key, amount in held.items() if stored.get(key) != amount or key[0] in unsure}
+    before = {
+        (owner, contract): amount
+        for owner in owners
+        for contract, amount in stored.get((sheet.chain, owner), {}).items()
+    }
+    changed = {key: amount for key, amount in held.items() if before.get(key) != amount or key[0] in unsure}
     # Who is known to hold nothing any more; of whom something is unknown, also what they never held.
-    changed |= {key: 0 for key, amount in stored.items() if amount and key not in held and _zero(sheet, *key)}
+    changed |= {key: 0 for key, amount in before.items() if amount and key not in held and _zero(sheet, *key)}
     changed |= {(owner, contract): 0 for owner in unsure for contract in told if _zero(sheet, owner, contract)}
     if changed:
         _write(db, sheet, changed)
+        for owner, contract in changed:
+            stored.setdefault((sheet.chain, owner), {})[contract] = UNSURE
     sure = [owner for owner in owners if owner not in unsure] if unsure else owners
     if sure:
         _note(db, server_id, sheet, told, sure)
@@ -55,16 +72,13 @@ def _zero(sheet: BalanceSheet, owner: str, contract: str) -> bool:
     return sheet.amount(contract, owner) == 0
 
 
-async def _stored(db: AsyncSession, chain: str, owners: Sequence[str]) -> dict[tuple[str, str], int]:
-    """The amounts that we have of these wallets, by wallet and contract."""
-    (rows,) = await db.together(
-        (
-            "SELECT address, contract, amount FROM observation "
-            "WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))",
-            {"chain": chain, "owners": joined(owners)},
-        )
+def amounts(chain: str, owners: Sequence[str]) -> Question:
+    """For the amounts that we have of these wallets, each with chain, wallet and contract."""
+    statement = (
+        "SELECT chain, address, contract, amount FROM observation "
+        "WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))"
     )
-    return {(address, contract): amount for address, contract, amount in rows}
+    return statement, {"chain": chain, "owners": joined(owners)}
 
 
 def _write(db: AsyncSession, sheet: BalanceSheet, changed: Mapping[tuple[str, str], int]) -> None:
@@ -130,34 +144,27 @@ async def newest(
     }
 
 
-async def newest_block(
-    db: AsyncSession, chain: str, contracts: Sequence[str], by_token: Sequence[str], owners: Sequence[str]
-) -> int:
-    """The newest block at which any of these wallets was seen, or something moved: an older answer is of no use.
+def newest_block(chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Question:
+    """For the newest block at which any of these wallets was seen, or something of these contracts moved, in one row.
 
-    `by_token` are the contracts that are asked token by token.
+    0 where nothing is known. An older answer is of no use.
     """
-    ((found,),) = await db.together(
-        (
-            """
-            SELECT max(block) FROM (
-                SELECT max(s.block) AS block FROM survey s WHERE s.id IN (
-                    SELECT DISTINCT d.survey_id FROM surveyed d
-                    WHERE d.chain = :chain AND d.address = ANY(string_to_array(:owners, ',')))
-                UNION ALL SELECT max(block) FROM observation
-                WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
-                AND contract = ANY(string_to_array(:contracts, ','))
-                UNION ALL SELECT max(block) FROM tally
-                WHERE chain = :chain AND contract = ANY(string_to_array(:by_token, ','))
-                AND address = ANY(string_to_array(:owners, ','))
-                UNION ALL SELECT max(block) FROM sighting
-                WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
-            ) seen
-            """,
-            {"chain": chain, "owners": joined(owners), "contracts": joined(contracts), "by_token": joined(by_token)},
-        )
-    )
-    return int(found[0] or 0)
+    statement = """
+        SELECT coalesce(max(block), 0) FROM (
+            SELECT max(s.block) AS block FROM survey s WHERE s.id IN (
+                SELECT DISTINCT d.survey_id FROM surveyed d
+                WHERE d.chain = :chain AND d.address = ANY(string_to_array(:owners, ',')))
+            UNION ALL SELECT max(block) FROM observation
+            WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+            AND contract = ANY(string_to_array(:contracts, ','))
+            UNION ALL SELECT max(block) FROM tally
+            WHERE chain = :chain AND contract = ANY(string_to_array(:contracts, ','))
+            AND address = ANY(string_to_array(:owners, ','))
+            UNION ALL SELECT max(block) FROM sighting
+            WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+        ) seen
+    """
+    return statement, {"chain": chain, "owners": joined(owners), "contracts": joined(contracts)}
 
 
 async def forget_replaced(db: AsyncSession) -> None:

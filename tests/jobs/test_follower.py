@@ -141,8 +141,11 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     first, second = Follower("base"), Follower("base")
     assert await first.once() is not None
     assert await second.once() is None
+    with pytest.raises(following.Overtaken):
+        async with following.advancing("base", second.name, following.Position(2**40, "0x"), 2**40) as db:
+            db.later("DELETE FROM rule", {})
     async with transaction() as db:
-        assert not await following.advance(db, "base", second.name, following.Position(2**40, "0x"), 2**40)
+        assert (await db.execute(text("SELECT count(*) FROM rule"))).scalar_one() == 1, "nothing else was done"
     row = await cursor()
     assert row is not None
     assert row.block < 2**40

@@ -7,10 +7,9 @@ from sqlalchemy import text
 
 from gateways import gateways
 from gateways.discord_types import Member as LiveMember
-from jobs import looker
 from jobs.writer import Writer
 from models import Member, transaction
-from services import carried_out, guilds, intents
+from services import carried_out, decisions, guilds, intents
 from services.intents import Intent, Outcome
 from services.looked import Round
 from services.members import MemberFacts
@@ -64,7 +63,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     """The look began before the removal was done, and ends after it."""
     intent = await about_to_lose_it(town, engine)
     await town.buys("carol")
-    looks = looker.decisions.look
+    looks = decisions.look
 
     async def and_meanwhile_it_is_taken(*arguments: object) -> Round:
         done = await looks(*arguments)  # pyright: ignore[reportArgumentType]
@@ -72,7 +71,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
         return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(looker.decisions, "look", and_meanwhile_it_is_taken)
+        patched.setattr(decisions, "look", and_meanwhile_it_is_taken)
         await looked_at(town)
     assert not await town.has("carol", "Holder")
     async with engine():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlmodel import col, select
 
-from jobs import lasting, looker
+from jobs import lasting
 from jobs.looker import Looker
 from models import Due, Grant, now, transaction
 from services import decisions, due, work_health
@@ -32,7 +32,7 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
             raise ValueError("nobody foresaw this")
         return await look(outside, cases, wanted, moment)
 
-    monkeypatch.setattr(looker.decisions, "look", failing)
+    monkeypatch.setattr(decisions, "look", failing)
     await town.rule("Holder")
     await town.buys("dave")
     for who in ("ada", "carol", "dave"):

@@ -1,6 +1,7 @@
 """Members wait in one table: marked once, claimed by one worker, never lost."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -8,8 +9,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from jobs.looker import Looker
-from models import Due, now, transaction
-from services import due
+from models import AsyncSession, Due, now, transaction
+from services import due, looks
 from services.due import Claim
 from services.tasks import stop
 from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
@@ -20,6 +21,11 @@ pytestmark = pytest.mark.usefixtures("database")
 async def claimed(worker: str = "w1", limit: int = 10) -> list[Claim]:
     async with transaction() as db:
         return await due.claim(db, worker, limit)
+
+
+async def ours(db: AsyncSession, claims: Sequence[Claim]) -> list[str]:
+    (((_, keys),),) = await db.together(due.still_ours("w1", claims))
+    return list(keys)
 
 
 async def rows() -> list[Due]:
@@ -71,7 +77,7 @@ async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
     claims = await claimed()
     await mark(1, "6")
     async with transaction() as db:
-        assert (await due.still_ours(db, "w1", claims))[1] == {"1:5"}
+        assert await ours(db, claims) == ["1:5"]
         due.done(db, "w1", claims)
     (row,) = await rows()
     assert row.key == "1:6"
@@ -148,7 +154,7 @@ async def test_a_round_does_not_disturb_a_look_that_is_under_way() -> None:
     claims = await claimed()
     async with transaction() as db:
         await due.mark_all(db)
-        assert len((await due.still_ours(db, "w1", claims))[1]) == 1
+        assert len(await ours(db, claims)) == 1
 
 
 async def test_marks_that_overlap_do_not_deadlock() -> None:
@@ -218,14 +224,14 @@ async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once
     await mark(1, "5", due.WAITING)
     looked_at: list[Claim] = []
 
-    async def look(looker: Looker, claims: list[Claim]) -> None:
+    async def look(_db: AsyncSession, _outside: object, _worker: str, claims: list[Claim]) -> None:
         looked_at.extend(claims)
         if len(looked_at) == 1:
             raise OperationalError("the look", {}, Exception("the server closed the connection"))
         seen_again.set()
 
     seen_again = asyncio.Event()
-    monkeypatch.setattr(Looker, "_look", look)
+    monkeypatch.setattr(looks, "look_at", look)
     monkeypatch.setattr("jobs.looker.IDLE_SECONDS", 0.01)
     working = asyncio.create_task(Looker(asyncio.Event()).run())
     try:

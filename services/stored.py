@@ -1,0 +1,153 @@
+"""What is stored of due members and their servers: rules, wallets, the ledger, and how the gateway last saw them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from models import Rule
+from models.database import AsyncSession, Question, Rows, joined
+from services.due import Claim
+from services.expressions import parse
+from services.policy import GrantFacts, RuleTerms
+
+
+class StoredRule(NamedTuple):
+    """The columns of a rule by which is decided."""
+
+    id: int
+    server_id: int
+    role_id: str
+    expression: dict[str, Any]
+    state: str
+    removal_mode: str
+    removal_hours: int
+    deleted_at: datetime | None
+    created_at: datetime
+    takes_over: bool
+    delegated: bool
+
+
+_RULES = (
+    f"SELECT {', '.join(StoredRule._fields)} FROM rule WHERE server_id = ANY(CAST(:servers AS integer[])) ORDER BY id"
+)
+
+Rules = Mapping[int, Sequence[RuleTerms]]
+"""By server the rules to decide by."""
+
+
+async def rules_for(db: AsyncSession, claims: Sequence[Claim]) -> Rules:
+    """The stored rules of these members' servers."""
+    (rows,) = await db.together(_rules_of(claims))
+    return _rules(rows)
+
+
+def _rules_of(claims: Sequence[Claim]) -> Question:
+    return _RULES, {"servers": sorted({claim.server_id for claim in claims})}
+
+
+def _rules(rows: Rows) -> Rules:
+    found: dict[int, list[RuleTerms]] = {}
+    for rule in map(StoredRule._make, rows):
+        found.setdefault(rule.server_id, []).append(terms_of(rule))
+    return {server_id: tuple(rules) for server_id, rules in found.items()}
+
+
+Who = tuple[int, str]
+"""A server's id and a member's Discord id."""
+
+
+class Seen(NamedTuple):
+    """A claimed member as the gateway told us of them; without roles when it never did."""
+
+    guild_id: str = ""
+    bot_invited: bool = False
+    roles: list[str] | None = None
+    left: bool = False
+
+
+NOT_SEEN = Seen()
+
+
+class Stored(NamedTuple):
+    """What is stored of the members of a batch and their servers."""
+
+    rules: Rules
+    members: Mapping[Who, Seen]
+    wallets: Mapping[Who, tuple[tuple[str, str], ...]]
+    grants: Mapping[Who, tuple[GrantFacts, ...]]
+
+
+async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
+    """What is stored, read in one round trip however many members there are."""
+    whom = {
+        "servers": joined(claim.server_id for claim in claims),
+        "people": joined(claim.discord_id for claim in claims),
+    }
+    said = await db.together(_rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom))
+    return Stored(_rules(said[0]), _members(said[1]), _wallets(said[2]), _grants(said[3]))
+
+
+def terms_of(rule: Rule | StoredRule) -> RuleTerms:
+    """What a decision has to know of a stored rule."""
+    return RuleTerms(
+        id=rule.id or 0,
+        role_id=rule.role_id,
+        expression=parse(rule.expression),
+        state=rule.state,
+        grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
+        deleted=rule.deleted_at is not None,
+        created_at=rule.created_at,
+        takes_over=rule.takes_over,
+        delegated=rule.delegated,
+    )
+
+
+_WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_array(:people, ','))
+           AS c (server_id, discord_id)"""
+
+
+_MEMBERS = f"""
+    SELECT s.id, c.discord_id, s.discord_id, s.bot_invited, m.roles, m.left_at IS NOT NULL
+    FROM {_WHOM} JOIN server s ON s.id = c.server_id
+    LEFT JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
+"""
+
+
+def _members(rows: Rows) -> dict[Who, Seen]:
+    return {(server_id, discord_id): Seen(*said) for server_id, discord_id, *said in rows}
+
+
+_WALLETS = f"""
+    SELECT c.server_id, c.discord_id, w.family, w.address
+    FROM {_WHOM} JOIN "user" u ON u.discord_id = c.discord_id JOIN wallet w ON w.user_id = u.id
+    LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = c.server_id
+    WHERE COALESCE(m.use_wallets, true) ORDER BY w.id
+"""
+
+
+def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
+    found: dict[Who, tuple[tuple[str, str], ...]] = {}
+    for server_id, discord_id, family, address in rows:
+        who = (server_id, discord_id)
+        found[who] = (*found.get(who, ()), (family, address))
+    return found
+
+
+_GRANTS = f"""
+    SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
+           CASE WHEN g.state = 'lost' THEN g.updated_at END,
+           g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL,
+           (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
+           AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at
+    FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
+    JOIN server s ON s.id = g.server_id ORDER BY g.role_id
+"""
+
+
+def _grants(rows: Rows) -> dict[Who, tuple[GrantFacts, ...]]:
+    found: dict[Who, tuple[GrantFacts, ...]] = {}
+    for server_id, discord_id, role_id, state, rule_ids, *rest in rows:
+        who = (server_id, discord_id)
+        facts = GrantFacts(role_id, state, tuple(rule_ids), *rest)
+        found[who] = (*found.get(who, ()), facts)
+    return found
