@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from eth_account import Account
@@ -87,8 +88,12 @@ def person(who: str) -> Person:
     raise Refusal(404, f"There is no person {who!r}. The people are: {', '.join(p.username for p in PEOPLE)}.")
 
 
+@cache
 def wallets_of(name: str) -> Wallets:
-    """The wallets that follow from a name: a username for the six, an id for who came later."""
+    """The wallets that follow from a name: a username for the six, an id for who came later.
+
+    Worked out once: a public key takes milliseconds, and every look at the whole world asks for everybody's.
+    """
     key = hashlib.sha256(f"sandbox wallet of {name}".encode()).digest()
     public = Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()
     return Wallets(Account.from_key(key).address, base58(public))
