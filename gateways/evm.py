@@ -30,6 +30,9 @@ Decode = Callable[[bytes], object]
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
 STALE_AFTER = 90.0
+KEPT_OPEN_SECONDS = 15.0
+"""A follower asks every few seconds. What a round needed besides is closed soon after: at each request httpcore looks
+over every connection that is open."""
 HANDED_ON_FOR = 1.0
 """Seconds for which a head may serve somebody else than who read it."""
 STALE_BLOCKS = 20
@@ -66,7 +69,7 @@ class Node:
             timeout=request_seconds,
             follow_redirects=False,
             verify=tls(),
-            limits=httpx.Limits(max_connections=8, keepalive_expiry=30),
+            limits=httpx.Limits(max_connections=8, keepalive_expiry=KEPT_OPEN_SECONDS),
         )
 
     async def close(self) -> None:

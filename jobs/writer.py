@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Collection
 from datetime import datetime
 
 from gateways import gateways
@@ -52,24 +51,15 @@ class Writer:
         running: dict[asyncio.Task[None], int] = {}
         try:
             while True:
-                await self._start(running, held)
-                await self._until_something_happens(running)
+                if len(running) < AT_ONCE:
+                    await self._start(running, held)
+                # A change that is done calls too, and so does the end of a pause.
+                await wait(self.called, self._pause())
                 for task in [task for task in running if task.done()]:
                     running.pop(task)
                     task.result()
         finally:
             await stop(*running)
-
-    async def _until_something_happens(self, running: Collection[asyncio.Task[None]]) -> None:
-        """A change is done, or there is a call and room for what it tells of, or a pause is over."""
-        if len(running) >= AT_ONCE:
-            await asyncio.wait(running, timeout=self._pause(), return_when=asyncio.FIRST_COMPLETED)
-            return
-        call = asyncio.create_task(wait(self.called, self._pause()))
-        try:
-            await asyncio.wait((*running, call), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await stop(call)
 
     async def _start(self, running: dict[asyncio.Task[None], int], held: Lease) -> None:
         """Begin what there is room for; LeaseLost, and nothing is begun, when the lease does not stand any more."""
@@ -77,7 +67,9 @@ class Writer:
         # By the connection that holds the lease: one that answers holds it still.
         rows = await held.ask(intents.question(room, set(running.values()), self._resting()))
         for intent in intents.answered(rows):
-            running[asyncio.create_task(self._carry_out(intent, held.since))] = intent.id
+            task = asyncio.create_task(self._carry_out(intent, held.since))
+            task.add_done_callback(lambda _: self.called.set())
+            running[task] = intent.id
 
     def _resting(self) -> list[str]:
         now = asyncio.get_running_loop().time()

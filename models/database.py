@@ -176,7 +176,7 @@ def engine() -> AsyncEngine:
 
 def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
     global _engine, _alone
-    _engine = create_async_engine(psycopg_url(url), pool_size=20, max_overflow=max_overflow)
+    _engine = create_async_engine(psycopg_url(url), pool_size=20, max_overflow=max_overflow, pool_use_lifo=True)
     event.listen(_engine.sync_engine, "checkout", _refuse_a_dead_one)
     _alone = _engine.execution_options(isolation_level="AUTOCOMMIT")
     return _engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gateways.balance_sheet import LARGE
 from gateways.chains import BalanceSheet
@@ -92,7 +93,9 @@ class _Cells:
         for leaf in leaves:
             needs.setdefault(leaf.contract, set()).add(readings.needed_of(leaf))
         amounts = [sheet.row(contract) for contract in needs]
-        reached = [row.translate(_steps(needs[contract])) for contract, row in zip(needs, amounts, strict=True)]
+        reached = [
+            row.translate(_steps(frozenset(needs[contract]))) for contract, row in zip(needs, amounts, strict=True)
+        ]
         return cls(
             dict(zip(owners, zip(*amounts, strict=True), strict=True)),
             dict(zip(owners, zip(*reached, strict=True), strict=True)),
@@ -109,6 +112,7 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
     return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
 
 
-def _steps(needs: set[int]) -> bytes:
+@lru_cache(maxsize=1_000)
+def _steps(needs: frozenset[int]) -> bytes:
     """A table from a cell (the amount plus one, 0 for unknown) to 1 and how many of the needed numbers it reaches."""
     return bytes(0 if cell == 0 else 1 + sum(cell - 1 >= least for least in needs) for cell in range(256))

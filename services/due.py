@@ -177,11 +177,11 @@ async def claim(db: AsyncSession, worker: str, limit: int, least: int = SWEPT) -
 
     Another worker's are skipped.
     """
-    result = await db.execute(text(CLAIM), {"limit": limit, "least": least, "lease": LEASE, "worker": worker})
+    (rows,) = await db.together((CLAIM, {"limit": limit, "least": least, "lease": LEASE, "worker": worker}))
     claims: list[Claim] = []
-    for key, version, attempts, priority, request in result.all():
-        server, _, discord_id = str(key).partition(":")
-        claims.append(Claim(int(server), discord_id, int(version), int(attempts), int(priority), request))
+    for key, version, attempts, priority, request in rows:
+        server, _, discord_id = key.partition(":")
+        claims.append(Claim(int(server), discord_id, version, attempts, priority, request))
     return sorted(claims, key=lambda one: -one.priority)
 
 
