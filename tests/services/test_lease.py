@@ -5,8 +5,15 @@ from sqlalchemy import text
 
 from models import transaction
 from services.lease import KEY, LeaseLost, lease
+from settings import settings
 
 pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture(autouse=True)
+def address(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    settings.cache_clear()
 
 
 async def test_one_has_it_and_the_next_gets_it_when_they_let_go() -> None:
