@@ -1,5 +1,7 @@
 """The writer's lease: one process has it, and only a connection that still holds it answers."""
 
+from collections.abc import Iterator
+
 import pytest
 from sqlalchemy import text
 
@@ -11,8 +13,11 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 @pytest.fixture(autouse=True)
-def address(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database_url)
+def address(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("DATABASE_URL", database_url)
+        settings.cache_clear()
+        yield
     settings.cache_clear()
 
 
