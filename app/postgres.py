@@ -12,6 +12,7 @@ from typing import IO, Any, Self
 from urllib.parse import quote
 
 from app.postgres_account import Account, Say, account_for, give, open_programs, open_way
+from app.postgres_memory import buffers_mb
 from app.postgres_process import end_orphans, read_pid_file, remove_stale_files, serves
 from app.postgres_programs import PostgresFailed, program_dir
 
@@ -202,6 +203,12 @@ class Postgres:
             "unix_socket_directories": str(socket_dir),
             "unix_socket_permissions": "0700",
             "max_connections": "200",
+            # A round touches every page of the members' tables; what does not fit is read and written again and again.
+            "shared_buffers": f"{buffers_mb()}MB",
+            # A round over a million members writes more than the usual gigabyte: it is not to stop for a checkpoint.
+            "max_wal_size": "2GB",
+            # To compile a statement takes longer than any of ours, however many rows it is about.
+            "jit": "off",
             "timezone": "UTC",
             "log_timezone": "UTC",
         }

@@ -59,7 +59,7 @@ async def mark_everywhere(db: AsyncSession, discord_id: str, priority: int) -> N
 
 async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
     """Mark those of these members of a server whom a rule can concern."""
-    who = _CONCERNED + " AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))"
+    who = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
@@ -110,8 +110,8 @@ async def mark_rivals(db: AsyncSession, addresses: Sequence[str], priority: int)
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
-    """Mark whom a rule of a server can concern: no bot, and who has a wallet, a role of ours or one handed over."""
-    return await _mark(db, _CONCERNED + " AND m.server_id = :server", priority, {"server": server_id})
+    """Mark whom a rule of a server can concern."""
+    return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
 
 
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
@@ -119,17 +119,22 @@ async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
 
     Nothing new is known of them, so a look that is under way already counts as this round's: versions stay.
     """
-    return await _mark(db, _CONCERNED, priority, {}, raises_version=False)
+    return await _mark(db, _concerned(), priority, {}, raises_version=False)
 
 
-_CONCERNED = """
-    SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
-    WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited AND (
-        EXISTS (SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id)
-        OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id)
-        OR EXISTS (SELECT 1 FROM rule r WHERE r.server_id = m.server_id AND r.takes_over AND r.state = 'active'
-                   AND r.deleted_at IS NULL AND r.role_id = ANY(m.roles)))
-"""
+def _concerned(more: str = "") -> str:
+    """Of members that fulfil `more`: who is there, is no bot, and has a wallet, a role of ours or one handed over."""
+    # Joins, not conditions: of a million members each would be looked up by itself.
+    return " UNION ".join(
+        f"SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id {reason} "
+        f"WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited {more}"
+        for reason in (
+            'JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id',
+            'JOIN "grant" g ON g.server_id = m.server_id AND g.discord_id = m.discord_id',
+            "JOIN rule r ON r.server_id = m.server_id AND r.takes_over AND r.state = 'active' AND r.deleted_at IS NULL "
+            "AND r.role_id = ANY(m.roles)",
+        )
+    )
 
 
 async def _mark(

@@ -1,0 +1,19 @@
+"""How much memory the embedded PostgreSQL may take for the pages that it has read."""
+
+import contextlib
+import os
+from pathlib import Path
+
+LEAST_MB, MOST_MB = 128, 1024
+SHARE = 8
+"""One part in so many of the machine's memory; the rest is for the product, and for the system's own cache."""
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
+"""What a container may use at the most, in bytes, or "max" (Linux, control groups version 2)."""
+
+
+def buffers_mb(container: Path = CONTAINER) -> int:
+    """Megabytes for `shared_buffers`; PostgreSQL takes them as it needs them."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
+        memory = min(memory, int(container.read_text()))
+    return max(LEAST_MB, min(MOST_MB, memory // SHARE // 2**20))
