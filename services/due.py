@@ -101,12 +101,9 @@ async def mark_rivals(db: AsyncSession, addresses: Sequence[str], priority: int)
 
     Those to whom the addresses delegated, and those to whom a vault delegated that delegated to these addresses too.
     """
-    result = await db.execute(
-        text("SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"),
-        {"addresses": list(addresses)},
-    )
-    vaults = {str(vault) for (vault,) in result.all()} | set(addresses)
-    return await mark_claimants(db, sorted(vaults), priority, without=addresses)
+    of_them = "SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"
+    (rows,) = await db.together((of_them, {"addresses": list(addresses)}))
+    return await mark_claimants(db, sorted({*addresses, *(vault for (vault,) in rows)}), priority, without=addresses)
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
