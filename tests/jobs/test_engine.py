@@ -601,6 +601,6 @@ async def test_a_requests_name_follows_its_change_to_discord_and_into_the_log(
         followed = [(row.kind, row.request_id) for row in rows.all() if row.kind in {"role.given", "role.taken"}]
     assert followed == [("role.given", "r-proof-0002"), ("role.taken", "r-check-0003")]
     told = {(record.name, record.__dict__["request_id"]) for record in caplog.records}
-    for part in ("looker", "writer"):
+    for part in ("services.looks", "jobs.writer"):
         for name in ("r-proof-0002", "r-check-0003"):
-            assert (f"holdfast.jobs.{part}", name) in told
+            assert (f"holdfast.{part}", name) in told
