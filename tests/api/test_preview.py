@@ -4,14 +4,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import httpx
 import pytest
 from sqlmodel import select
 
 from models import Due, Event, Grant, Rule, transaction
 from services import impact
 from tests.api.browsers import Browser
-from tests.jobs.town import Town
+from tests.jobs.town import Town, a_town
 
 PREVIEW = "/api/verification-rules/preview"
 
@@ -19,10 +18,7 @@ PREVIEW = "/api/verification-rules/preview"
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
     """carol and erin hold a token each, dave and frank none; erin and frank got the role Holder by somebody's hand."""
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        made = Town(control)
-        await made.heal()
-        await made.build("ada", "carol", "dave", "erin", "frank")
+    async with a_town(sandbox_url, "ada", "carol", "dave", "erin", "frank") as made:
         for who in ("erin", "frank"):
             person = made.people[who]["id"]
             await made.call("members", guild=made.name, user=person, action="add_role", role="Holder")
@@ -32,7 +28,6 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
         for who in ("carol", "dave", "erin", "frank"):
             await made.prove(who)
         yield made
-        await made.heal()
 
 
 async def payload(town: Town, role: str = "Holder", **fields: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from settings import settings
 from tests.api.browsers import Browser
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine
-from tests.jobs.town import Town, until
+from tests.jobs.town import Town, a_town, until
 
 Names = dict[str, Any]
 """What the calls about a town name: `server_id`, `guild_id`, `rule_id`, `role_id`, `discord_id`, `batch`, `draft`."""
@@ -65,15 +65,11 @@ OTHERS = {
 @pytest.fixture
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
     """ada owns it, bob administers it by the role Admin, carol is a member with a proved wallet."""
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        made = Town(control)
-        await made.heal()
-        await made.build("ada", "bob", "carol")
+    async with a_town(sandbox_url, "ada", "bob", "carol") as made:
         await change(made, "bob", "add_role", role="Admin")
         await made.see()
         await made.prove("carol")
         yield made
-        await made.heal()
 
 
 async def change(town: Town, who: str, action: str, **more: Any) -> None:

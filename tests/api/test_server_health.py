@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import httpx
 import pytest
 from sqlmodel import col, update
 
@@ -12,20 +11,15 @@ from gateways.pulse import Pulse
 from models import Breaker, Rule, Server, now, transaction
 from services import due, guilds, providers, rule_states
 from services.providers import Recorder
-from settings import settings
 from tests.api.browsers import Browser
-from tests.jobs.town import Town
+from tests.jobs.town import Town, a_town
 
 
 @pytest.fixture
-async def town(discord: None) -> AsyncIterator[Town]:
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
     """A guild of the test's own, whose owner is ada's twin."""
-    async with httpx.AsyncClient(base_url=settings().sandbox_url, timeout=30, verify=False) as control:
-        made = Town(control)
-        await made.heal()
-        await made.build("ada", "carol")
+    async with a_town(sandbox_url, "ada", "carol") as made:
         yield made
-        await made.heal()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 import models
@@ -18,7 +17,7 @@ from services.due import CHANNEL
 from services.ledger import INTENT_CHANNEL
 from services.tasks import stop
 from settings import settings
-from tests.jobs.town import Town
+from tests.jobs.town import Town, a_town
 
 Engine = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -68,9 +67,5 @@ def engine(product: None) -> Engine:
 @pytest.fixture
 async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
     """A fresh guild: ada owns it, carol and dave are members; nothing is broken before or after."""
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        made = Town(control)
-        await made.heal()
-        await made.build("ada", "carol", "dave")
+    async with a_town(sandbox_url, "ada", "carol", "dave") as made:
         yield made
-        await made.heal()

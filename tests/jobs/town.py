@@ -3,7 +3,8 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -45,6 +46,11 @@ class Town:
         made = await self.call("chains/base/deploy", standard="ERC721", name=self.name, slug=uuid.uuid4().hex)
         self.contract = made["contract"]
         await self.see()
+
+    async def leave(self) -> None:
+        """The bot is not there any more, if it was: each one that is started later meets every guild that has it."""
+        answer = await self.control.post("/control/guilds", json={"guild": self.name, "action": "kick_bot"})
+        assert answer.status_code in {200, 404}, answer.text
 
     async def guild(self) -> dict[str, Any]:
         return (await self.control.get(f"/control/guilds/{self.name}")).json()
@@ -164,6 +170,18 @@ class Town:
             for request in await self.requests(since, "discord")
             if request["method"] in {"PUT", "DELETE"} and f"/guilds/{guild}/members/" in request["path"]
         ]
+
+
+@asynccontextmanager
+async def a_town(sandbox_url: str, *names: str) -> AsyncIterator[Town]:
+    """A fresh guild with these people, of whom the first owns it; nothing is broken before or after."""
+    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+        made = Town(control)
+        await made.heal()
+        await made.build(*names)
+        yield made
+        await made.heal()
+        await made.leave()
 
 
 def _role(guild: dict[str, Any], name: str) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 from sqlmodel import col, select, update
 
@@ -15,15 +14,12 @@ from services.channels import BOT_ALLOWED, MEMBERS_ALLOWED, SEND, VIEW, Repaired
 from services.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
 from settings import settings
 from tests.jobs.conftest import product as product
-from tests.jobs.town import Town
+from tests.jobs.town import Town, a_town
 
 
 @pytest.fixture
 async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        made = Town(control)
-        await made.heal()
-        await made.build("ada", "carol")
+    async with a_town(sandbox_url, "ada", "carol") as made:
         yield made
 
 
