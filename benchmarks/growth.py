@@ -1,21 +1,23 @@
 """How the whole round grows with the members: `python -m benchmarks.growth [--quick] [--million]`.
 
-10,000 and 100,000 members with ten rules each, nothing changed; a million takes a quarter of an hour to settle and
-minutes a round, and so is measured only when asked for, and once.
+10,000 and 100,000 members with ten rules each, nothing changed, each with a database and a process of their own; a
+million takes minutes to settle and minutes a round, and so is measured only when asked for.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from statistics import median
 
 from benchmarks.lab import COLLECTIONS, Lab, lab
-from benchmarks.rounds import goal
+from benchmarks.rounds import goal, interleaved, ratio
 from benchmarks.sweep import HOLDERS, WholeRound, whole_process
 from benchmarks.town import database
 
 GROWTH = "growth"
 MILLION = 1_000_000
+ROUNDS = 3
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -30,8 +32,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     with lab() as node:
         print("Minting the collections ...", file=sys.stderr)
         node.fill(HOLDERS, supply=2_000)
-        with node.mining():
-            found = [measured(node, members) for members in sizes]
+        with node.mining(), ExitStack() as running:
+            found = [settled(node, members, running) for members in sizes]
+            interleaved(found, ROUNDS)
     print("\nThe whole round by members, 10 rules each, nothing changed\n")
     print("| members | seconds, median (min-max) | µs a check | memory, MB | statements | requests |")
     print("|---|---|---|---|---|---|")
@@ -44,23 +47,17 @@ def main(arguments: Sequence[str] = ()) -> None:
         )
     print()
     for less, more, members in zip(found, found[1:], sizes[1:], strict=False):
+        said = ratio(more, less)
         text = f"{members:,} members take so many times as long as a tenth of them"
-        goal(GROWTH, text, seconds(more) / seconds(less), most=11)
+        goal(GROWTH, text, said and said[0] * 10, most=11)
     goal(GROWTH, f"memory at {sizes[-1]:,} members, MB", memory(found[-1]), most=400)
 
 
-def measured(node: Lab, members: int) -> WholeRound:
-    """Three rounds with so many members; one with a million."""
-    with database() as url, whole_process(url, node, members) as process:
-        own = WholeRound(f"{members:,} members", [], process=process)
-        for _ in range(3 if members < MILLION else 1):
-            own.run()
-    return own
-
-
-def seconds(own: WholeRound) -> float:
-    """Its median."""
-    return median(sample.seconds for sample in own.samples)
+def settled(node: Lab, members: int, running: ExitStack) -> WholeRound:
+    """Rounds of so many members who have their roles, until `running` ends."""
+    url = running.enter_context(database())
+    process = running.enter_context(whole_process(url, node, members))
+    return WholeRound(f"{members:,} members", [], process=process)
 
 
 def memory(own: WholeRound) -> int:
