@@ -4,8 +4,11 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from eth_account import Account
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
 
 from sandbox.refusal import Refusal
 
@@ -96,7 +99,14 @@ def wallets_of(name: str) -> Wallets:
     """
     key = hashlib.sha256(f"sandbox wallet of {name}".encode()).digest()
     public = Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw()
-    return Wallets(Account.from_key(key).address, base58(public))
+    return Wallets(_address(key), base58(public))
+
+
+def _address(key: bytes) -> str:
+    """The checksummed EVM address of a secp256k1 key. (Not by eth_account, which takes a second to be imported.)"""
+    public = ec.derive_private_key(int.from_bytes(key), ec.SECP256K1()).public_key()
+    point = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return to_checksum_address(keccak(point[1:])[-20:])
 
 
 def base58(content: bytes) -> str:
