@@ -154,7 +154,7 @@ def club(product: Product) -> Iterator[Club]:
     owner_of.close()
 
 
-def soon(condition: Callable[[], bool], seconds: float = 30) -> None:
+def soon(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until it holds."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -188,7 +188,7 @@ def _role(guild: dict[str, Any], name: str) -> str:
     return next(role["id"] for role in guild["roles"] if role["name"] == name)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Wait until it holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     while not await condition():

@@ -61,7 +61,7 @@ class Person:
         self.client.close()
 
 
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until it holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -53,7 +53,7 @@ def test_every_member_ends_right_and_each_change_is_written_once(short_dir: Path
         until(lambda: writes(product, since).total() >= len(tokens))
         machine.kill()
         machine.start()
-        until(lambda: right(NEWCOMERS), 60)
+        until(lambda: right(NEWCOMERS))
         ada.post(f"/api/servers/{server_id}/recheck")
         rules = ada.get("/api/verification-rules", serverId=server_id)
         assert {one["holders"] for one in rules} == {len(NEWCOMERS)}, "every role has its grant, and only those"
