@@ -1,44 +1,97 @@
-"""What the writer waits for between two looks at what is intended."""
+"""When the writer looks at what is intended."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from jobs import writer
 from jobs.writer import AT_ONCE, Writer
+from models.database import Question
+from services.intents import Intent
+from services.lease import Lease
 from services.tasks import stop
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+class Held(Lease):
+    """A lease that stands, and a ledger in which there is always more to do."""
+
+    def __init__(self, most: int) -> None:
+        self.since = NOW
+        self.most = most
+        """Intentions that a look is told of."""
+        self.rooms: list[int] = []
+        """For how many intentions each look asked."""
+        self.looked = asyncio.Event()
+
+    async def ask(self, question: Question) -> list[tuple[Any, ...]]:
+        room = question[1]["limit"]
+        assert isinstance(room, int)
+        self.rooms.append(room)
+        self.looked.set()
+        first = AT_ONCE * len(self.rooms)
+        return [
+            (first + place, 1, "1", str(place), "2", "Role", True, NOW, 0, {}, False, None, NOW)
+            for place in range(min(room, self.most))
+        ]
 
 
 @pytest.fixture
-async def slow(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """As many changes as may be under way at once, none of which ever ends; nor does any pause."""
+def ends(monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
+    """Ends a change that is under way at each release; nor does any pause end."""
     monkeypatch.setattr(writer, "IDLE_SECONDS", 1_000.0)
+    gate = asyncio.Semaphore(0)
 
-    async def forever() -> None:
-        await asyncio.Event().wait()
+    async def slowly(_: Writer, _intent: Intent, _since: datetime) -> None:
+        await gate.acquire()
 
-    tasks = [asyncio.create_task(forever()) for _ in range(AT_ONCE)]
-    yield tasks
-    await stop(*tasks)
+    monkeypatch.setattr(Writer, "_carry_out", slowly)
+    return gate
 
 
-async def test_a_call_is_heard_while_a_role_is_being_written(slow: list[asyncio.Task[None]]) -> None:
-    called = asyncio.Event()
-    called.set()
+@pytest.fixture
+async def held(most: int) -> Held:
+    return Held(most)
+
+
+@pytest.fixture
+async def called(held: Held, ends: asyncio.Semaphore) -> AsyncIterator[asyncio.Event]:
+    """Calls a writer that is at work."""
+    event = asyncio.Event()
+    working = asyncio.create_task(Writer(event)._write(held))
+    yield event
+    await stop(working)
+
+
+async def looks(held: Held, times: int) -> None:
+    """The writer has looked so often, and does not look once more."""
     async with asyncio.timeout(30):
-        await Writer(called)._until_something_happens(slow[:1])
-    assert not called.is_set(), "it would be heard again and again"
-
-
-async def test_a_call_waits_while_there_is_no_room_for_what_it_tells_of(slow: list[asyncio.Task[None]]) -> None:
-    called = asyncio.Event()
-    called.set()
-    waiting = asyncio.create_task(Writer(called)._until_something_happens(slow))
+        while len(held.rooms) < times:
+            held.looked.clear()
+            await held.looked.wait()
     await asyncio.sleep(0.05)
-    assert not waiting.done()
-    assert called.is_set()
-    slow[0].cancel()
-    async with asyncio.timeout(30):
-        await waiting
-    assert called.is_set(), "it is for the look that now has room"
+    assert len(held.rooms) == times
+
+
+@pytest.mark.parametrize("most", [1])
+async def test_a_call_is_heard_while_a_role_is_being_written(held: Held, called: asyncio.Event) -> None:
+    await looks(held, 1)
+    called.set()
+    await looks(held, 2)
+    assert held.rooms == [AT_ONCE, AT_ONCE - 1]
+
+
+@pytest.mark.parametrize("most", [AT_ONCE])
+async def test_a_call_waits_while_there_is_no_room_for_what_it_tells_of(
+    held: Held, called: asyncio.Event, ends: asyncio.Semaphore
+) -> None:
+    await looks(held, 1)
+    called.set()
+    await looks(held, 1)
+    ends.release()
+    await looks(held, 2)
+    assert held.rooms == [AT_ONCE, 1], "who is done calls for the next"
