@@ -17,25 +17,35 @@ from tests.conftest import free_port
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
-Start = Callable[..., None]
+Start = Callable[[], None]
 
 
 @pytest.fixture
-async def start(town: Town, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
-    """Starts Base's follower with a socket on this port (the sandbox's), looking by the clock every so many seconds."""
+def nobodys_socket() -> bool:
+    """Whether the socket that the settings name is nobody's, so that the follower has to look by the clock."""
+    return False
+
+
+@pytest.fixture
+async def start(
+    town: Town, sandbox_url: str, nobodys_socket: bool, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Start]:
+    """Starts Base's follower with the sandbox's socket, looking by the clock once a day, or with nobody's, often."""
+    # Set before anything runs that looks at them.
+    port, seconds = (free_port(), 0.1) if nobodys_socket else (urlsplit(sandbox_url).port, 100_000)
+    monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
+    monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
+    monkeypatch.setattr(head_calls, "LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(head_calls, "AGAIN_SECONDS", 0.2)
+    settings.cache_clear()
+    await close_gateways()
     running: list[asyncio.Task[None]] = []
 
-    def begin(port: int | None = urlsplit(sandbox_url).port, seconds: float = 100_000) -> None:
-        monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
-        monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
-        monkeypatch.setattr(head_calls, "LONGEST_PAUSE_SECONDS", 0.2)
-        monkeypatch.setattr(head_calls, "AGAIN_SECONDS", 0.2)
-        settings.cache_clear()
+    def begin() -> None:
         called = asyncio.Event()
         parts = (Follower("base", called=called), HeadCalls("base", called))
         running.extend(asyncio.create_task(part.run()) for part in parts)
 
-    await close_gateways()
     yield begin
     await stop(*running)
 
@@ -64,20 +74,22 @@ async def test_a_socket_that_breaks_is_taken_up_again(town: Town, engine: Engine
         await until(lambda: town.has("carol", "Holder"))
 
 
+@pytest.mark.parametrize("nobodys_socket", [True])
 async def test_without_the_socket_the_follower_looks_by_the_clock(town: Town, engine: Engine, start: Start) -> None:
     await town.rule("Holder")
     await town.prove("carol")
     async with engine():
-        start(free_port(), seconds=0.1)
+        start()
         await town.buys("carol")
         await until(lambda: town.has("carol", "Holder"))
 
 
 async def test_a_socket_that_nobody_answers_is_a_fault_told_without_its_address(
-    town: Town, start: Start, monkeypatch: pytest.MonkeyPatch
+    town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{free_port()}/secret-key")
     settings.cache_clear()
+    await close_gateways()
     with pytest.raises(ProviderError, match="no connection") as told:
         await anext(gateways().heads.follow("base"))
     assert "secret" not in str(told.value)
