@@ -108,11 +108,14 @@ class AsyncSession(TypedAsyncSession):
                     await raw.execute(b"COMMIT", prepare=False)
             told = cursors[len(asked) - len(questions) :]
             return [await _rows(cursor) for cursor in told]
-        except psycopg.Error as fault:
+        except BaseException as fault:
             self._driver = None
             if raw.closed:
+                # Also when somebody is stopped: the driver closes what it cannot bring to rest.
                 await (await super().connection()).invalidate(fault)
-            raise DBAPIError.instance(None, None, fault, psycopg.Error) from fault
+            if isinstance(fault, psycopg.Error):
+                raise DBAPIError.instance(None, None, fault, psycopg.Error) from fault
+            raise
 
     async def _raw(self) -> Driver:
         if self._driver is None:

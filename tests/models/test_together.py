@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
+import psycopg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
@@ -22,6 +23,16 @@ async def totals() -> list[tuple[str, int]]:
     async with reading() as db:
         (rows,) = await db.together((TOTALS, {}))
     return [(name, total) for name, total in rows]
+
+
+# By what they wait for: the text of a query stays there when the query is over.
+SLEEPING = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+
+
+async def asleep() -> None:
+    async with reading() as db:
+        while not (await db.together((f"SELECT pid {SLEEPING}", {})))[0]:
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -108,21 +119,34 @@ async def test_who_is_stopped_while_they_wait_leaves_a_connection_that_serves_th
             db.later("SELECT 1", {})
             await db.together(("SELECT pg_sleep(60)", {}), ("SELECT 2", {}))
 
-    async def under_way() -> bool:
-        async with reading() as db:
-            ((found,),) = await db.together(
-                ("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()", {})
-            )
-        return bool(found[0])
-
     for _ in range(3):
         task = asyncio.create_task(waiting())
-        while not await under_way():
-            await asyncio.sleep(0.01)
+        await asleep()
         await stop(task)
         assert await totals() == []
         async with transaction() as db:
             assert await db.together(("SELECT 5", {})) == [[(5,)]]
+
+
+@pytest.mark.parametrize("opened", [transaction, reading])
+async def test_who_is_stopped_is_stopped_though_the_connection_was_closed_for_it(
+    opened: Callable[[], AbstractAsyncContextManager[AsyncSession]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_way(*arguments: object, **options: object) -> None:
+        raise OSError("the server hears of no end")
+
+    async def asking() -> None:
+        async with opened() as db:
+            await db.together(("SELECT pg_sleep(60)", {}), ("SELECT 2", {}))
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "_try_cancel", no_way)
+    task = asyncio.create_task(asking())
+    await asleep()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with reading() as db:
+        assert await db.together((f"SELECT pg_terminate_backend(pid) {SLEEPING}", {})) == [[(True,)]]
 
 
 async def test_what_waits_at_the_end_is_committed_with_the_rest_or_nothing_is() -> None:
