@@ -75,6 +75,8 @@ class _Memory:
     answered: dict[int, float] = field(default_factory=dict[int, float])
     """Endpoint → when (loop time) it last did, or when we began to ask it."""
     turn: int = 0
+    put_off: bool = False
+    """Whether the last look left it to the next one to say up to where the chain is settled."""
     fresh: bool = True
     """Whether nothing has been read since this process began, or began again, to follow the chain."""
     end: tuple[str, Watched] | None = None
@@ -146,16 +148,19 @@ class Reader:
         else:
             position = await self._start(transfers, Position(0, "") if missed else stored, head, endpoint)
             last = min(head, position.block + AT_ONCE)
-            # Both at once: what has moved is not to wait for the name of a block that is settled by then.
-            found, reached = await asyncio.gather(
-                self._read(transfers, watched, position.block + 1, last, endpoint),
-                self._reached(transfers, position, head, last, endpoint),
-            )
+            found = await self._read(transfers, watched, position.block + 1, last, endpoint)
             replaced = await self._replaced(transfers, self._memory.doubtful(found, position.block + 1, last), endpoint)
             news = self._memory.news(found, replaced, last)
             if last == head:
                 self._memory.told((newest.block_hash, watched), endpoint)
-            position = reached
+            # What has moved is not to wait for the name of a block that is settled by now: the next look asks for it.
+            self._memory.put_off = bool(news) and last == head and not self._memory.put_off
+            if not self._memory.put_off:
+                try:
+                    position = await self._reached(transfers, position, head, last, endpoint)
+                except ProviderError:
+                    if not news:
+                        raise
         self._note(endpoint, last)
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights))
