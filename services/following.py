@@ -222,15 +222,19 @@ def concern(db: AsyncSession, chain: str, blocks: Iterable[tuple[str, int]]) -> 
         """
         INSERT INTO sighting (chain, address, block, seen_at)
         SELECT CAST(:chain AS text), s.address, s.block, now()
-        FROM unnest(CAST(:addresses AS text[]), CAST(:blocks AS bigint[])) AS s (address, block)
+        FROM jsonb_to_recordset(CAST(:seen AS jsonb)) AS s (address text, block bigint)
         WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address)
         OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
         ORDER BY s.address
         ON CONFLICT (chain, address) DO UPDATE
             SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()
         """,
-        {"chain": chain, "family": CHAINS[chain].family, "addresses": list(newest), "blocks": list(newest.values())},
-    )
+        {
+            "chain": chain, "family": CHAINS[chain].family,
+            # Of arrays the planner thinks it knows how many rows they are, and so plans anew each time; of this, never.
+            "seen": json.dumps([{"address": address, "block": block} for address, block in newest.items()]),
+        },
+    )  # fmt: skip
     due.mark_holders(db, chain, list(newest), due.SEEN)
 
 
