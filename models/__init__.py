@@ -1,7 +1,6 @@
 """What the product knows: tables, engine and transaction, migrations."""
 
 from models.database import (
-    AsyncSession,
     DatabaseUrlMissing,
     engine,
     libpq_url,
@@ -18,6 +17,7 @@ from models.holding import Collection, Observation, Survey, Surveyed, Tally, Tok
 from models.provider import Alert, ProviderState
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
+from models.session import AsyncSession
 from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet

@@ -13,7 +13,7 @@ from gateways import Gateways
 from gateways.discord_types import ChannelGone, GuildGone, MissingAccess, MissingPermissions
 from gateways.errors import ProviderError
 from models import Alert, Server, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
 from services.troubles import Trouble, of_all
 from settings import settings

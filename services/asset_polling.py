@@ -8,7 +8,7 @@ from sqlalchemy import text
 from gateways import Gateways
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.following import ANY
 from services.transfers import Unreadable
 

@@ -3,7 +3,8 @@
 from gateways import Gateways
 from gateways.errors import NotThere, ProviderBusy, ProviderError
 from models import Challenge
-from models.database import AsyncSession, release
+from models.database import release
+from models.session import AsyncSession
 from services import claims
 from services.actors import Actor
 from services.addresses import shorten

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, and_, func, text, update
 from sqlmodel import col, select
 
 from models import Breaker, Grant, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events
 
 MOST_PEOPLE = 5

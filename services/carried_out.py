@@ -7,7 +7,7 @@ from sqlalchemy import delete, text, update
 from sqlmodel import col, select
 
 from models import Grant, Notice, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import counters, due, events, rule_states, unanswered
 from services.intents import LONGEST_PAUSE, Intent, Outcome, Result
 from services.members import left_many, seen_many

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import claimants, delegations, due, standards, stored, surveys
 from services.due import Claim
 from services.expressions import Requirement, requirements

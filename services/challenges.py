@@ -9,7 +9,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Challenge, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import names
 from services.actors import Actor
 from services.addresses import AddressRefused, parse

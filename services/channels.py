@@ -12,7 +12,7 @@ from gateways.discord_channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel,
 from gateways.discord_types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
 from gateways.errors import ProviderError
 from models import Server
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import events, panel, rights
 from services.actors import Actor
 from services.errors import Conflict, unavailable

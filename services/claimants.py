@@ -6,7 +6,7 @@ from sqlalchemy import text, tuple_
 from sqlmodel import col, select
 
 from models import DelegationRead
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.delegations import TOO_MANY, Pair, said_before
 from services.stakes import Delegated, Known, Said, Stake, Vault
 from services.standards import MANY, ONE_BY_ONE

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Challenge, Notice, SpentTransaction, User, Wallet, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events
 from services.actors import Actor
 from services.addresses import shorten

@@ -9,7 +9,7 @@ from gateways import Gateways
 from gateways.chain_table import CHAINS
 from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from models import Collection, Token
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import traits
 from services.collection_views import CollectionView
 from services.errors import CollectionNotFound, unavailable

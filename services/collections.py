@@ -10,7 +10,8 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.errors import ProviderError
 from models import Collection, now
-from models.database import AsyncSession, release
+from models.database import release
+from models.session import AsyncSession
 from services import collection_lookup, collection_traits
 from services.addresses import AddressRefused
 from services.collection_lookup import FROM_OPENSEA, Found

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import text
 
-from models.database import AsyncSession
+from models.session import AsyncSession
 
 ANSWERS = "provider_answers"
 """By provider (a node is `base:0`) and how it answered: `ok`, `down`, … and `throttled` for each 429."""

@@ -10,7 +10,7 @@ from gateways.discord_types import Member as LiveMember
 from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import delegations, holdings, readings, token_trails, traits
 from services.alike import Alike
 from services.cases import Case, made

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from models import now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import following, provider_health, providers, work_health
 from services.health_views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
 

@@ -14,7 +14,7 @@ from gateways import Gateways
 from gateways.chain_table import CHAINS
 from gateways.delegations import Delegation, DelegationSheet
 from gateways.errors import ProviderError
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due
 from services.expressions import requirements
 from services.policy import RuleTerms

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from gateways.chain_table import CHAINS
-from models.database import AsyncSession, Question, joined
+from models.database import joined
+from models.session import AsyncSession, Question
 from services import request_ids
 
 CHANNEL = "holdfast_due"
@@ -48,13 +49,9 @@ async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priorit
 
 async def mark_everywhere(db: AsyncSession, discord_id: str, priority: int) -> None:
     """Mark a person as due in every server with the bot where they are a member."""
-    await _mark(
-        db,
-        "SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id "
-        "WHERE m.discord_id = :who AND m.left_at IS NULL AND s.bot_invited",
-        priority,
-        {"who": discord_id},
-    )
+    who = ("SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id "
+           "WHERE m.discord_id = :who AND m.left_at IS NULL AND s.bot_invited")  # fmt: skip
+    await _mark(db, who, priority, {"who": discord_id})
 
 
 async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
@@ -175,10 +172,7 @@ row, and then compares each row with each. Whoever changed between being found a
 
 
 async def claim(db: AsyncSession, worker: str, limit: int, least: int = SWEPT) -> list[Claim]:
-    """Up to `limit` due members of at least this priority, the most urgent first, under a lease.
-
-    Another worker's are skipped.
-    """
+    """Up to `limit` due members of at least this priority whom no other has, the most urgent first, under a lease."""
     (rows,) = await db.together((CLAIM, {"limit": limit, "least": least, "lease": LEASE, "worker": worker}))
     claims: list[Claim] = []
     for key, version, attempts, priority, request in rows:
@@ -190,8 +184,7 @@ async def claim(db: AsyncSession, worker: str, limit: int, least: int = SWEPT) -
 async def count_anew(db: AsyncSession) -> None:
     """Let the planner know how many rows there are now; nothing is done while somebody else does it.
 
-    After a round the statistics say that the table is empty. Joins with the claims of a large batch, planned for one
-    row, would compare each row with each: minutes instead of a tenth of a second with 100,000 members.
+    After a round it takes the table for empty, and would compare each row with each claim of a large batch.
     """
     await db.execute(text("ANALYZE (SKIP_LOCKED) due"))
 
@@ -219,14 +212,20 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
 
 
 def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
-    """Locks the claims and tells, in one row, when the transaction began, by the database's own clock, and the keys of
-    those of which nothing has become known since they were claimed.
-    """
+    """Locks the claims and tells, in one row, the keys of those of which nothing has become known since."""
     statement = f"""
-        SELECT now(), ARRAY(SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
-        WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d)
+        SELECT ARRAY(SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
+        WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d) AS keys
     """
     return statement, _arrays(worker, claims)
+
+
+def hold(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+    """The transaction is for these claims: it ends with NotSo when something has become known of one of them."""
+    question, values = still_ours(worker, claims)
+    db.later(
+        f"SELECT 1 / CAST(cardinality(keys) = :all AS integer) FROM ({question}) o", {**values, "all": len(claims)}
+    )
 
 
 def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:

@@ -13,7 +13,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Event, Member
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import collections, rights
 from services.actors import Actor
 from services.event_words import Known, readings_of, sentence

@@ -10,7 +10,7 @@ from sqlalchemy import insert
 from sqlmodel import col, select
 
 from models import Event, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import request_ids
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Farewell, Rule, Server, User, Wallet, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import breaker, due, event_log, events, users
 from services.actors import Actor
 from services.cases import Case, load

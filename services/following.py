@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from psycopg.errors import DivisionByZero
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 from sqlmodel import select
 
 from gateways.chain_table import CHAINS
 from models import Cursor, transaction
-from models.database import AsyncSession
+from models.session import AsyncSession, NotSo
 from services import due
 from services.expressions import parse, requirements
 
@@ -194,10 +192,8 @@ async def advancing(chain: str, owner: str, position: Position, head: int) -> As
         async with transaction() as db:
             db.later(statement, values)
             yield db
-    except DBAPIError as fault:
-        if isinstance(fault.orig, DivisionByZero):
-            raise Overtaken(f"{owner} does not follow {chain} any more") from fault
-        raise
+    except NotSo as fault:
+        raise Overtaken(f"{owner} does not follow {chain} any more") from fault
 
 
 async def failed(db: AsyncSession, chain: str, owner: str, fault: str) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import delete, text, update
 from sqlmodel import col, select
 
 from models import Access, Grant, Rule, Server, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events, members, rule_states, schedules
 from services.members import MemberFacts
 from services.role_safety import find, judge, standing

@@ -7,7 +7,7 @@ from typing import ClassVar
 from sqlalchemy import text
 
 from models import Schedule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.errors import HoldfastError
 from services.guilds import BOT_READY
 from settings import ROOT, settings

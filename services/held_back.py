@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Breaker, Event, Rule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import breaker, collections, event_log, rights, sweep
 from services.actors import Actor
 from services.event_words import readings_of, sentence, why_not

@@ -9,8 +9,7 @@ from gateways import Gateways
 from gateways.chains import BalanceSheet
 from gateways.errors import ProviderError
 from gateways.token_sheet import TokenSheet, Trail
-from models import database
-from models.database import AsyncSession, Rows
+from models.session import AsyncSession
 from services import standards, surveys, token_trails
 from services.readings import Answers, Place
 from services.token_trails import Trails
@@ -178,26 +177,14 @@ Asked = Sequence[tuple[Question, Answers]]
 """Questions, each with what the chain answered."""
 
 
-def before(asked: Asked) -> list[database.Question]:
-    """What has to be asked of the database before these are kept."""
-    return [surveys.amounts(sheet.chain, question.owners) for question, sheet in _counted(asked)]
-
-
-def _counted(asked: Asked) -> list[tuple[Question, BalanceSheet]]:
-    """The questions about balances that were answered."""
-    return [(asking, said.sheet) for asking, said in asked if said.sheet is not None and asking.wants.balances]
-
-
-async def remember(db: AsyncSession, asked: Asked, told: Sequence[Rows]) -> None:
+async def remember(db: AsyncSession, asked: Asked) -> None:
     """Keep the trusted balances, where to look for tokens, and what contracts are.
 
-    What is unknown overwrites nothing, nor does an older block. `told` is what was asked `before`.
+    What is unknown overwrites nothing, nor does an older block.
     """
-    stored: surveys.Stored = {}
-    for chain, address, contract, amount in (row for rows in told for row in rows):
-        stored.setdefault((chain, address), {})[contract] = amount
-    for question, sheet in _counted(asked):
-        surveys.remember(db, question.server_id, question.wants.balances, question.owners, sheet, stored)
+    for question, answers in asked:
+        if answers.sheet is not None and question.wants.balances:
+            surveys.remember(db, question.server_id, question.wants.balances, question.owners, answers.sheet)
     await token_trails.remember(db, [one for question, answers in asked for one in _new_trails(question, answers)])
     learnt = {
         (question.chain, contract): standard

@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import following, refusals, surveys, traits, unanswered
 
 LEFT_DAYS = 30

@@ -12,7 +12,8 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Rule, now
-from models.database import AsyncSession, release
+from models.database import release
+from models.session import AsyncSession
 from services import cases, decisions, delegations, rights, rule_contracts
 from services.actors import Actor
 from services.cases import Case

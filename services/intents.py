@@ -18,7 +18,7 @@ from gateways.discord_types import (
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from models import now
-from models.database import AsyncSession, Question
+from models.session import AsyncSession, Question
 from services import unanswered
 
 __all__ = [

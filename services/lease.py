@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from models import libpq_url
-from models.database import Question, ask
+from models.session import Question, ask
 from settings import settings
 
 KEY = 4_815_162_342

@@ -1,7 +1,7 @@
 """Writing decisions into the ledger of roles, in sets: intentions first, so that nothing is lost by a crash."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import uuid4
 
@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel
 
 from models import Grant, Notice
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import batches, breaker, due, events, findings, grace, unanswered
 from services.cases import evidence
 from services.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
@@ -22,16 +22,13 @@ INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
 
 
-async def settle(db: AsyncSession, worker: str, done: Round) -> int:
+async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[str]) -> int:
     """Write a round down and be done with its claims; tells how many roles are to be given or taken.
 
-    A case of which something new became known meanwhile is left alone: it is due again at once.
+    A case whose claim is not among the keys of those that are `ours` is left alone: something new became known
+    meanwhile, and it is due again at once.
     """
-    claims = [item.case.claim for item in done.looked]
-    ((now, keys),), *before = await db.together(due.still_ours(worker, claims), *findings.before(done))
-    # The database's own time, so that intents and the writer's lease are told apart by one clock.
-    ours = set(keys)
-    await findings.remember(db, done, before)
+    await findings.remember(db, done)
     looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [item.case.who for item in looked if item.gone])
@@ -41,23 +38,29 @@ async def settle(db: AsyncSession, worker: str, done: Round) -> int:
     for item, decision in ((one, move) for one in active for move in one.decisions):
         if decision.move is not Move.NONE:
             moving[decision.move].append((item, decision))
-    written = _give(db, moving[Move.GIVE], now)
+    written = _give(db, moving[Move.GIVE])
     # Of ours is also what we took by a removal that came late: somebody turned it round before Discord answered.
     late = await unanswered.removals(db, [line(pair) for pair in moving[Move.LOST]])
-    written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)], now)
-    written += await _take(db, moving[Move.TAKE], now)
-    await _adopt(db, moving[Move.ADOPT], now)
+    written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)])
+    written += await _take(db, moving[Move.TAKE])
+    await _adopt(db, moving[Move.ADOPT])
     await _keep(db, moving[Move.KEEP])
     await _wait(db, moving[Move.WAIT])
     await _forget(db, moving[Move.FORGET])
-    await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late], now)
+    await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late])
     await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
 
 
-def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
+async def _moment(db: AsyncSession) -> datetime:
+    """The transaction's, by the database's own clock: by that, intents and the writer's lease are told apart."""
+    (((moment,),),) = await db.together(("SELECT now()", {}))
+    return moment
+
+
+def _give(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     rows = [
         {
             **line_of(pair), "rule_ids": list(pair[1].rule_ids), "evidence": evidence(pair[0].evidence(pair[1])),
@@ -66,25 +69,26 @@ def _give(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
         for pair in pairs
     ]  # fmt: skip
     if rows:
-        db.later(_GIVE, {"rows": json.dumps(rows), "now": now})
+        db.later(_GIVE, {"rows": json.dumps(rows)})
     return len(rows)
 
 
 _GIVE = """
     INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at,
                          attempts, created_at, updated_at, request_id)
-    SELECT server_id, discord_id, role_id, rule_ids, 'giving', false, evidence, CAST(:now AS timestamptz), :now,
-           0, :now, :now, request_id
+    SELECT server_id, discord_id, role_id, rule_ids, 'giving', false, evidence, now(), now(),
+           0, now(), now(), request_id
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS g (
         server_id integer, discord_id text, role_id text, rule_ids integer[], evidence jsonb, request_id text)
     ON CONFLICT DO NOTHING
 """
 
 
-async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
+async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     """Roles that somebody else gave and an admin handed over: ours from now on, those that are not right for a time."""
     if not pairs:
         return
+    now = await _moment(db)
     rows = [
         {
             **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
@@ -109,7 +113,10 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None
     )  # fmt: skip
 
 
-async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
+async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
+    if not pairs:
+        return 0
+    now = await _moment(db)
     # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
     await update_lines(
         db,
@@ -123,11 +130,14 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int
         ("taking", "lost", "held"),
     )
     # What was taken while we looked has no line any more, so it is given anew.
-    _give(db, [pair for pair in pairs if state_of(pair) == "taking"], now)
+    _give(db, [pair for pair in pairs if state_of(pair) == "taking"])
     return len(pairs)
 
 
-async def _take(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> int:
+async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
+    if not pairs:
+        return 0
+    now = await _moment(db)
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
     people = [item.case.claim.discord_id for item, _ in pairs]
     stopped = await breaker.stopped(db, [(*role, who) for role, who in zip(roles, people, strict=True)])
@@ -224,7 +234,10 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in pairs])
 
 
-async def _lost(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
+async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+    if not pairs:
+        return
+    now = await _moment(db)
     rows = [{**bound(pair), "now": now} for pair in pairs]
     await update_lines(db, rows, {"state": "lost"}, (), ("updated_at",), ("held",))
     batch = uuid4()

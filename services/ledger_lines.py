@@ -7,7 +7,7 @@ from sqlalchemy import Table, bindparam, or_, update
 from sqlmodel import SQLModel, col
 
 from models import Grant
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.looked import Looked, facts_of
 from services.policy import Decision
 from services.unanswered import Line

@@ -5,7 +5,7 @@ import secrets
 from gateways import Gateways
 from gateways.discord_types import MissingAccess, MissingPermissions
 from gateways.errors import ProviderError
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import events, rights
 from services.actors import Actor
 from services.discord_text import COLORS

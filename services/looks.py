@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gateways import Gateways
-from models import now, release, transaction
-from models.database import AsyncSession
-from services import cases, decisions, delegations, ledger, request_ids, stored
+from models import now, reading, release, transaction
+from models.session import AsyncSession, NotSo
+from services import cases, decisions, delegations, due, ledger, request_ids, stored
 from services.due import Claim
+from services.looked import Round
 
 log = logging.getLogger("holdfast.services.looks")
 
@@ -28,8 +29,25 @@ async def look_at(db: AsyncSession, outside: Gateways, worker: str, claims: Sequ
     batch, wanted = await decisions.prepared(db, claims, found)
     await release(db)
     done = await decisions.look(outside, batch, wanted, now())
-    async with transaction() as writing:
-        moves = await ledger.settle(writing, worker, done)
+    moves = await _settle(worker, done)
     for request, members in Counter(claim.request_id for claim in claims if claim.request_id).items():
         with request_ids.under(request):
             log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
+
+
+async def _settle(worker: str, done: Round) -> int:
+    """Write down what came of a look; tells how many roles are to be given or taken.
+
+    That all claims are still ours is made sure of along with the writing. Only where it is not so is asked which are.
+    """
+    claims = [item.case.claim for item in done.looked]
+    ours = {claim.key for claim in claims}
+    while True:
+        try:
+            async with transaction() as db:
+                due.hold(db, worker, [claim for claim in claims if claim.key in ours])
+                return await ledger.settle(db, worker, done, ours)
+        except NotSo:
+            async with reading() as db:
+                (((keys,),),) = await db.together(due.still_ours(worker, claims))
+            ours = set(keys)

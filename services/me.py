@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Member, MemberChoice, Server, Wallet
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events
 from services.actors import Actor
 from services.errors import ServerNotFound

@@ -7,7 +7,7 @@ from typing import Any
 from sqlmodel import col, or_, select, update
 
 from models import Notice, Server, User, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import event_log, grace, users
 from services.actors import Actor
 from services.errors import ServerNotFound

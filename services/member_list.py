@@ -9,7 +9,7 @@ from sqlmodel import col, or_, select
 
 from gateways import Gateways
 from models import Grant, Member, Rule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import rights, users
 from services.actors import Actor
 from services.addresses import shorten

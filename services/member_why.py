@@ -8,7 +8,7 @@ from sqlmodel import select
 
 from gateways import Gateways
 from models import Grant, Member, Rule, Server, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import breaker, cases, collections, event_log, members, rights, tallies
 from services.actors import Actor
 from services.addresses import shorten

@@ -9,7 +9,7 @@ from sqlmodel import col, select
 
 from gateways.discord_types import Member as LiveMember
 from models import Grant, Member, Rule, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events
 from services.errors import MemberNotFound
 from services.policy import GrantFacts

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from gateways import pulse
 from models import Schedule, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import counters, deep_health, providers, sweep
 
 Labels = Mapping[str, str]

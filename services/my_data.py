@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import text
 
 from models import now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.actors import Actor
 from settings import settings
 

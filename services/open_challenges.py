@@ -10,7 +10,7 @@ from sqlalchemy import text
 from gateways import Gateways
 from gateways.chain_table import CHAINS
 from models import Challenge, User, transaction
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import claims, schedules, trails
 from services.actors import Actor
 from services.claims import SPENT, Proof

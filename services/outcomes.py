@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import text
 
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import member_why
 from services.actors import Actor
 from services.errors import MemberNotFound

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Event, Member, Rule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, event_log, events, rights
 from services import members as membership
 from services.actors import Actor

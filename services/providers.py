@@ -15,7 +15,7 @@ from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
 from gateways.pulse import Pulse
 from models import ProviderState, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 
 BOT = "bot"
 """The bot's own connection to Discord's gateway."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from gateways import Gateways
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events, members, rights
 from services.actors import Actor
 from services.ages import in_seconds

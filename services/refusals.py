@@ -4,7 +4,7 @@ from sqlalchemy import text
 
 from gateways.refusals import WINDOW, Refusals
 from models import transaction
-from models.database import AsyncSession
+from models.session import AsyncSession
 
 
 async def share(refusals: Refusals) -> None:

@@ -9,7 +9,8 @@ from gateways import Gateways
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
 from models import Server
-from models.database import AsyncSession, release
+from models.database import release
+from models.session import AsyncSession
 from services.actors import Actor
 from services.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
 from services.role_safety import Standing, standing

@@ -4,7 +4,8 @@ import contextlib
 
 from gateways import Gateways
 from gateways.errors import ProviderError
-from models.database import AsyncSession, release
+from models.database import release
+from models.session import AsyncSession
 from services import standards
 from services.addresses import shorten
 from services.errors import FieldRefused, unavailable

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, delete, text, true, update
 from sqlmodel import col
 
 from models import Grant, Rule, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events
 
 AWAY = "bot_away"

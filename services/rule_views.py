@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Rule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import collections
 from services.expressions import parse, requirements
 from services.rule_words import Line, Names, in_lines, in_words

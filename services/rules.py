@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from gateways import Gateways
 from models import Rule, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due, events, rights, rule_contracts, rule_states, rule_views
 from services.actors import Actor
 from services.errors import RuleNotFound, ServerNotFound

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from models.database import AsyncSession
+from models.session import AsyncSession
 
 
 async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gateways import Gateways
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import event_csv, events, member_list, rights, rule_views
 from services.actors import Actor
 from services.member_list import MemberRow

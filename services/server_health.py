@@ -9,7 +9,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.discord_types import Role
 from models import Access, Rule, Server, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import following, provider_health, providers, rights, rule_states, work_health
 from services.actors import Actor
 from services.errors import ProviderUnavailable

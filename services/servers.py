@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.errors import ProviderConfused
 from models import Access, Server, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import breaker, events, rights
 from services.actors import Actor
 from services.errors import FieldRefused, ServerNotFound, unavailable

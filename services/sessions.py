@@ -10,7 +10,7 @@ from sqlalchemy import bindparam
 from sqlmodel import col, delete, func, select, update
 
 from models import Session, User, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.actors import Actor
 from services.errors import SessionNotFound
 from settings import settings

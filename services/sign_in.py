@@ -14,7 +14,7 @@ from gateways.discord_oauth import TokenSet
 from gateways.discord_types import OAuthUser
 from gateways.errors import ProviderError
 from models import SignIn, User, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import events, sessions, users
 from services.errors import SignInFailed
 from settings import settings

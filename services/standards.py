@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Collection
-from models.database import AsyncSession, Question
+from models.session import AsyncSession, Question
 from services.addresses import shorten
 
 Place = tuple[str, str]

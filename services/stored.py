@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from models import Rule
-from models.database import AsyncSession, Question, Rows, joined
+from models.database import joined
+from models.session import AsyncSession, Question, Rows
 from services.due import Claim
 from services.expressions import parse
 from services.policy import GrantFacts, RuleTerms

@@ -7,12 +7,8 @@ from datetime import datetime
 from sqlalchemy import text
 
 from gateways.chains import BalanceSheet
-from models.database import AsyncSession, Question, joined
-
-Stored = dict[tuple[str, str], dict[str, int]]
-"""By chain and wallet the amounts that we have, each by its contract."""
-UNSURE = -1
-"""Instead of an amount: something was written, but perhaps there was something newer, which stays."""
+from models.database import joined
+from models.session import AsyncSession, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +21,10 @@ class Newest:
 
 
 def remember(
-    db: AsyncSession,
-    server_id: int,
-    contracts: Sequence[str],
-    owners: Sequence[str],
-    sheet: BalanceSheet,
-    stored: Stored,
+    db: AsyncSession, server_id: int, contracts: Sequence[str], owners: Sequence[str], sheet: BalanceSheet
 ) -> None:
-    """Keep a trusted reading: a few statements, however many wallets it has, and rows for changes only.
+    """Keep a trusted reading: two statements, however many wallets it has, and rows for changes only.
 
-    `stored` was asked in the same transaction; what is written here is unsure in it from then on.
     What is unknown overwrites nothing, nor does an older block. A wallet of which something is unknown does not count
     as surveyed; what is known of it gets rows of its own.
     """
@@ -42,23 +32,21 @@ def remember(
     if not told:
         return
     unsure = {owner for contract in told for owner in _unknown(sheet, contract, owners)}
-    held = {(owner, contract): amount for contract in told for owner, amount in sheet.holders(contract)}
-    before = {
-        (owner, contract): amount
-        for owner in owners
-        for contract, amount in stored.get((sheet.chain, owner), {}).items()
-    }
-    changed = {key: amount for key, amount in held.items() if before.get(key) != amount or key[0] in unsure}
-    # Who is known to hold nothing any more; of whom something is unknown, also what they never held.
-    changed |= {key: 0 for key, amount in before.items() if amount and key not in held and _zero(sheet, *key)}
-    changed |= {(owner, contract): 0 for owner in unsure for contract in told if _zero(sheet, owner, contract)}
-    if changed:
-        _write(db, sheet, changed)
-        for owner, contract in changed:
-            stored.setdefault((sheet.chain, owner), {})[contract] = UNSURE
+    said: list[_Said] = [
+        (owner, contract, amount, True)
+        for contract in told
+        for owner, amount in sheet.holders(contract)
+        if owner not in unsure
+    ]
+    said += [(owner, contract, sheet.amount(contract, owner), False) for owner in unsure for contract in told]
+    _write(db, sheet, told, owners, said)
     sure = [owner for owner in owners if owner not in unsure] if unsure else owners
     if sure:
         _note(db, server_id, sheet, told, sure)
+
+
+_Said = tuple[str, str, int | None, bool]
+"""A wallet, a contract, how many it told, and whether that is written down only where it is a change."""
 
 
 def _unknown(sheet: BalanceSheet, contract: str, owners: Sequence[str]) -> list[str]:
@@ -68,36 +56,41 @@ def _unknown(sheet: BalanceSheet, contract: str, owners: Sequence[str]) -> list[
     return [owner for owner in owners if sheet.amount(contract, owner) is None]
 
 
-def _zero(sheet: BalanceSheet, owner: str, contract: str) -> bool:
-    return sheet.amount(contract, owner) == 0
-
-
-def amounts(chain: str, owners: Sequence[str]) -> Question:
-    """For the amounts that we have of these wallets, each with chain, wallet and contract."""
-    statement = (
-        "SELECT chain, address, contract, amount FROM observation "
-        "WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))"
-    )
-    return statement, {"chain": chain, "owners": joined(owners)}
-
-
-def _write(db: AsyncSession, sheet: BalanceSheet, changed: Mapping[tuple[str, str], int]) -> None:
-    keys = sorted(changed)
+def _write(
+    db: AsyncSession, sheet: BalanceSheet, told: Sequence[str], owners: Sequence[str], said: Sequence[_Said]
+) -> None:
+    """Write down what is said; of whom nothing is said, they hold nothing of what told."""
+    # Always in the same order, so that two workers with the same wallets wait for each other instead of deadlocking.
+    # What is not IN is looked up by its hash however few rows are expected; a join might compare each with each.
     db.later(
         """
+        WITH said AS MATERIALIZED (
+            SELECT * FROM unnest(
+                string_to_array(:wallets, ','), string_to_array(:counted, ','),
+                CAST(string_to_array(:amounts, ',', '') AS numeric[]), CAST(string_to_array(:changes, ',') AS boolean[])
+            ) AS s (address, contract, amount, if_changed)
+        )
         INSERT INTO observation (chain, address, contract, amount, block, source, observed_at)
-        SELECT CAST(:chain AS text), h.address, h.contract, h.amount, :block, :source, :at FROM unnest(
-            string_to_array(:owners, ','), string_to_array(:contracts, ','),
-            CAST(string_to_array(:amounts, ',') AS numeric[])
-        ) AS h (address, contract, amount)
+        SELECT CAST(:chain AS text), address, contract, amount, :block, :source, :at FROM (
+            SELECT address, contract, amount FROM said s
+            WHERE amount IS NOT NULL AND NOT (if_changed AND EXISTS (
+                SELECT FROM observation o WHERE o.chain = :chain AND o.address = s.address AND o.contract = s.contract
+                AND o.amount = s.amount))
+            UNION ALL
+            SELECT address, contract, 0 FROM observation
+            WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+            AND contract = ANY(string_to_array(:told, ',')) AND amount <> 0
+            AND (address, contract) NOT IN (SELECT address, contract FROM said)
+        ) changes ORDER BY address, contract
         ON CONFLICT (chain, address, contract) DO UPDATE SET amount = EXCLUDED.amount, block = EXCLUDED.block,
             source = EXCLUDED.source, observed_at = EXCLUDED.observed_at
             WHERE observation.block <= EXCLUDED.block
         """,
         {
             "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
-            "owners": joined(owner for owner, _ in keys), "contracts": joined(contract for _, contract in keys),
-            "amounts": joined(changed[key] for key in keys),
+            "owners": joined(owners), "told": joined(told), "wallets": joined(one[0] for one in said),
+            "counted": joined(one[1] for one in said), "changes": joined(one[3] for one in said),
+            "amounts": joined("" if one[2] is None else one[2] for one in said),
         },
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from gateways import Gateways
 from models import Schedule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import breaker, due, events, rights, schedules
 from services.actors import Actor
 

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Observation, Tally
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import surveys
 from services.expressions import Answer, Requirement
 from services.parts import Part, doubts_of, vaults_for

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 import models
 from gateways.token_sheet import Trail
-from models.database import AsyncSession
+from models.session import AsyncSession
 
 ROWS_A_STATEMENT = 2_000
 

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from gateways.attributes import Trait
 from models import Collection, Token, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.addresses import shorten
 from services.trait_match import TokenTraits, matches
 from services.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch

@@ -8,7 +8,8 @@ from gateways.chain_table import CHAINS
 from gateways.errors import NotThere, ProviderError
 from gateways.transactions import Transaction
 from models import Challenge, now
-from models.database import AsyncSession, release
+from models.database import release
+from models.session import AsyncSession
 from services import claims, memo_trails, open_challenges, trails
 from services.addresses import solana_signature
 from services.claims import SPENT, VERIFIED, Verdict

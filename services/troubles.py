@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from gateways import pulse
 from gateways.chain_table import CHAINS
 from models import ProviderState, Rule, Server, now
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import rule_states
 from services.provider_health import consequence
 from services.role_safety import ADMINISTRATOR

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Event
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import events, rights, undo_roles, undo_rules
 from services.actors import Actor
 from services.errors import BatchNotFound, Conflict, FieldRefused

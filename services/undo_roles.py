@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from models import Event
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import due
 from services.errors import Conflict
 from services.event_words import members

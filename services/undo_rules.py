@@ -6,7 +6,7 @@ from typing import Any, cast
 from sqlmodel import col, select
 
 from models import Event, Rule
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import collections, due, rule_rows
 from services.actors import Actor
 from services.errors import Conflict

@@ -12,7 +12,7 @@ from gateways.discord_oauth import TokenSet
 from gateways.discord_types import OAuthUser
 from gateways.errors import ProviderError, ProviderRefused, Unauthorized
 from models import User, now, transaction
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.actors import Actor
 from services.errors import NotConnected, NotSignedIn, unavailable
 from services.secrets import Unreadable, seal, unseal

@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Wallet
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import bio_proof, challenges, due, events, names, transaction_proof
 from services.actors import Actor
 from services.addresses import AddressRefused, parse, shorten

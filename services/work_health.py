@@ -6,7 +6,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Alert, Breaker, Rule, Schedule, Server
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import ages, breaker, rule_states, sweep
 from services.health_views import (
     BAD,

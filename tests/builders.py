@@ -3,7 +3,7 @@
 from itertools import count
 
 from models import Grant, Member, Rule, Server, User, Wallet
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services.expressions import Requirement, to_document
 
 _numbers = count(1)

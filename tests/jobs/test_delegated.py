@@ -92,7 +92,7 @@ class Bank:
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
-            await findings.remember(db, done, await db.together(*findings.before(done)))
+            await findings.remember(db, done)
         found: dict[str, Reading] = {}
         for who, item in zip(people, done.looked, strict=True):
             found[who] = item.readings[1][0]

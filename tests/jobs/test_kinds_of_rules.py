@@ -78,7 +78,7 @@ class World:
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
-            await findings.remember(db, done, await db.together(*findings.before(done)))
+            await findings.remember(db, done)
             wallets = {item.case.wallets for item in done.looked}
             memory = await tallies.load(db, leaves, [address for mine in wallets for _, address in mine])
         found: list[dict[str, Reading]] = []

@@ -7,9 +7,10 @@ from sqlalchemy import text
 
 from gateways import gateways
 from gateways.discord_types import Member as LiveMember
+from jobs.looker import Looker
 from jobs.writer import Writer
 from models import Member, transaction
-from services import carried_out, decisions, guilds, intents
+from services import carried_out, decisions, due, guilds, intents
 from services.intents import Intent, Outcome
 from services.looked import Round
 from services.members import MemberFacts
@@ -76,6 +77,32 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     assert not await town.has("carol", "Holder")
     async with engine():
         await given(town)
+
+
+async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became_known(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.rule("Holder")
+    for who in ("carol", "dave"):
+        await town.buys(who)
+        await town.prove(who)
+    await town.look()
+    looks, seen = decisions.look, list[int]()
+
+    async def and_meanwhile_something_of_dave_moves(*arguments: object) -> Round:
+        done = await looks(*arguments)  # pyright: ignore[reportArgumentType]
+        seen.append(len(done.looked))
+        async with transaction() as db:
+            await due.mark_member(db, town.server_id, town.people["dave"]["id"], due.SEEN)
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(decisions, "look", and_meanwhile_something_of_dave_moves)
+        await Looker(asyncio.Event()).once()
+    assert seen == [2]
+    assert [row.discord_id for row in await grants(town)] == [town.people["carol"]["id"]]
+    async with engine():
+        await given(town, "dave")
 
 
 async def test_who_buys_again_while_they_are_read_before_the_removal_keeps_the_role(

@@ -9,7 +9,7 @@ import pytest
 
 from jobs import writer
 from jobs.writer import AT_ONCE, Writer
-from models.database import Question
+from models.session import Question
 from services.intents import Intent
 from services.lease import Lease
 from services.tasks import stop

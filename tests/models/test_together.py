@@ -12,7 +12,8 @@ from sqlmodel import select
 
 import models
 from models import Counter, transaction
-from models.database import AsyncSession, reading
+from models.database import reading
+from models.session import AsyncSession, NotSo
 from services.tasks import stop
 
 ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
@@ -85,7 +86,7 @@ async def test_a_transaction_that_fails_leaves_nothing_of_what_waited() -> None:
     assert await totals() == []
 
 
-async def test_a_fault_is_told_as_of_any_statement_and_undoes_the_transaction() -> None:
+async def test_a_fault_is_told_as_of_any_statement_and_undoes_the_transaction(caplog: pytest.LogCaptureFixture) -> None:
     async def asking(*statements: str) -> None:
         async with transaction() as db:
             for statement in statements[:-1]:
@@ -96,7 +97,10 @@ async def test_a_fault_is_told_as_of_any_statement_and_undoes_the_transaction() 
         await asking(ADD, "SELECT nonsense")
     with pytest.raises(IntegrityError):
         await asking(ADD, ADD, TOTALS)
+    with pytest.raises(NotSo):
+        await asking(ADD, "SELECT 1 / count(*) FROM rule", *200 * [TOTALS])
     assert await totals() == []
+    assert caplog.messages == [], "what a fault keeps from being done is no fault of its own"
 
 
 async def test_a_connection_that_was_lost_is_not_used_again() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import col, select
 
 from models import Access, Event, Member, MemberChoice, Rule, Server, User, now, transaction
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import analytics
 from services.actors import Actor
 from services.analytics import RANGES

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from jobs.looker import Looker
 from models import AsyncSession, Due, now, transaction
+from models.session import NotSo
 from services import due, looks
 from services.due import Claim
 from services.tasks import stop
@@ -24,7 +25,7 @@ async def claimed(worker: str = "w1", limit: int = 10) -> list[Claim]:
 
 
 async def ours(db: AsyncSession, claims: Sequence[Claim]) -> list[str]:
-    (((_, keys),),) = await db.together(due.still_ours("w1", claims))
+    (((keys,),),) = await db.together(due.still_ours("w1", claims))
     return list(keys)
 
 
@@ -83,6 +84,26 @@ async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
     assert row.key == "1:6"
     assert row.claimed_until is None
     assert [claim.discord_id for claim in await claimed("w2")] == ["6"]
+
+
+async def test_what_is_done_for_claims_is_done_only_while_nothing_new_became_known() -> None:
+    async def doing(worker: str = "w1") -> None:
+        async with transaction() as db:
+            due.hold(db, worker, claims)
+            db.later("UPDATE due SET reason = 'done'", {})
+
+    await mark(1, "5")
+    await mark(1, "6")
+    claims = await claimed()
+    with pytest.raises(NotSo):
+        await doing("w2")
+    await mark(1, "6")
+    with pytest.raises(NotSo):
+        await doing()
+    assert [row.reason for row in await rows()] == [None, None]
+    claims = [claim for claim in claims if claim.discord_id == "5"]
+    await doing()
+    assert [row.reason for row in await rows()] == ["done", "done"]
 
 
 async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:

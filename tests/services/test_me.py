@@ -37,7 +37,7 @@ from models import (
     now,
     transaction,
 )
-from models.database import AsyncSession
+from models.session import AsyncSession
 from services import events, farewells, me, sessions
 from services.actors import Actor
 from services.errors import ServerNotFound

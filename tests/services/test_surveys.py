@@ -36,7 +36,7 @@ async def remembered(*rounds: tuple[Told, ...]) -> Mapping[str, tuple[int, int]]
         async with transaction() as db:
             server = await a_server(db)
             asked = [_asked(one, server.id or 0) for one in told]
-            await holdings.remember(db, asked, await db.together(*holdings.before(asked)))
+            await holdings.remember(db, asked)
     async with transaction() as db:
         rows = await db.execute(text("SELECT address, amount, block FROM observation"))
         return {owner: (int(amount), block) for owner, amount, block in rows.all()}

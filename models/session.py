@@ -1,0 +1,182 @@
+"""The session of a transaction, which asks several questions in one round trip."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+import psycopg
+from psycopg.errors import DivisionByZero
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Result, text
+from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSessionTransaction
+from sqlalchemy.ext.asyncio import AsyncSession as PlainAsyncSession
+from sqlalchemy.orm import Session as PlainSession
+from sqlalchemy.sql import Executable
+from sqlmodel import Session
+from sqlmodel.ext.asyncio.session import AsyncSession as TypedAsyncSession
+
+Driver = psycopg.AsyncConnection[tuple[Any, ...]]
+
+
+class NotSo(Exception):
+    """A statement that makes sure of something, by dividing through what is 0 otherwise, found that it is not so."""
+
+
+class _Session(Session):
+    """SQLModel's session, whose plain `execute` is welcome here: the work in sets is written as SQL."""
+
+    def execute(self, *arguments: Any, **options: Any) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return PlainSession.execute(self, *arguments, **options)
+
+
+class AsyncSession(TypedAsyncSession):
+    """The session of a transaction: `exec` for rows of a table, `execute` for statements over sets.
+
+    On the way from a transfer to its role each round trip to the database counts, so several statements can make one:
+    `together` asks several questions at once, and what is handed to `later` goes along with whatever comes next.
+    """
+
+    sync_session_class: type[Session] = _Session
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._waiting: list[Question] = []
+        self._driver: Driver | None = None
+        """The driver's connection while the session has one: to ask for it each time costs as much as a question."""
+
+    async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Run a statement; `params` is one mapping, or a list of them to run it for each."""
+        await self._send_waiting()
+        return await PlainAsyncSession.execute(self, statement, params)
+
+    if not TYPE_CHECKING:  # who checks types is to see what SQLModel and SQLAlchemy say of these two
+
+        async def exec(self, *arguments: Any, **options: Any) -> Any:
+            """Run a statement about the rows of a table."""
+            await self._send_waiting()
+            return await super().exec(*arguments, **options)
+
+        async def connection(self, *arguments: Any, **options: Any) -> AsyncConnection:
+            """The connection of the transaction."""
+            await self._send_waiting()
+            return await super().connection(*arguments, **options)
+
+    async def commit(self) -> None:
+        """Write down for good what was done, what waits included; that goes in one round trip with the commit."""
+        if self._waiting:
+            await self._together([], commit=True)
+        self._driver = None
+        await super().commit()
+
+    def later(self, statement: str, values: Mapping[str, object]) -> None:
+        """Run a statement, `:name` for its values, together with what comes next; nobody waits for what it tells."""
+        self._waiting.append((statement, values))
+
+    async def together(self, *questions: "Question") -> list[list[tuple[Any, ...]]]:
+        """The rows of several statements, `:name` for their values, for the price of one round trip.
+
+        What waits is run before them. Raises what the first that fails would raise by itself; NotSo for a division by
+        zero, by which a statement sees to it that nothing is done of all that is sent along with it.
+        """
+        return await self._together(questions)
+
+    async def _together(self, questions: Sequence["Question"], *, commit: bool = False) -> list[list[tuple[Any, ...]]]:
+        asked, self._waiting = [*self._waiting, *questions], []
+        if not asked:
+            return []
+        # As before any other statement: what was added by its class is there for it to see.
+        if self.new or self.dirty or self.deleted:
+            await self.flush()
+        raw = await self._raw()
+        try:
+            begun = raw.info.transaction_status is TransactionStatus.INTRANS
+            if len(asked) == 1 and not commit and (begun or raw.autocommit):
+                # There is nothing that it could go together with.
+                return [await ask(raw, asked[0])][len(asked) - len(questions) :]
+            cursors = await _in_one(raw, asked, commit=commit and not raw.autocommit)
+            told = cursors[len(asked) - len(questions) :]
+            return [await _rows(cursor) for cursor in told]
+        except BaseException as fault:
+            self._driver = None
+            if raw.closed:
+                # Also when somebody is stopped: the driver closes what it cannot bring to rest.
+                await (await super().connection()).invalidate(fault)
+            if isinstance(fault, DivisionByZero):
+                raise NotSo from fault
+            if isinstance(fault, psycopg.Error):
+                raise DBAPIError.instance(None, None, fault, psycopg.Error) from fault
+            raise
+
+    async def _raw(self) -> Driver:
+        if self._driver is None:
+            connection = await super().connection()
+            adapted = await connection.get_raw_connection()
+            self._driver = cast(Driver, adapted.driver_connection)
+        return self._driver
+
+    async def rollback(self) -> None:
+        """Undo what was done, and do not begin what waits."""
+        self._waiting.clear()
+        self._driver = None
+        await super().rollback()
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        self._driver = None
+        await super().close()
+
+    def begin_nested(self) -> AsyncSessionTransaction:
+        """A savepoint; nothing may wait then, for it would be undone with what comes after."""
+        assert not self._waiting
+        return super().begin_nested()
+
+    async def _send_waiting(self) -> None:
+        if self._waiting:
+            await self.together()
+
+
+Question = tuple[str, Mapping[str, object]]
+"""A statement, and its values by name."""
+Rows = Sequence[tuple[Any, ...]]
+"""What a question is answered with."""
+
+
+async def ask(driver: Driver, question: Question) -> list[tuple[Any, ...]]:
+    """The rows of a statement, `:name` for its values, by a connection of the driver's. Raises psycopg.Error."""
+    statement, values = question
+    return await _rows(await driver.execute(_percents(statement), values))
+
+
+async def _in_one(
+    driver: Driver, asked: Sequence["Question"], *, commit: bool
+) -> list[psycopg.AsyncCursor[tuple[Any, ...]]]:
+    """Several statements in one round trip. Raises the fault of the first that has one."""
+    fault: psycopg.Error | None = None
+    cursors: list[psycopg.AsyncCursor[tuple[Any, ...]]] = []
+    try:
+        async with driver.pipeline():
+            try:
+                cursors += [await driver.execute(_percents(statement), values) for statement, values in asked]
+                if commit:
+                    # As a statement: of a transaction that begins in here psycopg does not know yet.
+                    await driver.execute(b"COMMIT", prepare=False)
+            except psycopg.Error as first:
+                # Let out at the end: a pipeline that is left by a fault reports what it did not do as another.
+                fault = first
+    except psycopg.Error as last:
+        raise fault or last from None
+    if fault is not None:
+        raise fault
+    return cursors
+
+
+async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return await cursor.fetchall() if cursor.description else []
+
+
+@lru_cache(maxsize=200)
+def _percents(statement: str) -> bytes:
+    """The statement as psycopg reads it, with `%(name)s` for its values."""
+    return str(text(statement).compile(dialect=PGDialectAsync_psycopg())).encode()
