@@ -75,8 +75,6 @@ class _Memory:
     answered: dict[int, float] = field(default_factory=dict[int, float])
     """Endpoint → when (loop time) it last did, or when we began to ask it."""
     turn: int = 0
-    put_off: bool = False
-    """Whether the last look left it to the next one to say up to where the chain is settled."""
     fresh: bool = True
     """Whether nothing has been read since this process began, or began again, to follow the chain."""
     end: tuple[str, Watched] | None = None
@@ -143,24 +141,27 @@ class Reader:
         missed = self._missed(stored, head)
         if not missed and self._memory.tells_nothing_new((newest.block_hash, watched), endpoint):
             # The same head is the same chain: nothing but the head is asked for until there is a block more.
-            last, news = head, set[Transfer]()
-            position = await self._reached(transfers, stored, head, last, endpoint)
+            last, news, position = head, set[Transfer](), stored
         else:
-            position = await self._start(transfers, Position(0, "") if missed else stored, head, endpoint)
-            last = min(head, position.block + AT_ONCE)
-            found = await self._read(transfers, watched, position.block + 1, last, endpoint)
-            replaced = await self._replaced(transfers, self._memory.doubtful(found, position.block + 1, last), endpoint)
+            if missed or stored.block == 0:
+                stored = self._beginning(head)
+            # The name of what is settled by now is asked for before all else. So a chain that changes its mind is found
+            # out, by this look or the next: the name is that of an older chain than was read, never of a newer one.
+            position = await self._reached(transfers, stored, head, endpoint)
+            last = min(head, stored.block + AT_ONCE)
+            is_there, found = await asyncio.gather(
+                self._is_there(transfers, stored, endpoint),
+                self._read(transfers, watched, stored.block + 1, last, endpoint),
+            )
+            if not is_there:
+                log.warning("%s: block %s was replaced, reading back", CHAINS[self.chain].title, stored.block)
+                position = stored = Position(max(1, stored.block - LOOKED_BACK), "")
+                last = min(head, stored.block + AT_ONCE)
+                found = await self._read(transfers, watched, stored.block + 1, last, endpoint)
+            replaced = await self._replaced(transfers, self._memory.doubtful(found, stored.block + 1, last), endpoint)
             news = self._memory.news(found, replaced, last)
             if last == head:
                 self._memory.told((newest.block_hash, watched), endpoint)
-            # What has moved is not to wait for the name of a block that is settled by now: the next look asks for it.
-            self._memory.put_off = bool(news) and last == head and not self._memory.put_off
-            if not self._memory.put_off:
-                try:
-                    position = await self._reached(transfers, position, head, last, endpoint)
-                except ProviderError:
-                    if not news:
-                        raise
         self._note(endpoint, last)
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights))
@@ -171,21 +172,17 @@ class Reader:
         behind = (head - stored.block) * CHAINS[self.chain].block_seconds
         return fresh and stored.block > 0 and behind > MOST_BEHIND_SECONDS
 
-    async def _start(self, transfers: Transfers, stored: Position, head: int, endpoint: int) -> Position:
-        """The position to read on from: further back when the chain changed its mind.
-
-        At first it is a moment before the head: a rule that was made while we were about to begin has been answered
-        by no older block.
+    def _beginning(self, head: int) -> Position:
+        """Where to begin: a moment before the head, for a rule that was made while we were about to begin has been
+        answered by no older block.
         """
-        chain = CHAINS[self.chain]
-        if stored.block == 0:
-            return Position(max(1, head - ceil(BEFORE_THE_HEAD_SECONDS / chain.block_seconds)), "")
+        return Position(max(1, head - ceil(BEFORE_THE_HEAD_SECONDS / CHAINS[self.chain].block_seconds)), "")
+
+    async def _is_there(self, transfers: Transfers, stored: Position, endpoint: int) -> bool:
+        """Whether the stored position is the chain's still."""
         if not stored.block_hash:
-            return stored
-        if await transfers.block_hash(self.chain, stored.block, endpoint) == stored.block_hash:
-            return stored
-        log.warning("%s: block %s was replaced, reading back", chain.title, stored.block)
-        return Position(max(1, stored.block - LOOKED_BACK), "")
+            return True
+        return await transfers.block_hash(self.chain, stored.block, endpoint) == stored.block_hash
 
     async def _replaced(self, transfers: Transfers, doubtful: dict[int, str], endpoint: int) -> set[int]:
         """Which of these blocks are not the chain's any more; a node that only leaves something out has them still."""
@@ -200,12 +197,17 @@ class Reader:
             self._memory.answered.setdefault(endpoint, clock)
         return self._memory.turn
 
-    async def _reached(self, transfers: Transfers, position: Position, head: int, last: int, endpoint: int) -> Position:
-        """Up to where the chain is read for good once the endpoint has told of everything up to `last`."""
+    async def _reached(self, transfers: Transfers, stored: Position, head: int, endpoint: int) -> Position:
+        """Up to where the chain is read for good once the endpoint has told of everything from the stored position on.
+
+        What it does not have is not settled: a position without a name would not be compared with the chain.
+        """
+        last = min(head, stored.block + AT_ONCE)
         settled = min(self._settled(endpoint, last), head - CHAINS[self.chain].confirmations)
-        if settled <= position.block:
-            return position
-        return Position(settled, await transfers.block_hash(self.chain, settled, endpoint) or "")
+        if settled <= stored.block:
+            return stored
+        name = await transfers.block_hash(self.chain, settled, endpoint)
+        return Position(settled, name) if name else stored
 
     def _settled(self, endpoint: int, last: int) -> int:
         """Up to where every node that answers these days has told us what happened, this one up to `last`.
