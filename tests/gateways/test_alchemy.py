@@ -20,7 +20,7 @@ OWNER, CATS = "0x" + "0e" * 20, "0x" + "ca" * 20
 
 @pytest.fixture
 async def alchemy(server: Wire) -> AsyncIterator[Alchemy]:
-    client = Alchemy(server.url + "/{network}/nft/v3", "key/1", deadline=1.0)
+    client = Alchemy(server.url + "/{network}/nft/v3", "key/1", deadline=10.0)
     yield client
     await client.close()
 

@@ -15,7 +15,7 @@ MINT, OTHER = "HqRZKSAWHig98928x6jezNxUUmwY8VrHn1WF6NzeVU27", "5qiToEtKs4uf2CAxY
 
 @pytest.fixture
 async def magiceden(server: Wire) -> AsyncIterator[MagicEden]:
-    client = MagicEden(server.url + "/", deadline=1.0)
+    client = MagicEden(server.url + "/", deadline=10.0)
     yield client
     await client.close()
 

@@ -25,8 +25,8 @@ ACCOUNT = {"address": "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "username": 
 
 
 @pytest.fixture
-async def opensea(server: Wire) -> AsyncIterator[OpenSea]:
-    client = OpenSea(server.url + "/", "https://opensea.io", "key-1", deadline=1.0)
+async def opensea(server: Wire, patience: float) -> AsyncIterator[OpenSea]:
+    client = OpenSea(server.url + "/", "https://opensea.io", "key-1", deadline=patience)
     yield client
     await client.close()
 

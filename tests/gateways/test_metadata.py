@@ -39,8 +39,8 @@ class Records:
 
 
 @pytest.fixture
-async def fetcher(server: Wire) -> AsyncIterator[Fetcher]:
-    client = Fetcher(agent="Tests", trusted=[server.url], deadline=1.0)
+async def fetcher(server: Wire, patience: float) -> AsyncIterator[Fetcher]:
+    client = Fetcher(agent="Tests", trusted=[server.url], deadline=patience)
     yield client
     await client.close()
 

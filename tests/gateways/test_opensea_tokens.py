@@ -20,7 +20,7 @@ OWNER = "0x" + "0e" * 20
 
 @pytest.fixture
 async def opensea(server: Wire) -> AsyncIterator[OpenSea]:
-    client = OpenSea(server.url, "https://opensea.io", "key-1", deadline=1.0)
+    client = OpenSea(server.url, "https://opensea.io", "key-1", deadline=10.0)
     yield client
     await client.close()
 
