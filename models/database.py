@@ -2,7 +2,7 @@
 
 import asyncio
 import select as waiting
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -76,14 +76,6 @@ async def use(url: str | None) -> None:
     _engine = _alone = None
     if url is not None:
         _set(url)
-
-
-def joined(values: Iterable[object]) -> str:
-    """Many ids, addresses or numbers as one parameter, for `string_to_array(:name, ',')`.
-
-    The driver looks at each element of a list to quote it, which would cost a round more than all its decisions.
-    """
-    return ",".join(map(str, values))
 
 
 @asynccontextmanager

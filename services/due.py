@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from gateways.chain_table import CHAINS
-from models.database import joined
-from models.session import AsyncSession, Question
+from models.session import AsyncSession, Question, joined
 from services import request_ids
 
 CHANNEL = "holdfast_due"

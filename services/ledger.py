@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from uuid import uuid4
 
-from sqlalchemy import Table, delete
+from sqlalchemy import Table, delete, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel
 
@@ -54,12 +53,6 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     return written
 
 
-async def _moment(db: AsyncSession) -> datetime:
-    """The transaction's, by the database's own clock: by that, intents and the writer's lease are told apart."""
-    (((moment,),),) = await db.together(("SELECT now()", {}))
-    return moment
-
-
 def _give(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     rows = [
         {
@@ -88,17 +81,16 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     """Roles that somebody else gave and an admin handed over: ours from now on, those that are not right for a time."""
     if not pairs:
         return
-    now = await _moment(db)
     rows = [
         {
             **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
             "evidence": evidence(pair[0].evidence(pair[1])), "no_since": pair[1].no_since, "attempts": 0,
-            "created_at": now, "updated_at": now,
         }
         for pair in pairs
     ]  # fmt: skip
     # For many rows, not of many values: one statement takes at most 65,535 parameters.
-    await db.execute(insert(Grant).on_conflict_do_nothing(), rows)
+    made = insert(Grant).values(created_at=func.now(), updated_at=func.now())
+    await db.execute(made.on_conflict_do_nothing(), rows)
     batch = uuid4()
     await events.record_all(
         db,
@@ -114,14 +106,11 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
-    if not pairs:
-        return 0
-    now = await _moment(db)
     # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
     await update_lines(
         db,
         [
-            {**bound(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id, "now": now}
+            {**bound(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id}
             for pair in pairs
         ],
         {"state": "giving", "attempts": 1, "no_since": None, "gift_since": None, "held_back_at": None},
@@ -135,13 +124,10 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
 
 
 async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
-    if not pairs:
-        return 0
-    now = await _moment(db)
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
     people = [item.case.claim.discord_id for item, _ in pairs]
     stopped = await breaker.stopped(db, [(*role, who) for role, who in zip(roles, people, strict=True)])
-    await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped], now)
+    await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     together = await batches.of_removals(db, [role for role in roles if role not in stopped])
     # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
@@ -151,7 +137,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
             db,
             [
                 {
-                    **bound(pair), "now": now, "no_since": pair[1].no_since,
+                    **bound(pair), "no_since": pair[1].no_since,
                     "evidence": evidence(pair[0].evidence(pair[1])),
                     "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
                     "request_id": pair[0].case.claim.request_id,
@@ -166,14 +152,14 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     return len(allowed)
 
 
-async def _hold_back(db: AsyncSession, pairs: Sequence[Pair], now: datetime) -> None:
+async def _hold_back(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     """Note whose removals the breaker stopped, and by which evidence: an admin is to see them."""
     new = [pair for pair in pairs if (grant := facts_of(pair[0], pair[1].role_id)) and not grant.held_back]
     await update_lines(
         db,
         [
             {
-                **bound(pair), "now": now, "no_since": pair[1].no_since,
+                **bound(pair), "no_since": pair[1].no_since,
                 "evidence": evidence(pair[0].evidence(pair[1])),
             }
             for pair in new
@@ -235,11 +221,7 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    if not pairs:
-        return
-    now = await _moment(db)
-    rows = [{**bound(pair), "now": now} for pair in pairs]
-    await update_lines(db, rows, {"state": "lost"}, (), ("updated_at",), ("held",))
+    await update_lines(db, list(map(bound, pairs)), {"state": "lost"}, (), ("updated_at",), ("held",))
     batch = uuid4()
     await events.record_all(
         db,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Table, bindparam, or_, update
+from sqlalchemy import Table, bindparam, func, or_, update
 from sqlmodel import SQLModel, col
 
 from models import Grant
@@ -58,11 +58,15 @@ async def update_lines(
     stamped: Sequence[str],
     states: Sequence[str],
 ) -> None:
-    """Update the grants that `rows` name and that are still in one of `states`; `own` columns differ by row."""
+    """Update the grants that `rows` name and that are still in one of `states`; `own` columns differ by row.
+
+    `stamped` ones get the transaction's time by the database's clock: by that, intents and the writer's lease are told
+    apart.
+    """
     if not rows:
         return
     values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
-    values.update({name: bindparam("v_now") for name in stamped})
+    values.update({name: func.now() for name in stamped})
     prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
     table: Table = SQLModel.metadata.tables["grant"]
     # Spelt out, because a list of unknown length cannot be bound when a statement runs for many rows.

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from models import Rule
-from models.database import joined
-from models.session import AsyncSession, Question, Rows
+from models.session import AsyncSession, Question, Rows, joined
 from services.due import Claim
 from services.expressions import parse
 from services.policy import GrantFacts, RuleTerms

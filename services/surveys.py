@@ -7,8 +7,7 @@ from datetime import datetime
 from sqlalchemy import text
 
 from gateways.chains import BalanceSheet
-from models.database import joined
-from models.session import AsyncSession, Question
+from models.session import AsyncSession, Question, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,10 +145,10 @@ class Reader:
         else:
             if missed or stored.block == 0:
                 stored = self._beginning(head)
+            last = min(head, stored.block + AT_ONCE)
             # The name of what is settled by now is asked for before all else. So a chain that changes its mind is found
             # out, by this look or the next: the name is that of an older chain than was read, never of a newer one.
-            position = await self._reached(transfers, stored, head, endpoint)
-            last = min(head, stored.block + AT_ONCE)
+            position = await self._reached(transfers, stored, head, last, endpoint)
             is_there, found = await asyncio.gather(
                 self._is_there(transfers, stored, endpoint),
                 self._read(transfers, watched, stored.block + 1, last, endpoint),
@@ -197,12 +197,11 @@ class Reader:
             self._memory.answered.setdefault(endpoint, clock)
         return self._memory.turn
 
-    async def _reached(self, transfers: Transfers, stored: Position, head: int, endpoint: int) -> Position:
-        """Up to where the chain is read for good once the endpoint has told of everything from the stored position on.
+    async def _reached(self, transfers: Transfers, stored: Position, head: int, last: int, endpoint: int) -> Position:
+        """Up to where the chain is read for good once the endpoint has told of everything up to `last`.
 
         What it does not have is not settled: a position without a name would not be compared with the chain.
         """
-        last = min(head, stored.block + AT_ONCE)
         settled = min(self._settled(endpoint, last), head - CHAINS[self.chain].confirmations)
         if settled <= stored.block:
             return stored
