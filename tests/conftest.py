@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 import psycopg
 import pytest
+from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadFileScheduling
 
 from app.leftovers import MARK
@@ -40,6 +41,10 @@ WITH_PRODUCT = (
     "tests/browser/", "tests/bot/test_commands.py", "tests/whole/test_by_calls.py", "tests/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""
+
+# How long an example takes says how busy the machine is, nothing about the code.
+hypothesis_settings.register_profile("no deadline", deadline=None)
+hypothesis_settings.load_profile("no deadline")
 
 # Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
 cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl_context)
