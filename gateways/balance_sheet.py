@@ -24,6 +24,14 @@ def packed(addresses: Iterable[str]) -> bytes:
     return b"".join(sorted(found))
 
 
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Contracts and owners that are asked about as a product: each contract about each owner."""
+
+    contracts: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
 class _Packed(Sequence[bytes]):
     """Packed addresses as a sequence, for bisection without a Python object for each."""
 

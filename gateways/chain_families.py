@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateways.balance_sheet import BalanceSheet
+from gateways.balance_sheet import BalanceSheet, Segment
 from gateways.chain_table import CHAINS
 from gateways.chains import Chains, EvmChains
 from gateways.evm import Head
@@ -43,6 +43,19 @@ class AllChains:
         """As the family's client does."""
         return await self._of(chain).balances(
             chain, contracts, owners, endpoint=endpoint, not_before_block=not_before_block
+        )
+
+    async def balances_in_segments(
+        self,
+        chain: str,
+        segments: Sequence[Segment],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> list[BalanceSheet]:
+        """As the family's client does."""
+        return await self._of(chain).balances_in_segments(
+            chain, segments, endpoint=endpoint, not_before_block=not_before_block
         )
 
     async def tokens(

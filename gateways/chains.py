@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gateways.balance_sheet import BalanceSheet, packed
+from gateways.balance_sheet import BalanceSheet, Segment, packed
 from gateways.chain_table import CHAINS, Chain
 from gateways.evm import Head, Node
 from gateways.evm_anything import AnythingReader
@@ -16,7 +16,18 @@ from gateways.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
 from gateways.token_sheet import TokenSheet, Trail
 from gateways.token_sheet import token_ids as parse_ids
 
-__all__ = ["CHAINS", "BalanceSheet", "Chain", "Chains", "EvmChains", "Head", "Standard", "TokenSheet", "Trail"]
+__all__ = [
+    "CHAINS",
+    "BalanceSheet",
+    "Chain",
+    "Chains",
+    "EvmChains",
+    "Head",
+    "Segment",
+    "Standard",
+    "TokenSheet",
+    "Trail",
+]
 
 
 class Chains(Protocol):
@@ -36,6 +47,17 @@ class Chains(Protocol):
         not_before_block: int = 0,
     ) -> BalanceSheet:
         """How many tokens of each contract each owner holds, all at one block."""
+        ...
+
+    async def balances_in_segments(
+        self,
+        chain: str,
+        segments: Sequence[Segment],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> list[BalanceSheet]:
+        """The balances of many segments, one sheet each in their order, all at one block of one node."""
         ...
 
     async def tokens(
@@ -130,15 +152,32 @@ class EvmChains:
     ) -> BalanceSheet:
         """`balanceOf(address)` of every contract for every owner, at the answering node's head.
 
+        As `balances_in_segments` of a single segment.
+        """
+        segment = Segment(tuple(contracts), tuple(owners))
+        (sheet,) = await self.balances_in_segments(
+            chain, [segment], endpoint=endpoint, not_before_block=not_before_block
+        )
+        return sheet
+
+    async def balances_in_segments(
+        self,
+        chain: str,
+        segments: Sequence[Segment],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> list[BalanceSheet]:
+        """`balanceOf(address)` of every segment's contracts for its owners, at the answering node's head.
+
         The head is at or after `not_before_block`. An amount is None (unknown) where the contract's own call failed;
         ValueError for an address that is none.
         """
-        asked = b"".join(raw for raw in _split(packed(contracts)) if int.from_bytes(raw, "big") >= LOWEST_CONTRACT)
-        holders = packed(owners)
+        asked = [(_callable(segment.contracts), packed(segment.owners)) for segment in segments]
         deadline = asyncio.get_running_loop().time() + self._pool.deadline
         return await self._pool.first(
             chain,
-            lambda node: self._bulk[node].read(asked, holders, not_before_block, deadline),
+            lambda node: self._bulk[node].read(asked, not_before_block, deadline),
             endpoint=endpoint,
             deadline=deadline,
         )
@@ -230,6 +269,11 @@ class EvmChains:
 
         packed([contract])
         return await self._pool.first(chain, ask)
+
+
+def _callable(contracts: Sequence[str]) -> bytes:
+    """Packed addresses of those that can be contracts: precompiles answer whatever they are asked."""
+    return b"".join(raw for raw in _split(packed(contracts)) if int.from_bytes(raw, "big") >= LOWEST_CONTRACT)
 
 
 def _split(blob: bytes) -> list[bytes]:

@@ -1,6 +1,7 @@
 """Finds out, node by node, which way of reading balances in bulk works there, and remembers it for a while."""
 
 import asyncio
+from collections.abc import Sequence
 from enum import Enum
 from time import monotonic
 
@@ -33,9 +34,17 @@ class BulkReader:
         self._way_until = 0.0
         self._pace = Pace()
 
-    async def read(self, contracts: bytes, owners: bytes, not_before_block: int, deadline: float) -> BalanceSheet:
-        """The balances at the node's head; `deadline` is loop time. ProviderError when the node cannot be trusted."""
+    async def read(
+        self, segments: Sequence[tuple[bytes, bytes]], not_before_block: int, deadline: float
+    ) -> list[BalanceSheet]:
+        """A sheet for each segment (packed contracts and owners), all at the node's head; `deadline` is loop time.
+
+        ProviderError when the node cannot be trusted.
+        """
         head = await self.node.head_since(not_before_block)
+        return [await self._sheet(head, contracts, owners, deadline) for contracts, owners in segments]
+
+    async def _sheet(self, head: Head, contracts: bytes, owners: bytes, deadline: float) -> BalanceSheet:
         cells = Cells(len(contracts) // 20, len(owners) // 20)
         if cells.contracts and cells.owners:
             cells = await self._fill(head, contracts, owners, deadline)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from gateways import pulse
-from gateways.balance_sheet import BalanceSheet
+from gateways.balance_sheet import BalanceSheet, Segment
 from gateways.base58 import addresses, is_address
 from gateways.errors import ProviderError
 from gateways.evm import Head
@@ -65,19 +65,55 @@ class SolanaChains:
         not_before_block: int = 0,
     ) -> BalanceSheet:
         """How many assets of each collection each owner has, as `tokens` counts them; all through one endpoint."""
+        segment = Segment(tuple(contracts), tuple(owners))
+        (sheet,) = await self.balances_in_segments(
+            chain, [segment], endpoint=endpoint, not_before_block=not_before_block
+        )
+        return sheet
+
+    async def balances_in_segments(
+        self,
+        chain: str,
+        segments: Sequence[Segment],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+    ) -> list[BalanceSheet]:
+        """The balances of many segments, all through one endpoint, as of the oldest slot that its index answered for.
+
+        A collection is read once for the owners of all segments that name it; in a confirmation once for each segment,
+        because the node's own token accounts are asked only about few owners.
+        """
         self._own(chain)
-        wanted, holders = addresses(contracts), addresses(owners)
+        asked = [(addresses(segment.contracts), addresses(segment.owners)) for segment in segments]
+        owners_of: dict[tuple[int, str], dict[str, None]] = {}
+        for number, (wanted, holders) in enumerate(asked):
+            for one in wanted:
+                together_with = 0 if endpoint is None else number
+                owners_of.setdefault((together_with, one), {}).update(dict.fromkeys(holders))
         deadline = self._deadline()
 
-        async def ask(node: SolanaNode) -> BalanceSheet:
-            reads = (self._read(node, one, holders, {}, endpoint, not_before_block, deadline) for one in wanted)
-            sheets = await together(reads)
-            if not sheets:
+        async def ask(node: SolanaNode) -> list[BalanceSheet]:
+            sheets = await together(
+                self._read(node, one, list(owners), {}, endpoint, not_before_block, deadline)
+                for (_, one), owners in owners_of.items()
+            )
+            if sheets:
+                oldest = min(sheets, key=lambda sheet: sheet.block)
+                head = Head(oldest.block, oldest.block_time)
+            else:
                 head = await node.head(not_before_block)
-                return balances_of(node, head.block, head, {}, holders)
-            oldest = min(sheets, key=lambda sheet: sheet.block)
-            by_contract = {sheet.contract: sheet for sheet in sheets}
-            return balances_of(node, oldest.block, Head(oldest.block, oldest.block_time), by_contract, holders)
+            read = dict(zip(owners_of, sheets, strict=True))
+            return [
+                balances_of(
+                    node,
+                    head.block,
+                    head,
+                    {one: read[0 if endpoint is None else number, one] for one in wanted},
+                    holders,
+                )
+                for number, (wanted, holders) in enumerate(asked)
+            ]
 
         return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
 

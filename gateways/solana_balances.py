@@ -27,12 +27,13 @@ class SolanaBalances(BalanceSheet):
         """The owners known to hold some, with how many."""
         sheet = self.sheets.get(contract)
         for owner, tokens in sheet.held.items() if sheet else ():
-            yield owner, len(tokens)
+            if owner in self.asked:
+                yield owner, len(tokens)
 
     def unknown(self, contract: str) -> int:
         """How many of the owners' amounts are unknown."""
         sheet = self.sheets.get(contract)
-        return len(self.asked) if sheet is None else len(sheet.unsure)
+        return len(self.asked) if sheet is None else len(self.asked & sheet.unsure.keys())
 
 
 def balances_of(

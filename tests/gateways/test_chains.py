@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.balance_sheet import MOST, BalanceSheet
+from gateways.balance_sheet import MOST, BalanceSheet, Segment
 from gateways.chain_table import CHAINS
 from gateways.chains import EvmChains
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
@@ -91,6 +91,29 @@ async def test_balances_are_true_at_one_named_block(chains: EvmChains, ends: tup
     assert sheet.unknown(COOL) == 0
     assert ends[0].methods().count("eth_call") == 1, "120 checks are one call"
     assert not ends[1].calls
+
+
+async def test_each_segment_has_a_sheet_of_its_own_at_the_same_block(
+    chains: EvmChains, ends: tuple[Front, Front]
+) -> None:
+    segments = [
+        Segment((COOL,), (OWNERS[3], OWNERS[1])),
+        Segment((RARE, COOL), tuple(OWNERS[5:9])),
+        Segment((COOL,), ()),
+        Segment((), (OWNERS[3],)),
+        Segment(("0x" + "00" * 19 + "01", RARE), (*BIG, OWNERS[3])),
+    ]
+    sheets = await chains.balances_in_segments("base", segments)
+    for segment, sheet in zip(segments, sheets, strict=True):
+        for n, owner in enumerate(OWNERS):
+            asked = owner in segment.owners
+            assert sheet.amount(COOL, owner) == (n % 5 if asked and COOL in segment.contracts else None)
+            assert sheet.amount(RARE, owner) == (n % 5 * 2 if asked and RARE in segment.contracts else None)
+    assert [sheets[4].amount(RARE, owner) for owner in BIG] == [253, 254, 255, MOST, MOST]
+    assert sheets[4].unknown("0x" + "00" * 19 + "01") == len(BIG) + 1, "a precompile is no contract"
+    assert {(sheet.block, sheet.endpoint) for sheet in sheets} == {(sheets[0].block, 0)}
+    assert ends[0].methods().count("eth_getBlockByNumber") == 1, "one head for all"
+    assert await chains.balances_in_segments("base", []) == []
 
 
 async def test_large_amounts_are_exact_up_to_64_bits(chains: EvmChains) -> None:

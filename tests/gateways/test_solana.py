@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gateways import solana_lists, solana_node
+from gateways.balance_sheet import Segment
 from gateways.base58 import decode, encode
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown
 from gateways.solana import SolanaChains
@@ -254,6 +255,22 @@ async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn
     assert await confirmed()
     node.says["getTokenAccountsByOwner"] = {"error": {"code": -32000, "message": "broken"}}
     assert not await confirmed()
+
+
+async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, chains: SolanaChains) -> None:
+    def belonging(index: int, collection: str, owner: str) -> dict[str, Any]:
+        return asset(TOKENS[index], owner, grouping=[{"group_key": "collection", "group_value": collection}])
+
+    Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER), belonging(2, OTHER, OWNER))
+    segments = [Segment((COLLECTION,), (OWNER,)), Segment((COLLECTION, OTHER), (OTHER,)), Segment((), ())]
+    read = await chains.balances_in_segments(SOLANA, segments)
+    confirmed = await chains.balances_in_segments(SOLANA, segments, endpoint=0)
+    for first, second, empty in (read, confirmed):
+        assert (first.amount(COLLECTION, OWNER), dict(first.holders(COLLECTION))) == (1, {OWNER: 1})
+        assert (second.amount(COLLECTION, OTHER), second.amount(OTHER, OTHER)) == (1, 0)
+        assert first.amount(COLLECTION, OTHER) is first.amount(OTHER, OWNER) is second.amount(OTHER, OWNER) is None
+        assert (first.unknown(COLLECTION), first.unknown(OTHER), empty.unknown(OTHER)) == (0, 1, 0)
+        assert first.block == second.block == empty.block
 
 
 @pytest.mark.parametrize(("behind", "usable"), [(0, True), (100, True), (300, False)])
