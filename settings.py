@@ -96,6 +96,10 @@ class Settings(BaseSettings):
     limit_events: int = Field(default=600, ge=1)
     limit_sockets: int = Field(default=600, ge=1)
 
+    rules_per_server: int = Field(default=100, ge=1)
+    conditions_per_server: int = Field(default=400, ge=1)
+    contracts_per_server: int = Field(default=200, ge=1)
+
     log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)
     follow_seconds: float = Field(default=5.0, ge=0.1)

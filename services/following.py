@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 
 from sqlalchemy import text
 from sqlmodel import select
@@ -14,12 +13,13 @@ from gateways.chain_table import CHAINS
 from models import Cursor, transaction
 from models.session import AsyncSession, NotSo
 from services import due
-from services.expressions import parse, requirements
+from services.rule_places import PlacesByExpression
 
 ANY = "any"
 LEASE = timedelta(seconds=30)
 RENEWED_EVERY = timedelta(seconds=5)
 SIGHTINGS_KEPT = timedelta(days=2)
+_places = PlacesByExpression()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ async def watched(db: AsyncSession) -> dict[str, Watched]:
     )
     contracts: dict[str, set[str]] = {}
     for expression, delegated in rows.all():
-        for chain, contract in _asked_about(expression):
+        for chain, contract in _places.of(expression):
             contracts.setdefault(chain, set()).add(contract)
             if delegated and (registry := registry_on(chain)) is not None:
                 contracts[chain].add(registry)
@@ -87,12 +87,6 @@ def registry_on(chain: str) -> str | None:
     """The registry of delegations there, in lower case; None where there is none."""
     facts = CHAINS.get(chain)
     return facts.delegates.lower() if facts is not None and facts.delegates is not None else None
-
-
-@lru_cache(maxsize=20_000)
-def _asked_about(expression: str) -> frozenset[tuple[str, str]]:
-    """The chains and contracts in a rule's expression; looked at every second, and seldom another one."""
-    return frozenset((leaf.chain, leaf.contract) for leaf in requirements(parse(json.loads(expression))))
 
 
 async def _wallets_where_any_counts(db: AsyncSession, chain: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from gateways import Gateways
 from models import Rule, now
 from models.database import release
 from models.session import AsyncSession
-from services import cases, decisions, delegations, rights, rule_contracts
+from services import cases, decisions, delegations, rights, rule_contracts, rule_limits
 from services.actors import Actor
 from services.cases import Case
 from services.due import Claim
@@ -105,6 +105,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         expression_of(proposal.draft)
         found = await rights.by_id(db, outside, actor, proposal.draft.server_id)
         rule = before = new_row(proposal.draft, found, actor.discord_id)
+        await rule_limits.check(db, rule.server_id, parse(rule.expression))
         await _check_contracts(db, outside, rule)
         rule.state = "active"
     else:
@@ -115,6 +116,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         else:
             apply(rule, proposal.changes, found)
             if rule.expression != before.expression:
+                await rule_limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)
                 await _check_contracts(db, outside, rule)
         if before.state == rule.state == "shadow":
             rule.state = "active"

@@ -7,7 +7,7 @@ from uuid import uuid4
 from gateways import Gateways
 from models import Rule, now
 from models.session import AsyncSession
-from services import due, events, rights, rule_contracts, rule_states, rule_views
+from services import due, events, rights, rule_contracts, rule_limits, rule_states, rule_views
 from services.actors import Actor
 from services.errors import RuleNotFound, ServerNotFound
 from services.expressions import parse
@@ -22,13 +22,16 @@ __all__ = ["RuleDraft", "RuleView", "change", "create", "delete", "get", "list_r
 async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleDraft) -> RuleView:
     """Make a rule and look at everybody it can concern.
 
-    Raises FieldRefused, ServerNotFound, Conflict (the bot is not in), ProviderUnavailable.
+    Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable.
     """
     check(draft)  # before anything is looked up
     expression_of(draft)
     found = await rights.by_id(db, outside, actor, draft.server_id)
     rule = new_row(draft, found, actor.discord_id)
-    await rule_contracts.check(db, outside, parse(rule.expression))
+    tree = parse(rule.expression)
+    await rule_contracts.check(db, outside, tree)
+    await rule_limits.lock(db, rule.server_id)
+    await rule_limits.check(db, rule.server_id, tree)
     db.add(rule)
     await db.flush()
     await events.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
@@ -60,8 +63,13 @@ async def change(
     apply(proposed, changes, found)
     if proposed.expression != rule.expression:
         await rule_contracts.check(db, outside, parse(proposed.expression))
+    await rule_limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
     before = document(rule)
+    proposed = copy_of(rule)
+    apply(proposed, changes, found)
+    if proposed.expression != rule.expression:
+        await rule_limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
     apply(rule, changes, found)
     db.add(rule)
     await db.flush()

@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from models import Event, Rule
 from models.session import AsyncSession
-from services import collections, due, rule_rows
+from services import collections, due, rule_limits, rule_rows
 from services.actors import Actor
 from services.errors import Conflict
 from services.event_words import changes, members
@@ -25,9 +25,11 @@ _FIELDS = {
 async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> str:
     """Make a deleted rule as it was, under its own number. Raises Conflict, FieldRefused."""
     document, rule_id = _document(event, "rule"), event.rule_id or 0
+    await rule_limits.lock(db, found.server.id or 0)
     rule = await db.get(Rule, rule_id, with_for_update=True)
     if rule is not None and rule.deleted_at is None:
         raise Conflict("This rule is there again already.")
+    await rule_limits.check(db, found.server.id or 0, parse(document["expression"]), rule_id=rule_id)
     if rule is None:
         rule = rule_rows.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
         rule.id = rule_id
@@ -49,6 +51,7 @@ async def change_back(db: AsyncSession, found: Rights, event: Event) -> str:
     Raises Conflict when the rule is gone or when one of these fields was changed again since, FieldRefused.
     """
     before, after = _document(event, "before"), _document(event, "after")
+    await rule_limits.lock(db, found.server.id or 0)
     rule = await _living(db, event.rule_id or 0)
     now = rule_rows.document(rule)
     changed = [name for name in _FIELDS if before.get(name) != after.get(name)]
@@ -56,6 +59,8 @@ async def change_back(db: AsyncSession, found: Rights, event: Event) -> str:
         raise Conflict("This change changed nothing that could be put back.")
     if any(now.get(name) != after.get(name) for name in changed):
         raise Conflict("The rule was changed again since. Undo the newer change first, or edit the rule.")
+    if "expression" in changed:
+        await rule_limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
     rule_rows.apply(rule, _payload({name: before.get(name) for name in changed}), found)
     db.add(rule)
     await _look(db, rule)

@@ -9,12 +9,13 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import collections, rule_form, rules, servers
+from services import collections, rule_form, rule_limits, rules, servers
 from services.actors import Actor
 from services.errors import FieldRefused, HoldfastError, RuleNotFound
 from services.expressions import Expression, parse, requirements, to_document
 from services.impact import Proposal
 from services.rule_groups import from_tree
+from services.rule_limits import RoomView
 from services.rule_words import Names
 from services.rules import RuleDraft, RuleView
 from state.condition_draft import ANY_NFT, ConditionDraft
@@ -53,6 +54,10 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
     """The page load whose fields these are; those of an earlier one are about to be emptied and not shown."""
     loaded: bool = False
     rule_name: str = ""
+    room: str = ""
+    """How much of its limits the server has used."""
+    full: str = ""
+    """Why no rule can be added, said before anything is filled in; empty while one can."""
     chains: list[ChainOptionView] = CHAIN_OPTIONS
     pending: bool = False
     asking: bool = False
@@ -93,6 +98,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
                     places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
                     self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
                 found = await servers.roles(db, gateways(), actor, server.id)
+                self._show_room(await rule_limits.room(db, page.server_id))
             self._offer(found)
         except RuleNotFound:
             self.missing = True
@@ -107,6 +113,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
     def _clear(self) -> None:
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
+        self.room = self.full = ""
         self._clear_outcome()
         self._begin()
         self._sync()
@@ -121,6 +128,13 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self._kept = self._signature(), rule.rule_name
         self._show_outcome(rule)
         self.turn += 1
+
+    def _show_room(self, room: RoomView) -> None:
+        self.room = (
+            f"{room.rules} of {room.most_rules} rules and {room.conditions} of {room.most_conditions} conditions "
+            "of this server are in use."
+        )
+        self.full = "" if self.rule_id else room.refusal
 
     def _signature(self) -> str:
         return repr((self._slots, self._joins))

@@ -57,6 +57,9 @@ def _missing() -> rx.Component:
 
 def _form() -> rx.Component:
     return rx.el.form(
+        rx.cond(
+            RuleFormState.full != "", rx.el.p(RuleFormState.full, class_name="font-medium text-warning", role="alert")
+        ),
         card(
             _part("What members hold", rx.el.div(rule_conditions(), key=RuleFormState.turn)),
             _name(),
@@ -70,6 +73,7 @@ def _form() -> rx.Component:
         rx.cond(
             RuleFormState.fault != "", rx.el.p(RuleFormState.fault, class_name="font-medium text-error", role="alert")
         ),
+        rx.cond(RuleFormState.room != "", rx.el.p(RuleFormState.room, class_name="muted text-right text-sm")),
         _actions(),
         on_submit=RuleFormState.save,
         class_name="flex flex-col gap-5",

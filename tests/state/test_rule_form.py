@@ -10,6 +10,7 @@ from services import collections, rule_form
 from services.actors import Actor
 from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
 from services.rule_groups import from_tree
+from services.rule_limits import RoomView
 from state.condition_draft import ConditionDraft
 from state.rule_conditions import ROOT, UNFILLED
 from state.rule_form import RuleFormState
@@ -47,6 +48,17 @@ async def test_it_begins_with_the_defaults(form: RuleFormState) -> None:
     assert (form.type, form.chain, form.min_tokens, form.token_ids) == ("basic", "ethereum", "1", [])
     assert (form.rule_name, form.composed, form.lines, form.proposal_key) == ("", False, [], "")
     assert (form.removal, form.shadow, form.takes_over, form.delegated) == ("now", False, False, False)
+
+
+async def test_it_says_how_many_rules_there_may_be_and_when_none_can_be_added(form: RuleFormState) -> None:
+    form._show_room(RoomView(12, 100, 31, 400, ""))
+    assert form.room == "12 of 100 rules and 31 of 400 conditions of this server are in use."
+    assert form.full == ""
+    form._show_room(RoomView(100, 100, 131, 400, "This server has 100 rules."))
+    assert form.full == "This server has 100 rules."
+    form.rule_id = 7
+    form._show_room(RoomView(100, 100, 131, 400, "This server has 100 rules."))
+    assert form.full == "", "a rule that is there can be changed"
 
 
 async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -> None:

@@ -1,0 +1,133 @@
+"""How much one server may ask: its rules, their conditions and the collections that these name are bounded."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from models.session import AsyncSession
+from services.errors import Conflict
+from services.expressions import ANY_CONTRACT, Expression, requirements
+from settings import settings
+
+DELETED_AS_WELL = 2
+"""How many times the limit of rules a server may have rows: deleted rules stay until the roles that they gave are
+settled, which takes as long as their grace time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a server's rules add up to: `conditions` are leaves, `contracts` distinct ones on their chains.
+
+    `rows` counts deleted rules as well that are not settled yet.
+    """
+
+    rules: int
+    conditions: int
+    contracts: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoomView:
+    """How many rules and conditions a server has, how many it may have, and why no rule can be added (or "")."""
+
+    rules: int
+    most_rules: int
+    conditions: int
+    most_conditions: int
+    refusal: str
+
+
+async def room(db: AsyncSession, server_id: int) -> RoomView:
+    """Return what a server has used of its limits."""
+    used = await _usage(db, server_id)
+    limits = settings()
+    return RoomView(
+        rules=used.rules,
+        most_rules=limits.rules_per_server,
+        conditions=used.conditions,
+        most_conditions=limits.conditions_per_server,
+        refusal=_refusal(used, Usage(used.rules + 1, used.conditions + 1, used.contracts, used.rows + 1)) or "",
+    )
+
+
+async def lock(db: AsyncSession, server_id: int) -> None:
+    """Wait until nobody else adds to a server's rules, and keep others from it until the transaction ends.
+
+    Take it before any row of a rule is locked, so that two writers never wait for each other.
+    """
+    # Not the server's row: the bot writes that one too, in an order of its own.
+    await db.execute(
+        text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"rules of server {server_id}"}
+    )
+
+
+async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: int = 0) -> None:
+    """Raise Conflict if the server would have too much with one more rule, or with `rule_id` asking for this instead.
+
+    A server that is over a limit keeps what it has, and may change it as long as that limit is not exceeded further.
+    Two calls at once are only told apart under `lock`.
+    """
+    leaves = list(requirements(tree))
+    before = await _usage(db, server_id)
+    others = await _usage(db, server_id, without=rule_id, beside=[(leaf.chain, leaf.contract) for leaf in leaves])
+    after = Usage(others.rules + 1, others.conditions + len(leaves), others.contracts, others.rows + 1)
+    if refusal := _refusal(before, after):
+        raise Conflict(refusal)
+
+
+def _refusal(before: Usage, after: Usage) -> str | None:
+    """Which limit is exceeded further than before, and what to do about it; None where none is."""
+    most = settings()
+    if before.rules < after.rules > most.rules_per_server:
+        return (
+            f"This server has {before.rules} rules, and a server can have at most {most.rules_per_server}. "
+            "Delete a rule that you no longer need, or put several conditions into one rule."
+        )
+    if before.conditions < after.conditions > most.conditions_per_server:
+        return (
+            f"The rules of this server would have {after.conditions} conditions in all, and a server can have at most "
+            f"{most.conditions_per_server}. Remove conditions, or delete a rule that you no longer need."
+        )
+    if before.contracts < after.contracts > most.contracts_per_server:
+        return (
+            f"The rules of this server would name {after.contracts} different collections, and a server can name at "
+            f"most {most.contracts_per_server}. Remove conditions, or delete a rule that you no longer need."
+        )
+    if before.rows < after.rows > most.rules_per_server * DELETED_AS_WELL:
+        return (
+            f"{before.rows - before.rules} deleted rules of this server still wait until the roles that they gave are "
+            "settled. You can add rules again once some of them are."
+        )
+    return None
+
+
+async def _usage(
+    db: AsyncSession, server_id: int, *, without: int = 0, beside: Sequence[tuple[str, str]] = ()
+) -> Usage:
+    """What the rules of a server add up to, `without` one of them; `beside` are contracts that count as well."""
+    result = await db.execute(
+        text(
+            """
+            WITH mine AS (
+                SELECT deleted_at IS NULL AS living, expression FROM rule WHERE server_id = :server AND id <> :without),
+            leaf AS (
+                SELECT one ->> 'chain' AS chain, one ->> 'contract' AS contract
+                FROM mine, jsonb_path_query(expression, 'strict $.** ? (exists(@.chain))') AS one WHERE living),
+            place AS (
+                SELECT chain, contract FROM leaf
+                UNION SELECT chain, contract
+                FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b (chain text, contract text))
+            SELECT (SELECT count(*) FROM mine WHERE living), (SELECT count(*) FROM leaf),
+                   (SELECT count(*) FROM place WHERE contract <> :any), (SELECT count(*) FROM mine)
+            """
+        ),
+        {
+            "server": server_id, "without": without, "any": ANY_CONTRACT,
+            "beside": json.dumps([{"chain": chain, "contract": contract} for chain, contract in set(beside)]),
+        },
+    )  # fmt: skip
+    rules, conditions, contracts, rows = result.one()
+    return Usage(int(rules), int(conditions), int(contracts), int(rows))

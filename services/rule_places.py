@@ -1,0 +1,42 @@
+"""The chains and contracts that rules' expressions name, remembered from one reading of all rules to the next."""
+
+import json
+from collections import OrderedDict
+from hashlib import blake2b
+
+from services.expressions import parse, requirements
+
+Place = tuple[str, str]
+"""A chain and a contract."""
+
+MOST_BYTES = 32 * 2**20
+"""About how much memory the answers of one process may take."""
+_ENTRY_BYTES = 400
+_PLACE_BYTES = 200
+
+
+class PlacesByExpression:
+    """Answers by the text of an expression; those that were asked for longest ago are dropped beyond `most_bytes`."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        # By digest: a text can have tens of thousands of token ids, which are of no use here.
+        self._known: OrderedDict[bytes, frozenset[Place]] = OrderedDict()
+        self.bytes: int = 0
+
+    def of(self, expression: str) -> frozenset[Place]:
+        """The chains and contracts in an expression, which is JSON text."""
+        key = blake2b(expression.encode(), digest_size=20).digest()
+        if (found := self._known.get(key)) is not None:
+            self._known.move_to_end(key)
+            return found
+        found = frozenset((leaf.chain, leaf.contract) for leaf in requirements(parse(json.loads(expression))))
+        self._known[key] = found
+        self.bytes += _weight(found)
+        while self.bytes > self._most_bytes and len(self._known) > 1:
+            self.bytes -= _weight(self._known.popitem(last=False)[1])
+        return found
+
+
+def _weight(places: frozenset[Place]) -> int:
+    return _ENTRY_BYTES + _PLACE_BYTES * len(places)

@@ -1,0 +1,151 @@
+"""How many rules, conditions and collections one server may have, however they come about."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import select
+
+from models import Rule, transaction
+from services import rule_limits
+from services.expressions import parse
+from settings import settings
+from tests.api.browsers import Browser
+from tests.api.test_main_path import builders, rule, with_server, world
+
+__all__ = ["world"]
+
+RULES = "/api/verification-rules"
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
+    for name, value in limits.items():
+        monkeypatch.setenv(f"{name.upper()}_PER_SERVER", str(value))
+    settings.cache_clear()
+
+
+def contracts(world: dict[str, Any]) -> list[str]:
+    return [one["contract"] for one in world["chains"]["base"]["collections"]]
+
+
+def conditions(world: dict[str, Any], *amounts: int) -> dict[str, Any]:
+    """As many conditions on one collection."""
+    contract = contracts(world)[0]
+    return {"any": [{"type": "basic", "chain": "base", "contract": contract, "minTokens": one} for one in amounts]}
+
+
+async def refused(browser: Browser, payload: dict[str, Any], path: str = RULES, method: str = "POST") -> str:
+    answer = await browser.client.request(method, path, json=payload)
+    assert answer.status_code == 409, answer.text
+    assert set(answer.json()) == {"message"}
+    return answer.json()["message"]
+
+
+async def undone(browser: Browser, server_id: int, kind: str) -> tuple[int, str]:
+    lines = (await browser.client.get(f"/api/servers/{server_id}/events")).json()
+    batch = next(line["batch"] for line in lines if line["kind"] == kind)
+    answer = await browser.client.post(f"/api/servers/{server_id}/events/{batch}/undo")
+    return answer.status_code, answer.text
+
+
+async def test_who_creates_while_another_does_waits_for_their_rule_and_counts_it(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, rules=2)
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id)
+    assert (await browser.client.post(RULES, json=flat)).status_code == 201
+    async with transaction() as db:
+        first = (await db.exec(select(Rule))).one()
+        await rule_limits.lock(db, server_id)
+        await rule_limits.check(db, server_id, parse(first.expression))
+        db.add(Rule(**first.model_dump(exclude={"id"})))
+        await db.flush()
+        creating = asyncio.create_task(browser.client.post(RULES, json=flat))
+        while not creating.done() and not await waiting():
+            await asyncio.sleep(0.01)
+    answer = await creating
+    assert (answer.status_code, answer.json()["message"][:26]) == (409, "This server has 2 rules, a")
+
+
+async def waiting() -> bool:
+    """Whether a session waits for another one's lock."""
+    async with transaction() as db:
+        return bool((await db.execute(text("SELECT 1 FROM pg_locks WHERE NOT granted"))).first())
+
+
+async def test_a_rule_beyond_the_limit_is_refused_however_it_comes_about(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, rules=2)
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    made = [(await browser.client.post(RULES, json=rule(world, server_id))).json()["id"] for _ in range(2)]
+    said = await refused(browser, rule(world, server_id))
+    assert said == (
+        "This server has 2 rules, and a server can have at most 2. "
+        "Delete a rule that you no longer need, or put several conditions into one rule."
+    )
+    assert await refused(browser, rule(world, server_id), f"{RULES}/preview") == said
+    assert (await browser.client.delete(f"{RULES}/{made[0]}")).status_code == 200
+    assert (await browser.client.post(RULES, json=rule(world, server_id))).status_code == 201
+    status, said = await undone(browser, server_id, "rule.deleted")
+    assert (status, "at most 2" in said) == (409, True), said
+
+
+async def test_conditions_count_over_all_rules_of_a_server(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, conditions=5)
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id)
+    first = (await browser.client.post(RULES, json=flat | {"expression": conditions(world, 1, 2, 3)})).json()["id"]
+    second = (await browser.client.post(RULES, json=flat | {"expression": conditions(world, 4, 5)})).json()["id"]
+    said = await refused(browser, flat)
+    assert said == (
+        "The rules of this server would have 6 conditions in all, and a server can have at most 5. "
+        "Remove conditions, or delete a rule that you no longer need."
+    )
+    larger = {"expression": conditions(world, 4, 5, 6)}
+    assert await refused(browser, larger, f"{RULES}/{second}", "PATCH") == said
+    assert await refused(browser, {"id": second, **larger}, f"{RULES}/preview") == said
+    for change in ({"minTokens": 2}, {"expression": conditions(world, 7, 8)}, {"ruleName": "Others"}):
+        assert (await browser.client.patch(f"{RULES}/{second}", json=change)).status_code == 200
+    assert (await browser.client.patch(f"{RULES}/{first}", json={"minTokens": 1})).status_code == 200
+    limited(monkeypatch, conditions=3)
+    status, said = await undone(browser, server_id, "rule.changed")
+    assert (status, "at most 3" in said) == (409, True), said
+
+
+async def test_what_is_over_a_limit_stays_and_can_be_changed_but_not_enlarged(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id)
+    made = (await browser.client.post(RULES, json=flat | {"expression": conditions(world, 1, 2, 3)})).json()["id"]
+    assert (await browser.client.post(RULES, json=flat)).status_code == 201
+    limited(monkeypatch, rules=1, conditions=2, contracts=1)
+    assert "This server has 2 rules" in await refused(browser, flat)
+    for change in ({"expression": conditions(world, 1, 4)}, {"state": "paused"}, {"state": "active"}):
+        assert (await browser.client.patch(f"{RULES}/{made}", json=change)).status_code == 200
+    larger = {"expression": conditions(world, 1, 2, 3, 4)}
+    assert "would have 5 conditions" in await refused(browser, larger, f"{RULES}/{made}", "PATCH")
+
+
+async def test_collections_count_once_however_many_conditions_name_them(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, contracts=2)
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat, named = rule(world, server_id), contracts(world)
+    anything = {"verificationType": "any_nft", "contractAddress": ""}
+    for fields in ({}, {"minTokens": 2}, {"contractAddress": named[1]}, anything):
+        answer = await browser.client.post(RULES, json=flat | fields)
+        assert answer.status_code == 201, answer.text
+    said = await refused(browser, flat | {"contractAddress": named[2]})
+    assert said.startswith("The rules of this server would name 3 different collections, and a server can name at most")
