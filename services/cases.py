@@ -11,7 +11,7 @@ from services.expressions import Requirement, requirements
 from services.policy import GrantFacts, RuleTerms
 from services.stakes import Delegated
 from services.stored import NOT_SEEN, Rules, Seen, Stored, Who
-from services.wants import EVM, Wants, by_chain, family_of
+from services.wants import Wants, by_chain, family_of
 
 NO_ROLES: frozenset[str] = frozenset()
 
@@ -66,7 +66,7 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
         standards.question(_places(leaves)),
         *(surveys.newest_block(chain, contracts, owners) for (_, chain), (contracts, owners) in asked.items()),
     )
-    wants = await _wants(db, leaves, standards.answered(kinds))
+    wants = _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
     for (server_id, chain), ((block,),) in zip(asked, newest, strict=True):
         seen.setdefault(server_id, {})[chain] = block
@@ -107,7 +107,7 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim],
     if len(claims) <= few:
         return list(claims)
     leaves = _leaves(await stored.rules_for(db, claims))
-    wants = await _wants(db, leaves, await standards.known(db, _places(leaves)))
+    wants = _wants(leaves, await standards.known(db, _places(leaves)))
     by_token = {
         server_id for server_id, chains in wants.items() if any(one.tokens or one.anything for one in chains.values())
     }
@@ -161,14 +161,11 @@ def _places(leaves: Mapping[int, Sequence[Requirement]]) -> list[standards.Place
     return [(leaf.chain, leaf.contract) for listed in leaves.values() for leaf in listed]
 
 
-async def _wants(
-    db: AsyncSession, leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.Place, str]
+def _wants(
+    leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.Place, str]
 ) -> dict[int, dict[str, Wants]]:
     """Per server and chain what the deciding rules want to know."""
-    every = (leaf for listed in leaves.values() for leaf in listed)
-    open_ended = sorted({leaf.chain for leaf in every if leaf.type == "any_nft" and family_of(leaf.chain) == EVM})
-    countable = await standards.countable(db, open_ended)
-    return {server_id: by_chain(listed, known, countable) for server_id, listed in leaves.items()}
+    return {server_id: by_chain(listed, known) for server_id, listed in leaves.items()}
 
 
 def evidence(readings: Sequence[Any]) -> dict[str, Any]:

@@ -69,12 +69,13 @@ class _Reader:
     async def all(self) -> Answers:
         """Everything at once."""
         wants, first = self._question.wants, self._first
-        answers = Answers(frozenset(self._question.owners))
+        answers = Answers(frozenset(self._question.owners), beside=frozenset(wants.beside))
 
         async def balances() -> None:
             said = await self._get(first and (first.sheet or first.fault), self._balances)
             if isinstance(said, str):
-                answers.fault = said
+                # What is only asked beside something else makes nothing unknown by its absence.
+                answers.fault = said if wants.balances else None
             else:
                 answers.sheet = said
 

@@ -26,6 +26,8 @@ class Answers:
     tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
     anything: TokenSheet | str | None = None
     traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
+    beside: frozenset[str] = frozenset()
+    """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
     standards: dict[str, str] = field(default_factory=dict[str, str])
     """What contracts turned out to be."""
 
@@ -184,13 +186,13 @@ def _anything(address: str, found: int, reason: str | None, answers: Answers, *,
     if sheet is not None and not found:
         asked = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
         # A collection that answers for nobody says nothing about anybody; it must not spoil the answer for all others.
-        amounts = [
-            sheet.amount(contract, address)
+        amounts = {
+            contract: sheet.amount(contract, address)
             for contract in asked
             if contract not in without and not _says_nothing(sheet, contract)
-        ]
-        found = sum(amount for amount in amounts if amount)
-        if reason is None and any(amount is None for amount in amounts):
+        }
+        found = sum(amount for amount in amounts.values() if amount)
+        if reason is None and any(amount is None and one not in answers.beside for one, amount in amounts.items()):
             reason = "a collection gave no answer"
     elif sheet is None and answers.fault is not None and reason is None:
         reason = answers.fault

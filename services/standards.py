@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
 
 from models import Collection
 from models.session import AsyncSession, Question
@@ -17,7 +16,6 @@ MANY = "ERC1155"
 """The standard whose amounts are told token by token only."""
 ONE_BY_ONE = "ERC721"
 """How the names of the standards begin whose tokens exist once each."""
-MOST_KNOWN = 100
 
 
 def question(places: Iterable[Place]) -> Question:
@@ -40,20 +38,6 @@ async def known(db: AsyncSession, places: Iterable[Place]) -> dict[Place, str]:
     """The standards that were found before."""
     (rows,) = await db.together(question(places))
     return answered(rows)
-
-
-async def countable(db: AsyncSession, chains: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Per chain some collections, those last heard of, that tell for any wallet how many of theirs it holds."""
-    found: dict[str, tuple[str, ...]] = {}
-    for chain in chains:
-        rows = await db.exec(
-            select(Collection.contract)
-            .where(Collection.chain == chain, col(Collection.standard).startswith(ONE_BY_ONE))
-            .order_by(col(Collection.updated_at).desc(), col(Collection.id))
-            .limit(MOST_KNOWN)
-        )
-        found[chain] = tuple(sorted(rows.all()))
-    return found
 
 
 async def remember(db: AsyncSession, found: Mapping[Place, str], named: Mapping[Place, str] | None = None) -> None:

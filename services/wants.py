@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from services.expressions import Requirement
 from services.stakes import Vault
-from services.standards import MANY, Place
+from services.standards import MANY, ONE_BY_ONE, Place
 
 EVM, SOLANA = "evm", "solana"
 ANY = "any"
@@ -29,7 +29,8 @@ class Wants:
     tokens: tuple[TokenWant, ...] = ()
     anything: bool = False
     beside: tuple[str, ...] = ()
-    """Where anything counts: contracts that are asked for a balance too, beside what an indexer knows."""
+    """Where anything counts: contracts that are asked for a balance too, beside what an indexer knows. A balance there
+    is a yes; that a contract gives no answer means nothing."""
     with_traits: frozenset[str] = field(default_factory=frozenset[str])
     """Contracts whose tokens' traits matter."""
     sorted: frozenset[str] = field(default_factory=frozenset[str])
@@ -50,24 +51,24 @@ def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | No
     return (leaf.contract, ()) if leaf.type == "trait" or (leaf.type == "basic" and by_token) else None
 
 
-def by_chain(
-    leaves: Iterable[Requirement], standards: Mapping[Place, str], countable: Mapping[str, Iterable[str]]
-) -> dict[str, Wants]:
-    """Per chain, in a fixed order, what these requirements ask about.
+def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> dict[str, Wants]:
+    """Per chain, in a fixed order, what these requirements of one server ask about.
 
-    Where anything counts, `countable` collections of the chain are looked at too, beside what an indexer knows.
+    Where anything counts, the balances in collections that they name for another reason are asked for too. Of other
+    servers' collections none is: what somebody says of a contract there must not decide here.
     """
     found: dict[str, list[Requirement]] = {}
     for leaf in leaves:
         found.setdefault(leaf.chain, []).append(leaf)
-    return {chain: _wants(chain, found[chain], standards, countable.get(chain, ())) for chain in sorted(found)}
+    return {chain: _wants(chain, found[chain], standards) for chain in sorted(found)}
 
 
-def _wants(
-    chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, str], countable: Iterable[str]
-) -> Wants:
+def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> Wants:
     balances, tokens, with_traits, anything = set[str](), set[TokenWant](), set[str](), False
+    countable = set[str]()
     for leaf in leaves:
+        if standards.get((chain, leaf.contract), "").startswith(ONE_BY_ONE):
+            countable.add(leaf.contract)
         want = want_of(leaf, standards)
         if leaf.type == "any_nft":
             anything = True
@@ -77,7 +78,7 @@ def _wants(
             tokens.add(want)
         if leaf.type == "trait":
             with_traits.add(leaf.contract)
-    more = set(countable) - balances if anything and family_of(chain) == EVM else set[str]()
+    more = countable - balances if anything and family_of(chain) == EVM else set[str]()
     return Wants(
         balances=tuple(sorted(balances)),
         tokens=tuple(sorted(tokens)),

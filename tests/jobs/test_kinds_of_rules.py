@@ -12,7 +12,7 @@ import pytest
 
 from gateways import gateways
 from models import now, transaction
-from services import cases, decisions, findings, tallies
+from services import cases, decisions, findings, standards, tallies
 from services.due import Claim
 from services.expressions import Answer, Requirement, to_document
 from services.policy import RuleTerms
@@ -174,6 +174,20 @@ async def test_anything_counts_wherever_it_is(world: World) -> None:
     await world.town.heal()
     await world.town.break_("empty", "opensea")
     assert await world.answers(anything) == (YES, NO)
+
+
+async def test_what_another_servers_rules_name_is_not_asked_where_anything_counts(world: World) -> None:
+    strangers = f"0x{uuid.uuid4().hex}{'0' * 8}"
+    own, counted = world.contracts["base", "ERC721"], world.leaf("any_nft", "base", "")
+    async with transaction() as db:
+        # As a rule of another server does, or only a look at what it would do.
+        await standards.remember(db, {("base", strangers): "ERC721", ("base", own): "ERC721"})
+    for leaves, asked in (([counted], set()), ([counted, world.leaf("trait", "base", "ERC721")], {own})):
+        terms = [RuleTerms(number, "role", leaf, "active") for number, leaf in enumerate(leaves)]
+        claim = Claim(world.town.server_id, world.town.people["carol"]["id"], 0, 0, 0)
+        async with transaction() as db:
+            (case,) = await cases.load(db, [claim], {world.town.server_id: terms})
+        assert {*case.wants["base"].balances, *case.wants["base"].beside} == asked
 
 
 @pytest.mark.parametrize("kind", ["down", "429", "500", "empty", "zero", "malformed", "stale"])

@@ -212,6 +212,14 @@ def test_anything_is_also_what_a_collection_counts_and_one_that_says_nothing_spo
     assert judge(anything, Answers(EVERYBODY, fault="HTTP 500", anything=nothing), ann) is UNKNOWN
 
 
+def test_a_collection_that_is_asked_beside_a_list_can_only_add_to_it() -> None:
+    contract, ann, ben, _ = PLACES["base"]
+    anything, nothing, beside = leaf("any_nft", "base"), tokens("base", {}), frozenset({contract})
+    for held, expected in (({ann: 2, ben: 0}, YES), ({ann: None, ben: 0}, NO), ({ann: None, ben: None}, NO)):
+        answers = Answers(EVERYBODY, balances("base", held), anything=nothing, beside=beside)
+        assert (judge(anything, answers, ann), judge(anything, answers, ben)) == (expected, NO)
+
+
 def test_the_evidence_names_what_was_seen_and_two_readings_must_agree() -> None:
     _, ann, ben, ids = PLACES["base"]
     wallets = [("evm", ann), ("evm", ben), ("solana", "x")]
