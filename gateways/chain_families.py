@@ -39,10 +39,11 @@ class AllChains:
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> BalanceSheet:
         """As the family's client does."""
         return await self._of(chain).balances(
-            chain, contracts, owners, endpoint=endpoint, not_before_block=not_before_block
+            chain, contracts, owners, endpoint=endpoint, not_before_block=not_before_block, settled=settled
         )
 
     async def balances_in_segments(
@@ -52,10 +53,11 @@ class AllChains:
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> list[BalanceSheet]:
         """As the family's client does."""
         return await self._of(chain).balances_in_segments(
-            chain, segments, endpoint=endpoint, not_before_block=not_before_block
+            chain, segments, endpoint=endpoint, not_before_block=not_before_block, settled=settled
         )
 
     async def tokens(
@@ -68,6 +70,7 @@ class AllChains:
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """As the family's client does."""
         return await self._of(chain).tokens(
@@ -78,6 +81,7 @@ class AllChains:
             trails=trails,
             endpoint=endpoint,
             not_before_block=not_before_block,
+            settled=settled,
         )
 
     async def anything(
@@ -88,10 +92,11 @@ class AllChains:
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """As the family's client does."""
         return await self._of(chain).anything(
-            chain, owners, trails=trails, endpoint=endpoint, not_before_block=not_before_block
+            chain, owners, trails=trails, endpoint=endpoint, not_before_block=not_before_block, settled=settled
         )
 
     async def head(self, chain: str, endpoint: int | None = None) -> Head:

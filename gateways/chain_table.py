@@ -8,6 +8,7 @@ from typing import Literal
 class Chain:
     """One chain. `block_seconds` is the usual time between blocks; `confirmations` how many make a transaction count.
 
+    `settled_after` is how many blocks have to follow one before what it says can cost somebody a role.
     `multicall3` and `delegates` (delegate.xyz v2) are contracts known to be there; `l1_block_number` says that the
     EVM's NUMBER is not this chain's own (Arbitrum and its Orbit relatives). Fees are paid in `coin`.
     """
@@ -18,6 +19,7 @@ class Chain:
     chain_id: int
     block_seconds: float
     confirmations: int
+    settled_after: int
     multicall3: str | None
     delegates: str | None
     opensea: str
@@ -43,6 +45,7 @@ def _evm(
     delegates: str = DELEGATES,
     l1_block_number: bool = False,
     coin: str = "ETH",
+    settled_after: int = 0,
 ) -> Chain:
     return Chain(
         key,
@@ -51,6 +54,7 @@ def _evm(
         chain_id,
         block_seconds,
         confirmations,
+        settled_after or confirmations,
         multicall3,
         delegates,
         opensea,
@@ -63,12 +67,13 @@ def _evm(
 # Ids, times, explorers and Multicall3: external-apis §4.6 (for Abstract the address viem lists); OpenSea's names: §2.3;
 # delegate.xyz: §4.9. ApeChain's block time is not given there: an Orbit chain makes a block when it has something to
 # put in it. Confirmations are ours, guided by §4.7: about half a minute where reorganisations happen, a few blocks
-# where one sequencer orders everything.
+# where one sequencer orders everything. A loss can wait for longer: Polygon has had deep reorganisations. Nodes without
+# an archive keep the state of the last 128 blocks, so it is always fewer.
 CHAINS: dict[str, Chain] = {
     chain.key: chain
     for chain in (
-        _evm("ethereum", "Ethereum", 1, 12, 3, "ethereum", "https://etherscan.io"),
-        _evm("polygon", "Polygon", 137, 2, 12, "polygon", "https://polygonscan.com", coin="POL"),
+        _evm("ethereum", "Ethereum", 1, 12, 3, "ethereum", "https://etherscan.io", settled_after=12),
+        _evm("polygon", "Polygon", 137, 2, 12, "polygon", "https://polygonscan.com", coin="POL", settled_after=64),
         _evm("arbitrum", "Arbitrum", 42161, 0.25, 4, "arbitrum", "https://arbiscan.io", l1_block_number=True),
         _evm("optimism", "Optimism", 10, 2, 2, "optimism", "https://optimistic.etherscan.io"),
         _evm("base", "Base", 8453, 2, 2, "base", "https://basescan.org"),
@@ -84,6 +89,6 @@ CHAINS: dict[str, Chain] = {
             multicall3="0xaa4de41dba0ca5dcbb288b7cc6b708f3aac759e7",
             delegates="0x0000000059a24eb229eed07ac44229db56c5d797",
         ),
-        Chain("solana", "Solana", "solana", 0, 0.4, 32, None, None, "solana", "https://solscan.io", coin="SOL"),
+        Chain("solana", "Solana", "solana", 0, 0.4, 32, 32, None, None, "solana", "https://solscan.io", coin="SOL"),
     )
 }

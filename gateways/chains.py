@@ -31,7 +31,11 @@ __all__ = [
 
 
 class Chains(Protocol):
-    """The chains, each through one or more independent nodes. A failure is a ProviderError, never an amount."""
+    """The chains, each through one or more independent nodes. A failure is a ProviderError, never an amount.
+
+    With `settled` an EVM chain is read at the block that its newest one has settled (`Chain.settled_after`), which is
+    the block that the answer names; `not_before_block` is about the newest one all the same.
+    """
 
     def endpoints(self, chain: str) -> int:
         """How many nodes are set for the chain; 0 when it is off."""
@@ -45,6 +49,7 @@ class Chains(Protocol):
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> BalanceSheet:
         """How many tokens of each contract each owner holds, all at one block."""
         ...
@@ -56,6 +61,7 @@ class Chains(Protocol):
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> list[BalanceSheet]:
         """The balances of many segments, one sheet each in their order, all at one block of one node."""
         ...
@@ -70,6 +76,7 @@ class Chains(Protocol):
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """Which tokens of the contract each owner holds, all at one block; amounts are whole numbers above 0.
 
@@ -86,6 +93,7 @@ class Chains(Protocol):
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """Whether each owner holds any NFT at all: one proved is enough. Ids read "contract:id"."""
         ...
@@ -149,6 +157,7 @@ class EvmChains:
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> BalanceSheet:
         """`balanceOf(address)` of every contract for every owner, at the answering node's head.
 
@@ -156,7 +165,7 @@ class EvmChains:
         """
         segment = Segment(tuple(contracts), tuple(owners))
         (sheet,) = await self.balances_in_segments(
-            chain, [segment], endpoint=endpoint, not_before_block=not_before_block
+            chain, [segment], endpoint=endpoint, not_before_block=not_before_block, settled=settled
         )
         return sheet
 
@@ -167,6 +176,7 @@ class EvmChains:
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> list[BalanceSheet]:
         """`balanceOf(address)` of every segment's contracts for its owners, at the answering node's head.
 
@@ -177,7 +187,7 @@ class EvmChains:
         deadline = asyncio.get_running_loop().time() + self._pool.deadline
         return await self._pool.first(
             chain,
-            lambda node: self._bulk[node].read(asked, not_before_block, deadline),
+            lambda node: self._bulk[node].read(asked, not_before_block, deadline, settled=settled),
             endpoint=endpoint,
             deadline=deadline,
         )
@@ -192,6 +202,7 @@ class EvmChains:
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """The owners' tokens at the answering node's head, which is at or after `not_before_block`.
 
@@ -205,7 +216,14 @@ class EvmChains:
         return await self._pool.first(
             chain,
             lambda node: self._tokens[node].read(
-                contract.lower(), holders, wanted, trails or {}, self._listing(chain), not_before_block, deadline
+                contract.lower(),
+                holders,
+                wanted,
+                trails or {},
+                self._listing(chain),
+                not_before_block,
+                deadline,
+                settled=settled,
             ),
             endpoint=endpoint,
             deadline=deadline,
@@ -219,6 +237,7 @@ class EvmChains:
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """What earlier looks found or the indexer lists, verified at the answering node's head.
 
@@ -230,7 +249,9 @@ class EvmChains:
         listed = self._listing(chain)
         return await self._pool.first(
             chain,
-            lambda node: self._anything[node].read(holders, trails or {}, listed, not_before_block, deadline),
+            lambda node: self._anything[node].read(
+                holders, trails or {}, listed, not_before_block, deadline, settled=settled
+            ),
             endpoint=endpoint,
             deadline=deadline,
         )

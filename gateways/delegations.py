@@ -66,9 +66,15 @@ class Delegations(Protocol):
     """The registry of delegations of each chain. A failure is a ProviderError, never "nobody"."""
 
     async def incoming(
-        self, chain: str, delegates: Sequence[str], *, endpoint: int | None = None, not_before_block: int = 0
+        self,
+        chain: str,
+        delegates: Sequence[str],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+        settled: bool = False,
     ) -> DelegationSheet:
-        """Whose vaults the delegates may speak for."""
+        """Whose vaults the delegates may speak for; with `settled` at the block that the newest one has settled."""
         ...
 
 
@@ -87,7 +93,13 @@ class DelegateRegistry:
         self._rights = (bytes(WORD), rights)
 
     async def incoming(
-        self, chain: str, delegates: Sequence[str], *, endpoint: int | None = None, not_before_block: int = 0
+        self,
+        chain: str,
+        delegates: Sequence[str],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+        settled: bool = False,
     ) -> DelegationSheet:
         """At the answering node's head, which is at or after `not_before_block`.
 
@@ -97,7 +109,8 @@ class DelegateRegistry:
         asked = [delegate.lower() for delegate in dict.fromkeys(delegates)]
 
         async def ask(node: Node) -> DelegationSheet:
-            return await self._read(node, await node.head(not_before_block), asked)
+            head = await (node.settled(not_before_block) if settled else node.head(not_before_block))
+            return await self._read(node, head, asked)
 
         return await self._pool.first(chain, ask, endpoint=endpoint)
 

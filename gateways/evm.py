@@ -136,6 +136,19 @@ class Node:
         pulse.answered(place, head.block, head.time)
         return head
 
+    async def settled(self, not_before_block: int = 0) -> Head:
+        """The block that the newest one, at or after `not_before_block`, has settled; the first one of a young chain.
+
+        Raises ProviderError, also when the node does not have the block.
+        """
+        newest = await self.head(not_before_block)
+        number = max(0, newest.block - self.chain.settled_after)
+        said = await self.call("eth_getBlockByNumber", (hex(number), False))
+        found = block_in(self.name, said)
+        if found.block != number:
+            raise ProviderConfused(self.name, "it gives another block than the one that was asked for")
+        return found
+
     async def _head(self, not_before_block: int) -> Head:
         await self._check_chain()
         head = self.read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
@@ -158,18 +171,11 @@ class Node:
 
     def read_head(self, value: object) -> Head:
         """The newest block in an `eth_getBlockByNumber` answer; ProviderConfused for one that is stale or no block."""
-        if not isinstance(value, dict):
-            raise ProviderConfused(self.name, "its head is no block")
-        block = cast("dict[str, object]", value)
-        number, moment = quantity(self.name, block.get("number")), quantity(self.name, block.get("timestamp"))
-        if moment > 1 << 40:
-            raise ProviderConfused(self.name, "its head is no block")
-        time = datetime.fromtimestamp(moment, UTC)
-        age = (datetime.now(UTC) - time).total_seconds()
+        head = block_in(self.name, value)
+        age = (datetime.now(UTC) - head.time).total_seconds()
         if age > self._stale_after:
             raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
-        name = block.get("hash")
-        return Head(number, time, name if isinstance(name, str) else "")
+        return head
 
     async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
         """Send one JSON-RPC body; the decoded answer."""
@@ -238,6 +244,18 @@ async def patiently(node: Node, method: str, params: Sequence[object], decode: D
         except StateMissing:
             await asyncio.sleep(pause)
     return await node.call(method, params, decode)
+
+
+def block_in(provider: str, value: object) -> Head:
+    """The block in an `eth_getBlockByNumber` answer, or ProviderConfused."""
+    if not isinstance(value, dict):
+        raise ProviderConfused(provider, "its head is no block")
+    block = cast("dict[str, object]", value)
+    number, moment = quantity(provider, block.get("number")), quantity(provider, block.get("timestamp"))
+    if moment > 1 << 40:
+        raise ProviderConfused(provider, "its head is no block")
+    name = block.get("hash")
+    return Head(number, datetime.fromtimestamp(moment, UTC), name if isinstance(name, str) else "")
 
 
 def quantity(provider: str, value: object) -> int:

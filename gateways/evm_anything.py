@@ -31,9 +31,11 @@ class AnythingReader:
         listing: Listing,
         not_before_block: int,
         deadline: float,
+        *,
+        settled: bool = False,
     ) -> TokenSheet:
         """At the node's head: first what was found before, then what the indexer lists. Raises ProviderError."""
-        head = await self.node.head(not_before_block)
+        head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
         held, unsure = dict[str, dict[str, int]](), dict[str, str]()
         before = {owner: items for owner in owners if (items := _remembered(trails.get(owner)))}
         for owner, (found, _) in (await self._verify(head, before)).items():

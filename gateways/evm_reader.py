@@ -35,13 +35,18 @@ class BulkReader:
         self._pace = Pace()
 
     async def read(
-        self, segments: Sequence[tuple[bytes, bytes]], not_before_block: int, deadline: float
+        self,
+        segments: Sequence[tuple[bytes, bytes]],
+        not_before_block: int,
+        deadline: float,
+        *,
+        settled: bool = False,
     ) -> list[BalanceSheet]:
         """A sheet for each segment (packed contracts and owners), all at the node's head; `deadline` is loop time.
 
         ProviderError when the node cannot be trusted.
         """
-        head = await self.node.head_since(not_before_block)
+        head = await (self.node.settled(not_before_block) if settled else self.node.head_since(not_before_block))
         return [await self._sheet(head, contracts, owners, deadline) for contracts, owners in segments]
 
     async def _sheet(self, head: Head, contracts: bytes, owners: bytes, deadline: float) -> BalanceSheet:

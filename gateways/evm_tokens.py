@@ -31,9 +31,11 @@ class TokenReader:
         listing: Listing,
         not_before_block: int,
         deadline: float,
+        *,
+        settled: bool = False,
     ) -> TokenSheet:
         """The owners' tokens at the node's head, with `wanted` only the wanted ones. Raises ProviderError."""
-        head = await self.node.head(not_before_block)
+        head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
         read = TokenRead(
             self._asker, self._logs, listing, head, raw(contract), tuple(owners), wanted, dict(trails), deadline
         )

@@ -37,7 +37,7 @@ class SolanaChains:
 
     With `endpoint=None` the nodes are tried in their order; with a number only that one is, and the read is taken for a
     confirmation: it begins some slots later, and where the index shows nothing, the node's own token accounts are asked
-    as well.
+    as well. An index cannot be asked about an earlier slot, so `settled` changes nothing: its answers name their slot.
     """
 
     def __init__(self, nodes: SolanaNodes) -> None:
@@ -63,11 +63,12 @@ class SolanaChains:
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> BalanceSheet:
         """How many assets of each collection each owner has, as `tokens` counts them; all through one endpoint."""
         segment = Segment(tuple(contracts), tuple(owners))
         (sheet,) = await self.balances_in_segments(
-            chain, [segment], endpoint=endpoint, not_before_block=not_before_block
+            chain, [segment], endpoint=endpoint, not_before_block=not_before_block, settled=settled
         )
         return sheet
 
@@ -78,6 +79,7 @@ class SolanaChains:
         *,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> list[BalanceSheet]:
         """The balances of many segments, all through one endpoint, as of the oldest slot that its index answered for.
 
@@ -127,6 +129,7 @@ class SolanaChains:
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """The owners' assets of a collection. With `token_ids` (mint addresses, never ranges) only those are asked for.
 
@@ -155,6 +158,7 @@ class SolanaChains:
         trails: Mapping[str, Trail] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
+        settled: bool = False,
     ) -> TokenSheet:
         """Of each owner one NFT, if there is one; one in no collection is its own "contract"."""
         self._own(chain)

@@ -34,7 +34,7 @@ CHAINS = {
     facts.name: facts
     for facts in (
         Facts("ethereum", 1, 12, 12, "ethereum", names=True),
-        Facts("polygon", 137, 5, 12, "polygon"),
+        Facts("polygon", 137, 5, 64, "polygon"),
         Facts("arbitrum", 42161, 4, 4, "arbitrum"),
         Facts("optimism", 10, 4, 4, "optimism"),
         Facts("base", 8453, 4, 4, "base"),
