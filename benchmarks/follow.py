@@ -164,7 +164,7 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
             await follower.once()
         transfers: Any = outside.transfers
         for one in transfers._nodes.all():
-            one._http.event_hooks = {"request": [count]}
+            one._http.client.event_hooks = {"request": [count]}
         for _ in range(LOOKS):
             node.refresh()
             await follower.once()

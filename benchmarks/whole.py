@@ -40,7 +40,7 @@ class Counts:
         chains: Any = gateways().chains
         pool: Any = chains._evm._pool
         for node in pool.all():
-            node._http.event_hooks = {"request": [self._request]}
+            node._http.client.event_hooks = {"request": [self._request]}
 
     async def _request(self, _: Any) -> None:
         self.requests += 1

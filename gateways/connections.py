@@ -1,12 +1,161 @@
-"""What all our HTTP clients share: one TLS context, since making one takes tens of milliseconds."""
+"""HTTP clients whose connections cannot run out: requests wait at a gate of ours, never inside httpcore's pool."""
 
+import asyncio
+import logging
 import ssl
+from collections import Counter
+from collections.abc import Callable, Coroutine
 from functools import cache
+from typing import Generic, Protocol, TypeVar
 
+import httpcore
 import httpx
+
+from gateways.exchanges import to_its_end
+from gateways.turns import FairGate
+from settings import settings
+
+log = logging.getLogger("holdfast.connections")
+
+POOL_SECONDS = 1.0
+"""Seconds that a request with a place at the gate waits for a connection. It needs to wait only when connections are
+lost, so it may be short."""
+OVERDUE_SECONDS = 5.0
+"""Seconds after its deadline at which an exchange that still has not ended loses its place at the gate."""
+
+
+class Closable(Protocol):
+    """An HTTP client or connection pool."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class TurnedAway(TimeoutError):
+    """The server answers nobody, so the request was not sent: waiting longer would leave no time to ask another."""
+
+
+C = TypeVar("C", bound=Closable)
+T = TypeVar("T")
 
 
 @cache
 def tls() -> ssl.SSLContext:
-    """The usual certificates, checked."""
+    """Return the TLS context of all clients: the usual certificates, checked. Making one takes tens of milliseconds."""
     return httpx.create_ssl_context()
+
+
+@cache
+def agent() -> str:
+    """Return the User-Agent of our clients; some public nodes refuse that of a library."""
+    chosen = settings()
+    return f"{chosen.product_name} (+{chosen.public_url})".encode("ascii", "ignore").decode()
+
+
+def timeouts(seconds: float) -> httpx.Timeout:
+    """Return the timeouts of a gated client whose requests take at most `seconds`."""
+    return httpx.Timeout(seconds, pool=POOL_SECONDS)
+
+
+class GatedClient(Generic[C]):
+    """An HTTP client behind a gate with as many places as the client has connections.
+
+    httpcore 1.0 loses a connection when a request that waits in its pool is cancelled in the moment in which it is
+    given a new connection; when all are lost nothing is sent any more. With a gate no request waits in the pool. Should
+    one have to all the same, or not end at its deadline, the client is replaced: the new one takes over at once, and
+    the old one is closed when its last exchange has ended.
+
+    With `one_server`, a request that gets no answer while nobody else gets one either turns away those that wait.
+    """
+
+    def __init__(self, name: str, make: Callable[[], C], gate: FairGate, *, one_server: bool = False) -> None:
+        self.name = name
+        self.gate = gate
+        self.client = make()
+        self.replaced = 0
+        """How often the client was replaced."""
+        self._make = make
+        self._one_server = one_server
+        self._answered = 0.0
+        self.silent = False
+        """Whether the server answered nobody when an exchange last ended without an answer."""
+        self._running: Counter[int] = Counter()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self,
+        exchange: Callable[[C], Coroutine[object, object, T]],
+        seconds: float,
+        *,
+        within: float | None = None,
+    ) -> T:
+        """Return the exchange's result; it has `seconds` from when its turn comes. Raises TimeoutError, TurnedAway.
+
+        `within` bounds the seconds for waiting and exchange together. A caller that is cancelled while it waits leaves
+        the queue; later the exchange goes on without it and keeps its place until it ends.
+        """
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        async with asyncio.timeout(within):
+            place = await self.gate.take()
+        if within is not None:
+            seconds = min(seconds, begun + within - loop.time())
+        client = self.client
+
+        def overdue() -> None:
+            self._replace(client, "an exchange did not end")
+            place.give_back()
+
+        watchdog = loop.call_later(max(0.0, seconds) + OVERDUE_SECONDS, overdue)
+        turn = loop.time()
+
+        def ended() -> None:
+            watchdog.cancel()
+            self.silent = self._answered < turn and loop.time() >= turn + seconds - 0.01
+            if self._one_server and self.silent:
+                self.gate.turn_away(lambda: TurnedAway(f"{self.name} answers nobody"))
+            place.give_back()
+
+        return await to_its_end(self._exchange(exchange), seconds, ended)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.aclose()
+        await asyncio.gather(*self._closing)
+
+    async def _exchange(self, exchange: Callable[[C], Coroutine[object, object, T]]) -> T:
+        client = self.client
+        try:
+            return await self._with(client, exchange)
+        except (httpx.PoolTimeout, httpcore.PoolTimeout):
+            # Nothing was sent.
+            self._replace(client, "its connections are lost")
+        return await self._with(self.client, exchange)
+
+    async def _with(self, client: C, exchange: Callable[[C], Coroutine[object, object, T]]) -> T:
+        self._running[id(client)] += 1
+        try:
+            answer = await exchange(client)
+            self._answered = asyncio.get_running_loop().time()
+            return answer
+        finally:
+            self._running[id(client)] -= 1
+            if not self._running[id(client)]:
+                del self._running[id(client)]
+                if client is not self.client:
+                    self._close(client)
+
+    def _replace(self, client: C, reason: str) -> None:
+        if client is not self.client:
+            return
+        log.warning("replaced an HTTP client client=%s reason=%r", self.name, reason)
+        self.client = self._make()
+        self.replaced += 1
+        if not self._running[id(client)]:
+            self._close(client)
+
+    def _close(self, client: C) -> None:
+        task = asyncio.ensure_future(client.aclose())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -9,7 +9,7 @@ import httpx
 import orjson
 
 from gateways import pulse
-from gateways.connections import tls
+from gateways.connections import GatedClient, timeouts, tls
 from gateways.discord_application import Application, read_application
 from gateways.discord_channels import ChannelCalls, ChannelGateway
 from gateways.discord_limits import Limiter, Ticket, WaitTooLong
@@ -28,13 +28,14 @@ from gateways.discord_types import (
     refusal,
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
-from gateways.exchanges import to_its_end
 from gateways.refusals import Refusals, TooManyRefusals
 from gateways.shapes import Shape, listed
+from gateways.turns import FairGate
 
 VERSION = "1.0"
 ATTEMPTS = 5
 GUILDS_A_PAGE = 200
+CONNECTIONS = 100
 MEMBER_ROLE = "/guilds/{}/members/{}/roles/{}"
 PATIENCE = 1.0
 """Seconds that a role write waits for its turn: who writes many has other guilds to serve meanwhile."""
@@ -107,11 +108,18 @@ class Discord(ChannelCalls):
         self.refusals = Refusals()
         # The User-Agent's form is Discord's condition (external-apis §1.1).
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
-        self._http = httpx.AsyncClient(headers=headers, transport=transport, follow_redirects=False, verify=tls())
+
+        def client() -> httpx.AsyncClient:
+            return httpx.AsyncClient(
+                headers=headers, transport=transport, timeout=timeouts(deadline), follow_redirects=False, verify=tls(),
+                limits=httpx.Limits(max_connections=CONNECTIONS),
+            )  # fmt: skip
+
+        self._http = GatedClient(DISCORD, client, FairGate(CONNECTIONS))
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._http.close()
 
     async def guild(self, guild_id: str) -> Guild:
         """GET /guilds/{guild}."""
@@ -199,6 +207,10 @@ class Discord(ChannelCalls):
         content = None if body is None else orjson.dumps(body)
         if content is not None:
             headers["Content-Type"] = "application/json"
+
+        async def sending(http: httpx.AsyncClient) -> httpx.Response:
+            return await http.request(method, url, headers=headers, content=content)
+
         route, top = f"{method} {template}", (ids[0] if ids else "") if major is None else major
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._deadline
@@ -215,8 +227,7 @@ class Discord(ChannelCalls):
                 raise kind(DISCORD, last, retry_after=wait.retry_after) from None
             answer = None
             try:
-                sending = self._http.request(method, url, headers=headers, content=content, timeout=self._deadline)
-                answer = await to_its_end(sending, deadline - loop.time())
+                answer = await self._http.run(sending, self._deadline, within=deadline - loop.time())
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
                 last = f"no answer ({type(fault).__name__})"
             finally:

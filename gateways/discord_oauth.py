@@ -1,7 +1,7 @@
 """Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, cast
@@ -11,7 +11,7 @@ import httpx
 import orjson
 
 from gateways import pulse
-from gateways.connections import tls
+from gateways.connections import GatedClient, timeouts, tls
 from gateways.discord import VERSION
 from gateways.discord_types import DISCORD, OAuthUser, UserGuild, refusal
 from gateways.errors import (
@@ -23,8 +23,8 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
-from gateways.exchanges import to_its_end
 from gateways.shapes import Shape, listed
+from gateways.turns import FairGate
 
 with warnings.catch_warnings(record=True):
     # Its import warns, past every filter, that httpx will have a successor.
@@ -32,6 +32,7 @@ with warnings.catch_warnings(record=True):
     from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 DEADLINE = 10.0
+CONNECTIONS = 100
 """Seconds for each call."""
 
 
@@ -101,32 +102,43 @@ class DiscordOAuth:
         self._authorize, self._token, self._revoke = authorize_url, token_url, revoke_url
         self._api = api_url.rstrip("/")
         agent = {"User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
+        common: dict[str, Any] = {
+            "headers": agent,
+            "timeout": timeouts(DEADLINE),
+            "verify": tls(),
+            "limits": httpx.Limits(max_connections=CONNECTIONS),
+        }
+
+        def oauth() -> Any:
+            client: Any = AsyncOAuth2Client(
+                client_id=client_id,
+                client_secret=client_secret,
+                token_endpoint_auth_method="client_secret_basic",
+                revocation_endpoint_auth_method="client_secret_basic",
+                code_challenge_method="S256",
+                **common,
+            )
+            for hook in ("access_token_response", "refresh_token_response"):
+                client.register_compliance_hook(hook, _only_oauth_answers)
+            return client
+
         # Authlib's client has no types; everything that comes out of it is checked below.
-        self._oauth: Any = AsyncOAuth2Client(
-            client_id=client_id,
-            client_secret=client_secret,
-            token_endpoint_auth_method="client_secret_basic",
-            revocation_endpoint_auth_method="client_secret_basic",
-            code_challenge_method="S256",
-            headers=agent,
-            timeout=DEADLINE,
-            verify=tls(),
+        self._oauth: GatedClient[Any] = GatedClient("Discord's sign-in", oauth, FairGate(CONNECTIONS))
+        self._http = GatedClient(
+            "Discord's sign-in", lambda: httpx.AsyncClient(follow_redirects=False, **common), FairGate(CONNECTIONS)
         )
-        for hook in ("access_token_response", "refresh_token_response"):
-            self._oauth.register_compliance_hook(hook, _only_oauth_answers)
-        self._http = httpx.AsyncClient(headers=agent, timeout=DEADLINE, follow_redirects=False, verify=tls())
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._oauth.aclose()
-        await self._http.aclose()
+        await self._oauth.close()
+        await self._http.close()
 
     def authorize_url(
         self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
     ) -> str:
         """Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none (external-apis §1.2)."""
         more = {} if prompt is None else {"prompt": prompt}
-        url, _ = self._oauth.create_authorization_url(
+        url, _ = self._oauth.client.create_authorization_url(
             self._authorize,
             state=state,
             code_verifier=verifier,
@@ -146,26 +158,36 @@ class DiscordOAuth:
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
         """POST to the token address, grant_type=authorization_code (external-apis §1.2)."""
-        call = self._oauth.fetch_token(
-            self._token,
-            grant_type="authorization_code",
-            code=code,
-            code_verifier=verifier,
-            redirect_uri=redirect_uri,
-        )
-        return _token_set(await self._guarded(call), fallback="")
+
+        def call(client: Any) -> Any:
+            return client.fetch_token(
+                self._token,
+                grant_type="authorization_code",
+                code=code,
+                code_verifier=verifier,
+                redirect_uri=redirect_uri,
+            )
+
+        return _token_set(await self._guarded(self._oauth, call), fallback="")
 
     async def refresh(self, token_set: TokenSet) -> TokenSet:
         """POST to the token address, grant_type=refresh_token; the newest refresh token is the one to keep."""
-        call = self._oauth.fetch_token(self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token)
+
+        def call(client: Any) -> Any:
+            return client.fetch_token(self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token)
+
         try:
-            return _token_set(await self._guarded(call), fallback=token_set.refresh_token)
+            return _token_set(await self._guarded(self._oauth, call), fallback=token_set.refresh_token)
         except ProviderRefused as fault:
             raise Unauthorized(DISCORD, "the sign-in has ended", status=fault.status) from None
 
     async def revoke(self, token: str) -> None:
         """POST to the revocation address; every token of that sign-in ends with it (external-apis §1.2)."""
-        answer = cast("httpx.Response", await self._guarded(self._oauth.revoke_token(self._revoke, token=token)))
+
+        def call(client: Any) -> Any:
+            return client.revoke_token(self._revoke, token=token)
+
+        answer = cast("httpx.Response", await self._guarded(self._oauth, call))
         if answer.status_code != 200:
             raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} to a revocation")
 
@@ -197,7 +219,11 @@ class DiscordOAuth:
 
     async def _read(self, path: str, access_token: str) -> object:
         headers = {"Authorization": f"Bearer {access_token}"}
-        answer = cast("httpx.Response", await self._guarded(self._http.get(self._api + path, headers=headers)))
+
+        def call(client: httpx.AsyncClient) -> Any:
+            return client.get(self._api + path, headers=headers)
+
+        answer = cast("httpx.Response", await self._guarded(self._http, call))
         if fault := _fault(answer):
             raise fault
         body = _json(answer)
@@ -205,10 +231,10 @@ class DiscordOAuth:
             raise ProviderConfused(DISCORD, f"HTTP {answer.status_code} without usable JSON")
         return body
 
-    async def _guarded(self, call: Any) -> Any:
+    async def _guarded(self, client: GatedClient[Any], call: Callable[[Any], Any]) -> Any:
         """Await a call within the deadline, its ways to fail turned into ours."""
         try:
-            return await to_its_end(call, DEADLINE)
+            return await client.run(call, DEADLINE, within=DEADLINE)
         except OAuthError as fault:
             # Discord's own: HTTP 400 with invalid_grant for a bad, used or expired code (external-apis §1.2).
             status = 401 if fault.error == "invalid_client" else 400

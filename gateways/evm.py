@@ -12,7 +12,7 @@ import orjson
 
 from gateways import pulse
 from gateways.chain_table import Chain
-from gateways.connections import tls
+from gateways.connections import GatedClient, TurnedAway, agent, timeouts, tls
 from gateways.errors import (
     ProviderBusy,
     ProviderConfused,
@@ -23,10 +23,12 @@ from gateways.errors import (
     seconds_to_wait,
 )
 from gateways.evm_errors import StateMissing, TookTooLong, TooMuch, rpc_error
-from gateways.exchanges import to_its_end
+from gateways.turns import FairGate
 
 Decode = Callable[[bytes], object]
 """Reads a whole answer, as orjson.loads does; one made for a certain answer leaves to that whatever is another."""
+CONNECTIONS, MOST_FOR_ONE, FOR_URGENT = 8, 4, 2
+"""Requests to one node at a time; how many of them for one tenant, and how many places are for urgent callers alone."""
 LARGEST_ANSWER = 16_000_000
 """Bytes; the largest answer we ask for is about 1 MB."""
 STALE_AFTER = 90.0
@@ -51,8 +53,8 @@ class Head:
 class Node:
     """A node's address and what we found out about it. Its URL, which may hold a key, stays in here.
 
-    Requests take at most `request_seconds`. Errors: ProviderDown (TookTooLong, StateMissing), ProviderBusy,
-    ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
+    Requests take at most `request_seconds` from when their turn at the gate comes. Errors: ProviderDown (TookTooLong,
+    StateMissing), ProviderBusy, ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
     """
 
     def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float, stale_after: float) -> None:
@@ -64,17 +66,22 @@ class Node:
         self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
         self._right_chain = False
         self._handed: tuple[Head, float] | None = None
-        self._http = httpx.AsyncClient(
-            headers={"Content-Type": "application/json"},
-            timeout=request_seconds,
+        self._http = GatedClient(
+            self.name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE, FOR_URGENT), one_server=True
+        )
+
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers={"Content-Type": "application/json", "User-Agent": agent()},
+            timeout=timeouts(self.request_seconds),
             follow_redirects=False,
             verify=tls(),
-            limits=httpx.Limits(max_connections=8, keepalive_expiry=KEPT_OPEN_SECONDS),
+            limits=httpx.Limits(max_connections=CONNECTIONS, keepalive_expiry=KEPT_OPEN_SECONDS),
         )
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._http.close()
 
     async def call(self, method: str, params: Sequence[object], decode: Decode = orjson.loads) -> object:
         """One JSON-RPC call; its result, or the error as an exception."""
@@ -184,7 +191,11 @@ class Node:
 
     async def _post(self, body: bytes, decode: Decode) -> object:
         try:
-            status, headers, content = await to_its_end(self._exchange(body), self.request_seconds)
+            status, headers, content = await self._http.run(
+                lambda http: self._exchange(http, body), self.request_seconds
+            )
+        except TurnedAway:
+            raise ProviderDown(self.name, "it answers nobody") from None
         except (TimeoutError, httpx.TimeoutException):
             raise TookTooLong(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
@@ -212,8 +223,8 @@ class Node:
             raise ProviderRefused(self.name, f"HTTP {status}", status=status)
         raise ProviderConfused(self.name, f"HTTP {status} without usable JSON")
 
-    async def _exchange(self, body: bytes) -> tuple[int, httpx.Headers, bytes]:
-        async with self._http.stream("POST", self.url, content=body) as answer:
+    async def _exchange(self, http: httpx.AsyncClient, body: bytes) -> tuple[int, httpx.Headers, bytes]:
+        async with http.stream("POST", self.url, content=body) as answer:
             content = bytearray()
             async for piece in answer.aiter_bytes():
                 content += piece

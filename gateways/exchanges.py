@@ -1,7 +1,7 @@
 """HTTP exchanges that run to their own end, whoever stops waiting for them."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 import anyio
@@ -11,8 +11,12 @@ T = TypeVar("T")
 _running: set[asyncio.Task[object]] = set()
 
 
-async def to_its_end(exchange: Coroutine[object, object, T], seconds: float) -> T:
-    """The exchange's result, or TimeoutError after `seconds`; a caller that is cancelled leaves it to end by itself.
+async def to_its_end(
+    exchange: Coroutine[object, object, T], seconds: float, ended: Callable[[], None] | None = None
+) -> T:
+    """Return the exchange's result, or raise TimeoutError after `seconds`; it goes on without a cancelled caller.
+
+    `ended` is called once when the exchange has ended. The exchange works for the same tenant as its caller.
 
     httpcore gives a connection back to its pool under anyio's shield, and asyncio's own cancellation goes through that
     shield: a task cancelled in that moment keeps its place in the pool for ever, and after a few of them nothing is
@@ -23,6 +27,8 @@ async def to_its_end(exchange: Coroutine[object, object, T], seconds: float) -> 
     task.add_done_callback(_ended)
     # One that is stopped before its first step, at a process's end, was never awaited.
     task.add_done_callback(lambda _: exchange.close())
+    if ended is not None:
+        task.add_done_callback(lambda _: ended())
     return await asyncio.shield(task)
 
 

@@ -1,6 +1,5 @@
 """Fetches links that strangers chose (token metadata and the like), without ever reaching what is not public."""
 
-import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +9,19 @@ from typing import Protocol, cast
 import httpcore
 import httpx
 
-from gateways.connections import tls
+from gateways.connections import POOL_SECONDS, GatedClient, tls
 from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, seconds_to_wait
-from gateways.exchanges import to_its_end
 from gateways.public_addresses import is_public, resolve
+from gateways.turns import FairGate, caller, on_behalf_of
 
 DEADLINE = 10.0
-"""Seconds for one link, redirects and all."""
+"""Seconds for one link from when its turn comes, redirects and all."""
 LARGEST = 1_000_000
 """Bytes, before and after unpacking."""
 MOST_REDIRECTS = 3
 LONGEST_LINK = 4_000
-CONNECTIONS = 32
+CONNECTIONS, MOST_FOR_ONE = 32, 8
+"""Links at a time, and how many of them for one tenant; for one host where no tenant is named."""
 HTTPS_PORT = 443
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -83,13 +83,18 @@ class Fetcher:
         }
         dial = network or cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
         certificates = certificates or tls()
-        self._guarded = _pool(certificates, _Guard(dial, lookup, only_public=True))
-        self._own = _pool(certificates, _Guard(dial, lookup, only_public=False))
+
+        def pools() -> _Pools:
+            return _Pools(
+                _pool(certificates, _Guard(dial, lookup, only_public=True)),
+                _pool(certificates, _Guard(dial, lookup, only_public=False)),
+            )
+
+        self._pools = GatedClient("links", pools, FairGate(CONNECTIONS, MOST_FOR_ONE))
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._guarded.aclose()
-        await self._own.aclose()
+        await self._pools.close()
 
     async def get(self, link: str, *, largest: int = LARGEST) -> bytes:
         """What the link leads to, over at most three redirects.
@@ -104,29 +109,34 @@ class Fetcher:
         return await self._fetch("POST", link, body, largest)
 
     async def _fetch(self, method: str, link: str, body: bytes | None, largest: int) -> bytes:
-        step = _Step(method, _url(link), body)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._deadline
-        try:
+        at = [_Step(method, _url(link), body)]
+
+        async def follow(pools: _Pools) -> bytes:
+            del at[1:]
             for _ in range(MOST_REDIRECTS + 1):
-                outcome = await to_its_end(self._take(step, largest), until - loop.time())
+                outcome = await self._take(pools, at[-1], largest)
                 if isinstance(outcome, bytes):
                     return outcome
-                step = outcome
-        except TimeoutError:
-            raise ProviderDown(_name(step.url), f"no answer within {self._deadline:g} s") from None
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:
-            raise ProviderDown(_name(step.url), f"no answer ({type(fault).__name__})") from None
-        raise ProviderConfused(_name(step.url), f"it redirects more than {MOST_REDIRECTS} times")
+                at.append(outcome)
+            raise ProviderConfused(_name(at[-1].url), f"it redirects more than {MOST_REDIRECTS} times")
 
-    async def _take(self, step: _Step, largest: int) -> "bytes | _Step":
+        # Strangers choose the links, so where nobody is named a host takes a share, as a tenant would.
+        with on_behalf_of(caller().tenant or ("" if self._is_trusted(at[0].url) else f"host:{_name(at[0].url)}")):
+            try:
+                return await self._pools.run(follow, self._deadline)
+            except TimeoutError:
+                raise ProviderDown(_name(at[-1].url), f"no answer within {self._deadline:g} s") from None
+            except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:
+                raise ProviderDown(_name(at[-1].url), f"no answer ({type(fault).__name__})") from None
+
+    async def _take(self, pools: "_Pools", step: _Step, largest: int) -> "bytes | _Step":
         """One request: the document, or where to go on."""
-        pool = self._pool_for(step.url)
+        pool = self._pool_for(pools, step.url)
         url = httpcore.URL(
             scheme=step.url.raw_scheme, host=step.url.raw_host, port=step.url.port, target=step.url.raw_path
         )
         headers = dict(self._headers) | ({"Content-Type": "application/json"} if step.body is not None else {})
-        timeout = dict.fromkeys(("connect", "read", "write", "pool"), self._deadline)
+        timeout = dict.fromkeys(("connect", "read", "write"), self._deadline) | {"pool": POOL_SECONDS}
         async with pool.stream(
             step.method, url, headers={"Host": step.url.netloc.decode(), **headers}, content=step.body,
             extensions={"timeout": timeout},
@@ -137,17 +147,20 @@ class Fetcher:
             _check(step.url, answer.status, told)
             return await _content(step.url, answer, told, largest)
 
-    def _pool_for(self, url: httpx.URL) -> httpcore.AsyncConnectionPool:
+    def _is_trusted(self, url: httpx.URL) -> bool:
+        return any(_begins_with(url, trusted) for trusted in self._trusted)
+
+    def _pool_for(self, pools: "_Pools", url: httpx.URL) -> httpcore.AsyncConnectionPool:
         """Through whom to ask. Raises LinkForbidden for what is neither plain https nor an operator's own choice."""
         if url.userinfo:
             raise LinkForbidden(_name(url), "the link carries a name or a password")
-        if any(_begins_with(url, trusted) for trusted in self._trusted):
-            return self._own
+        if self._is_trusted(url):
+            return pools.own
         if url.scheme != "https":
             raise LinkForbidden(_name(url), "only https links are followed")
         if url.port not in {None, HTTPS_PORT}:
             raise LinkForbidden(_name(url), f"only port {HTTPS_PORT} is asked")
-        return self._guarded
+        return pools.guarded
 
     def _onward(self, url: httpx.URL, told: Mapping[str, str]) -> _Step:
         target = told.get("location", "")
@@ -157,6 +170,18 @@ class Fetcher:
             return _Step("GET", url.join(target).copy_with(fragment=None))
         except (httpx.InvalidURL, ValueError):
             raise ProviderConfused(_name(url), "it redirects to nowhere") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pools:
+    """The connections to strangers' hosts, and to those that the operator chose."""
+
+    guarded: httpcore.AsyncConnectionPool
+    own: httpcore.AsyncConnectionPool
+
+    async def aclose(self) -> None:
+        await self.guarded.aclose()
+        await self.own.aclose()
 
 
 def _pool(certificates: SSLContext, guard: "_Guard") -> httpcore.AsyncConnectionPool:

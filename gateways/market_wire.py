@@ -9,7 +9,7 @@ import httpx
 import orjson
 
 from gateways import pulse
-from gateways.connections import tls
+from gateways.connections import GatedClient, agent, timeouts, tls
 from gateways.errors import (
     NotThere,
     ProviderBusy,
@@ -20,13 +20,15 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
-from gateways.exchanges import to_its_end
+from gateways.turns import FairGate
 
 DEADLINE = 10.0
 """Seconds for one question."""
 LONGEST_PAUSE = 300.0
 """OpenSea's own SDK waits no longer than this either (external-apis §2.1)."""
 LARGEST_ANSWER = 1_000_000
+CONNECTIONS, MOST_FOR_ONE = 32, 8
+"""Requests to one marketplace at a time, and how many of them for one tenant."""
 
 
 class MarketWire:
@@ -36,13 +38,18 @@ class MarketWire:
         self._name = name
         self._deadline = deadline
         self._quiet_until = 0.0
-        self._http = httpx.AsyncClient(
-            headers={"Accept": "application/json"} | dict(headers), follow_redirects=False, verify=tls()
-        )
+        self._headers = {"Accept": "application/json", "User-Agent": agent()} | dict(headers)
+        self._http = GatedClient(name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE), one_server=True)
+
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers=self._headers, timeout=timeouts(self._deadline), follow_redirects=False, verify=tls(),
+            limits=httpx.Limits(max_connections=CONNECTIONS),
+        )  # fmt: skip
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._http.close()
 
     async def read(self, url: str, what: str, *, body: object = None, largest: int = LARGEST_ANSWER) -> object:
         """The JSON at an address, or the answer to a JSON body. Raises ProviderError; `what` is what it is about."""
@@ -63,18 +70,21 @@ class MarketWire:
             raise ProviderConfused(self._name, "the answer is not JSON") from None
 
     async def _ask(self, url: str, body: object, largest: int) -> httpx.Response:
-        request = self._http.build_request(
-            "GET" if body is None else "POST", url, timeout=self._deadline,
-            content=None if body is None else orjson.dumps(body),
-            headers={} if body is None else {"Content-Type": "application/json"},
-        )  # fmt: skip
+        async def exchange(http: httpx.AsyncClient) -> httpx.Response:
+            request = http.build_request(
+                "GET" if body is None else "POST", url,
+                content=None if body is None else orjson.dumps(body),
+                headers={} if body is None else {"Content-Type": "application/json"},
+            )  # fmt: skip
+            return await self._exchange(http, request, largest)
+
         try:
-            return await to_its_end(self._exchange(request, largest), self._deadline)
+            return await self._http.run(exchange, self._deadline)
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
             raise ProviderDown(self._name, f"no answer ({type(fault).__name__})") from None
 
-    async def _exchange(self, request: httpx.Request, largest: int) -> httpx.Response:
-        answer = await self._http.send(request, stream=True)
+    async def _exchange(self, http: httpx.AsyncClient, request: httpx.Request, largest: int) -> httpx.Response:
+        answer = await http.send(request, stream=True)
         try:
             content = bytearray()
             async for piece in answer.aiter_bytes():

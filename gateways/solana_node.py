@@ -11,13 +11,15 @@ from gateways import pulse
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.evm import STALE_AFTER, Head, Node
+from gateways.evm_errors import TookTooLong
 from gateways.evm_pool import REQUEST_SECONDS, first_answer, rested_first
+from gateways.turns import FairGate
 
 SOLANA = CHAINS["solana"]
 GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
 """Mainnet's genesis hash: what chain id is to an EVM node."""
 DEADLINE = 20.0
-AT_ONCE = 4
+AT_ONCE, MOST_FOR_ONE, FOR_URGENT = 4, 2, 1
 TRIES = 3
 LONGEST_STEP = 1.0
 PATIENCE = 5.0
@@ -54,7 +56,7 @@ class SolanaNode(Node):
         super().__init__(SOLANA, index, url, request_seconds=request_seconds, stale_after=stale_after)
         self.sent = 0
         """Requests so far."""
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = FairGate(AT_ONCE, MOST_FOR_ONE, FOR_URGENT)
         self._next_turn = 0.0
         self._step = 0.0
 
@@ -67,6 +69,10 @@ class SolanaNode(Node):
                 self.sent += 1
                 try:
                     result = self._result(await self.post(body), 1)
+                except TookTooLong:
+                    if self._http.silent:
+                        self._turns.turn_away(lambda: ProviderDown(self.name, "it answers nobody"))
+                    raise
                 except ProviderBusy as fault:
                     self._slower(fault.retry_after)
                     if attempt == TRIES - 1 or (fault.retry_after or 0) > PATIENCE:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -110,12 +110,21 @@ class FairGate:
         try:
             await turn
         except BaseException:
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._freed(mine)
             else:
                 self._leave(mine, turn)
             raise
         return Place(self, mine)
+
+    def turn_away(self, fault: Callable[[], Exception]) -> None:
+        """Raise an exception in every caller that waits now; those that come later wait as ever."""
+        for lanes in self._lanes.values():
+            for lane in lanes.values():
+                for turn in lane.waiting:
+                    if not turn.done():
+                        turn.set_exception(fault())
+            lanes.clear()
 
     async def __aenter__(self) -> None:
         place = await self.take()

@@ -1,0 +1,292 @@
+"""A server that hangs again and again, with more requests waiting than there are connections, costs no connection."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+import httpcore
+import httpx
+import pytest
+
+from gateways.chain_table import CHAINS
+from gateways.connections import GatedClient, timeouts
+from gateways.errors import ProviderDown
+from gateways.evm import CONNECTIONS, Node
+from gateways.fetching import Fetcher
+from gateways.market_wire import MarketWire
+from gateways.turns import FairGate, on_behalf_of
+
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
+PATIENCE = 0.12
+"""Seconds for a request: short, so that many hangs fit into a test."""
+
+
+class Hanging:
+    """A server that answers at once, or while it hangs takes requests and never answers them."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.well = asyncio.Event()
+        self.asked = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                while head := await reader.readuntil(b"\r\n\r\n"):
+                    lines = head.lower().split(b"\r\n")
+                    length = next((line for line in lines if line.startswith(b"content-length:")), b":0")
+                    await reader.readexactly(int(length.partition(b":")[2]))
+                    self.asked += 1
+                    await self.well.wait()
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(ANSWER), ANSWER))
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def end(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def hanging() -> AsyncIterator[Hanging]:
+    made = Hanging()
+    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    async with listening:
+        yield made
+        await made.end()
+
+
+@pytest.mark.parametrize(("waiting", "hangs"), [(12, 25), (24, 25), (32, 25), (100, 3)])
+async def test_the_first_request_after_each_hang_of_a_node_is_answered(
+    hanging: Hanging, waiting: int, hangs: int
+) -> None:
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=PATIENCE, stale_after=90.0)
+    try:
+        for _ in range(hangs):
+            hanging.well.clear()
+            asks = list[asyncio.Task[object]]()
+            for _ in range(waiting):
+                asks.append(asyncio.create_task(node.call("eth_chainId", ())))
+                await asyncio.sleep(0.0005)
+            failed = await asyncio.gather(*asks, return_exceptions=True)
+            assert all(isinstance(one, ProviderDown) for one in failed)
+            hanging.well.set()
+            # On a busy machine an answer may take longer than this test's short patience.
+            node.request_seconds, before = 10.0, hanging.asked
+            assert await node.call("eth_chainId", ()) == "0x1"
+            assert hanging.asked == before + 1
+            node.request_seconds = PATIENCE
+        assert node._http.replaced == 0
+        assert (node._http.gate.taken, node._http.gate.waiting) == (0, 0)
+    finally:
+        await node.close()
+
+
+async def test_those_who_wait_for_a_node_that_hangs_are_sent_on_when_the_first_gets_no_answer(
+    hanging: Hanging,
+) -> None:
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=0.5, stale_after=90.0)
+    try:
+        asks = [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(60)]
+        done, waiting = await asyncio.wait(asks, timeout=20)
+        assert not waiting
+        assert all(isinstance(task.exception(), ProviderDown) for task in done)
+        # Six at a time, for the other two connections are kept for urgent requests; the rest were not sent.
+        assert hanging.asked == CONNECTIONS - 2
+    finally:
+        await node.close()
+
+
+async def test_a_tenant_that_fills_its_share_of_a_node_does_not_keep_others_waiting(hanging: Hanging) -> None:
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0, stale_after=90.0)
+
+    async def asked(number: int) -> None:
+        async with asyncio.timeout(20):
+            while hanging.asked < number:
+                await asyncio.sleep(0.01)
+
+    asks = list[asyncio.Task[object]]()
+    try:
+        with on_behalf_of("server:1"):
+            asks += [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(50)]
+        await asked(4)
+        with on_behalf_of("server:2"):
+            asks += [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(2)]
+        await asked(6)
+        with on_behalf_of("server:3", urgent=True):
+            asks.append(asyncio.create_task(node.call("eth_chainId", ())))
+        await asked(7)
+        hanging.well.set()
+        assert await asyncio.gather(*asks) == ["0x1"] * 53
+    finally:
+        await node.close()
+
+
+class OneMachine(httpcore.AsyncNetworkBackend):
+    """Every name leads to the local server, and TLS is left out."""
+
+    def __init__(self, url: str) -> None:
+        self._port = int(url.rpartition(":")[2])
+        self._real = cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
+
+    async def lookup(self, host: str, port: int) -> Sequence[str]:
+        return ("93.184.215.14",)
+
+    async def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        return Plain(await self._real.connect_tcp("127.0.0.1", self._port))
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Plain(httpcore.AsyncNetworkStream):
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+        self.read, self.write, self.aclose = inner.read, inner.write, inner.aclose  # type: ignore[method-assign]
+        self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]
+
+    async def start_tls(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        return self
+
+
+@pytest.mark.parametrize(("links", "hangs"), [(48, 4), (200, 1)])
+async def test_the_first_link_after_each_hang_of_a_host_is_read(hanging: Hanging, links: int, hangs: int) -> None:
+    internet = OneMachine(hanging.url)
+    fetcher = Fetcher(agent="test", deadline=PATIENCE, lookup=internet.lookup, network=internet)
+    try:
+        for _ in range(hangs):
+            hanging.well.clear()
+            with on_behalf_of("server:1"):
+                asks = [asyncio.create_task(fetcher.get(f"https://cats{n % 50}.example/{n}")) for n in range(links)]
+            failed = await asyncio.gather(*asks, return_exceptions=True)
+            assert all(isinstance(one, ProviderDown) for one in failed)
+            hanging.well.set()
+            fetcher._deadline = 10.0
+            assert await fetcher.get("https://cats.example/first") == ANSWER
+            fetcher._deadline = PATIENCE
+        assert fetcher._pools.replaced == 0
+    finally:
+        await fetcher.close()
+
+
+async def test_links_to_a_host_that_hangs_leave_places_for_those_of_others(hanging: Hanging) -> None:
+    internet = OneMachine(hanging.url)
+    fetcher = Fetcher(agent="test", deadline=30.0, lookup=internet.lookup, network=internet)
+    try:
+        slow = [asyncio.create_task(fetcher.get(f"https://hostile.example/{n}")) for n in range(100)]
+        async with asyncio.timeout(20):
+            while hanging.asked < 8:
+                await asyncio.sleep(0.01)
+        good = asyncio.create_task(fetcher.get("https://cats.example/1"))
+        async with asyncio.timeout(20):
+            while hanging.asked < 9:
+                await asyncio.sleep(0.01)
+        hanging.well.set()
+        assert await good == ANSWER
+        assert await asyncio.gather(*slow) == [ANSWER] * 100
+    finally:
+        await fetcher.close()
+
+
+async def test_the_first_question_after_each_hang_of_a_marketplace_is_answered(hanging: Hanging) -> None:
+    market = MarketWire("OpenSea", {}, deadline=PATIENCE)
+    try:
+        for _ in range(5):
+            hanging.well.clear()
+            asks = [asyncio.create_task(market.read(hanging.url, "token")) for _ in range(120)]
+            failed = await asyncio.gather(*asks, return_exceptions=True)
+            assert all(isinstance(one, ProviderDown) for one in failed)
+            hanging.well.set()
+            market._deadline = 10.0
+            assert await market.read(hanging.url, "token")
+            market._deadline = PATIENCE
+        assert market._http.replaced == 0
+    finally:
+        await market.close()
+
+
+async def test_a_client_whose_connections_are_lost_is_replaced(
+    hanging: Hanging, caplog: pytest.LogCaptureFixture
+) -> None:
+    def make() -> httpx.AsyncClient:
+        return httpx.AsyncClient(timeout=timeouts(10.0), limits=httpx.Limits(max_connections=2))
+
+    made = GatedClient("node", make, FairGate(2))
+    lost = made.client
+    pool: Any = lost._transport
+    # As httpcore 1.0.9 loses them: in the pool, and neither idle nor closed.
+    for _ in range(2):
+        pool._pool._connections.append(pool._pool.create_connection(httpcore.URL(hanging.url).origin))
+    hanging.well.set()
+    try:
+        answers = await asyncio.gather(*(made.run(lambda http: http.get(hanging.url), 10.0) for _ in range(5)))
+        assert [answer.status_code for answer in answers] == [200] * 5
+        assert made.replaced == 1
+        async with asyncio.timeout(10):
+            while not lost.is_closed:
+                await asyncio.sleep(0.01)
+        assert "replaced an HTTP client client=node" in caplog.text
+    finally:
+        await made.close()
+
+
+async def test_an_exchange_that_never_ends_keeps_no_place(hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.connections.OVERDUE_SECONDS", 0.05)
+    made = GatedClient("node", httpx.AsyncClient, FairGate(1))
+    end = asyncio.Event()
+
+    async def endless(_: httpx.AsyncClient) -> None:
+        while not end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await end.wait()
+
+    stuck = asyncio.create_task(made.run(endless, 0.05))
+    hanging.well.set()
+    try:
+        await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            answer = await made.run(lambda http: http.get(hanging.url), 10.0)
+        assert (answer.status_code, made.replaced) == (200, 1)
+    finally:
+        end.set()
+        await asyncio.gather(stuck, return_exceptions=True)
+        await made.close()
+
+
+async def test_who_does_not_wait_for_long_is_told_so(hanging: Hanging) -> None:
+    made = GatedClient("Discord", httpx.AsyncClient, FairGate(1))
+    first = asyncio.create_task(made.run(lambda http: http.get(hanging.url), 30.0))
+    try:
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            await made.run(lambda http: http.get(hanging.url), 30.0, within=0.05)
+        assert made.gate.waiting == 0
+        hanging.well.set()
+        assert (await first).status_code == 200
+    finally:
+        await made.close()
+
+
+async def test_whoever_leaves_the_queue_has_sent_nothing(hanging: Hanging) -> None:
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0, stale_after=90.0)
+    asks = [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(40)]
+    try:
+        async with asyncio.timeout(20):
+            while hanging.asked < 6:
+                await asyncio.sleep(0.01)
+        for ask in asks[10:]:
+            ask.cancel()
+        await asyncio.gather(*asks[10:], return_exceptions=True)
+        hanging.well.set()
+        assert await asyncio.gather(*asks[:10]) == ["0x1"] * 10
+        assert hanging.asked == 10
+    finally:
+        await node.close()
