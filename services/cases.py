@@ -62,14 +62,18 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = _asked(leaves, members, wallets, delegated)
+    by_chain: dict[str, dict[int, surveys.Asked]] = {}
+    for (server_id, chain), of_server in asked.items():
+        by_chain.setdefault(chain, {})[server_id] = of_server
     kinds, *newest = await db.together(
         standards.question(_places(leaves)),
-        *(surveys.newest_block(chain, contracts, owners) for (_, chain), (contracts, owners) in asked.items()),
+        *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
     )
     wants = _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
-    for (server_id, chain), ((block,),) in zip(asked, newest, strict=True):
-        seen.setdefault(server_id, {})[chain] = block
+    for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
+        for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
+            seen.setdefault(server_id, {})[chain] = block
     cases: list[Case] = []
     for claim in claims:
         who = (claim.server_id, claim.discord_id)

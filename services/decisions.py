@@ -1,7 +1,7 @@
 """From due members to intentions: look at what they hold, decide, confirm what would take a role, and write it down."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
 from models.session import AsyncSession
-from services import delegations, holdings, readings, token_trails, traits
+from services import delegations, holdings, readings, surveys, token_trails, traits
 from services.alike import Alike
 from services.cases import Case, made
 from services.delegations import Fetched, Pair
@@ -21,6 +21,7 @@ from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
 from services.policy import Decision, GrantFacts, Move, decide
 from services.readings import Answers, Reading
+from services.stakes import Vault
 from services.stored import Stored
 from services.token_trails import Trails
 from services.verdicts import verdict
@@ -44,10 +45,18 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
     """What has to be asked of each chain for each server, no older than what was seen before."""
     asked: dict[Place, Question] = {}
     newest = {case.claim.server_id: case.seen for case in cases}
-    for (server_id, chain), (wants, owners) in _places(cases).items():
-        followed = [*{contract for contract, _ in wants.tokens}, *([ANY] if wants.anything else [])]
-        not_before = newest[server_id].get(chain, 0)
-        hints = _with_claimed(await token_trails.load(db, chain, followed, owners), chain, wants, cases)
+    vaults = _vaults(cases)
+    places = _places(cases)
+    followed = {place: _followed(wants) for place, (wants, _) in places.items()}
+    counted = {place: contracts for place, contracts in followed.items() if contracts}
+    tallies = await db.together(
+        *(surveys.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
+    )
+    tallied = {place: block for place, ((block,),) in zip(counted, tallies, strict=True)}
+    for (server_id, chain), (wants, owners) in places.items():
+        not_before = max(newest[server_id].get(chain, 0), tallied.get((server_id, chain), 0))
+        hints = await token_trails.load(db, chain, followed[server_id, chain], owners)
+        hints = _with_claimed(hints, wants, vaults.get((server_id, chain), ()))
         tokens = [
             (chain, contract, token_id)
             for contract in sorted(wants.with_traits)
@@ -59,10 +68,26 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
     return asked
 
 
-def _with_claimed(hints: Trails, chain: str, wants: Wants, cases: Sequence[Case]) -> Trails:
+def _followed(wants: Wants) -> list[str]:
+    """The contracts whose tokens are asked about one by one, and "any" where anything counts."""
+    return [*sorted({contract for contract, _ in wants.tokens}), *([ANY] if wants.anything else [])]
+
+
+def _vaults(cases: Iterable[Case]) -> dict[Place, list[Vault]]:
+    """By server and chain the vaults of which something may count for one of its members."""
+    found: dict[Place, list[Vault]] = {}
+    for case in cases:
+        for vault in case.delegated.vaults:
+            found.setdefault((case.claim.server_id, vault.chain), []).append(vault)
+    return found
+
+
+def _with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trails:
     """The trails, with the single tokens that vaults have delegated: somebody says that they are there."""
+    if not vaults:
+        return hints
     more = {contract: dict(trails) for contract, trails in hints.items()}
-    for vault in (vault for case in cases for vault in case.delegated.on(chain)):
+    for vault in vaults:
         for contract in wants.with_traits:
             if ids := vault.cut(contract).ids:
                 trails = more.setdefault(contract, {})
@@ -210,7 +235,7 @@ async def _confirm(
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
     doubts, seconds = await asyncio.gather(
         _delegations_again(outside, done, losing),
-        asyncio.gather(*(holdings.ask_again(outside, again[place], answers[place]) for place in again)),
+        holdings.ask_all_again(outside, [(again[place], answers[place]) for place in again]),
     )
     confirmed = dict(zip(again, seconds, strict=True))
     done.asked.extend((again[place], confirmed[place]) for place in again)

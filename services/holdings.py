@@ -11,6 +11,7 @@ from gateways.errors import ProviderError
 from gateways.token_sheet import TokenSheet, Trail
 from models.session import AsyncSession
 from services import standards, surveys, token_trails
+from services.joint_balances import JointBalances
 from services.readings import Answers, Place
 from services.token_trails import Trails
 from services.trait_match import TokenTraits
@@ -35,33 +36,50 @@ class Question:
     server_id: int = 0
 
 
-async def ask(outside: Gateways, question: Question) -> Answers:
-    """Read everything that is wanted; a fault of the provider becomes the reason why something is unknown."""
-    reader = _Reader(outside, question, None)
+async def ask(outside: Gateways, question: Question, joint: JointBalances | None = None) -> Answers:
+    """Read everything that is wanted; a fault of the provider becomes the reason why something is unknown.
+
+    Questions with the same `joint` that begin together ask each chain for balances together.
+    """
+    reader = _Reader(outside, question, None, joint)
     answers = await reader.all()
     await reader.sort_out(answers)
     answers.traits.update(question.traits)
     return answers
 
 
-async def ask_all(outside: Gateways, questions: Sequence[Question]) -> list[Answers]:
+async def ask_all(
+    outside: Gateways, questions: Sequence[Question], joint: JointBalances | None = None
+) -> list[Answers]:
     """Every question at once; one chain's fault touches only its own answers."""
-    return list(await asyncio.gather(*(ask(outside, question) for question in questions)))
+    together = joint or JointBalances(outside.chains)
+    return list(await asyncio.gather(*(ask(outside, question, together) for question in questions)))
 
 
-async def ask_again(outside: Gateways, question: Question, first: Answers) -> Answers:
+async def ask_again(
+    outside: Gateways, question: Question, first: Answers, joint: JointBalances | None = None
+) -> Answers:
     """A second, independent read: by another node where there is one, else by the same one at a later block.
 
     What was unknown stays so. Nothing is known of traits yet: they are to be read a second time as well.
     """
-    return await _Reader(outside, question, first).all()
+    return await _Reader(outside, question, first, joint).all()
+
+
+async def ask_all_again(outside: Gateways, asked: Sequence[tuple[Question, Answers]]) -> list[Answers]:
+    """Read every question a second time at once, each beside its first answers."""
+    joint = JointBalances(outside.chains)
+    return list(await asyncio.gather(*(ask_again(outside, question, first, joint) for question, first in asked)))
 
 
 class _Reader:
     """Asks the parts of one question, for the first time or, with the first answers, once more elsewhere."""
 
-    def __init__(self, outside: Gateways, question: Question, first: Answers | None) -> None:
+    def __init__(
+        self, outside: Gateways, question: Question, first: Answers | None, joint: JointBalances | None = None
+    ) -> None:
         self._chains = outside.chains
+        self._joint = joint or JointBalances(outside.chains)
         self._question = question
         self._first = first
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -137,9 +155,9 @@ class _Reader:
 
     async def _balances(self, node: int | None) -> BalanceSheet:
         question = self._question
-        return await self._chains.balances(
+        return await self._joint.read(
             question.chain, (*question.wants.balances, *question.wants.beside), question.owners,
-            endpoint=node, not_before_block=question.not_before,
+            endpoint=node, not_before=question.not_before,
         )  # fmt: skip
 
     async def _tokens(self, want: TokenWant, node: int | None) -> TokenSheet:
@@ -183,9 +201,14 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
 
     What is unknown overwrites nothing, nor does an older block.
     """
-    for question, answers in asked:
-        if answers.sheet is not None and question.wants.balances:
-            surveys.remember(db, question.server_id, question.wants.balances, question.owners, answers.sheet)
+    surveys.remember(
+        db,
+        [
+            surveys.Read(question.server_id, question.wants.balances, question.owners, answers.sheet)
+            for question, answers in asked
+            if answers.sheet is not None and question.wants.balances
+        ],
+    )
     await token_trails.remember(db, [one for question, answers in asked for one in _new_trails(question, answers)])
     learnt = {
         (question.chain, contract): standard

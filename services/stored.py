@@ -1,13 +1,15 @@
 """What is stored of due members and their servers: rules, wallets, the ledger, and how the gateway last saw them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 from models import Rule
 from models.session import AsyncSession, Question, Rows, joined
 from services.due import Claim
-from services.expressions import parse
+from services.expressions import Expression, parse
 from services.policy import GrantFacts, RuleTerms
 
 
@@ -17,7 +19,8 @@ class StoredRule(NamedTuple):
     id: int
     server_id: int
     role_id: str
-    expression: dict[str, Any]
+    expression: str
+    """Its JSON as text: equal ones are parsed once."""
     state: str
     removal_mode: str
     removal_hours: int
@@ -27,9 +30,8 @@ class StoredRule(NamedTuple):
     delegated: bool
 
 
-_RULES = (
-    f"SELECT {', '.join(StoredRule._fields)} FROM rule WHERE server_id = ANY(CAST(:servers AS integer[])) ORDER BY id"
-)
+_COLUMNS = ", ".join(StoredRule._fields).replace("expression", "CAST(expression AS text)")
+_RULES = f"SELECT {_COLUMNS} FROM rule WHERE server_id = ANY(CAST(:servers AS integer[])) ORDER BY id"
 
 Rules = Mapping[int, Sequence[RuleTerms]]
 """By server the rules to decide by."""
@@ -92,7 +94,7 @@ def terms_of(rule: Rule | StoredRule) -> RuleTerms:
     return RuleTerms(
         id=rule.id or 0,
         role_id=rule.role_id,
-        expression=parse(rule.expression),
+        expression=_parsed(rule.expression) if isinstance(rule.expression, str) else parse(rule.expression),
         state=rule.state,
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
         deleted=rule.deleted_at is not None,
@@ -100,6 +102,11 @@ def terms_of(rule: Rule | StoredRule) -> RuleTerms:
         takes_over=rule.takes_over,
         delegated=rule.delegated,
     )
+
+
+@lru_cache(maxsize=20_000)
+def _parsed(expression: str) -> Expression:
+    return parse(json.loads(expression))
 
 
 _WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_array(:people, ','))

@@ -1,13 +1,13 @@
 """What bulk readings of balances told, kept in sets: what changed, and for whom everything was read at which block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import text
 
 from gateways.chains import BalanceSheet
-from models.session import AsyncSession, Question, joined
+from models.session import AsyncSession, Question, Rows, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,29 +19,56 @@ class Newest:
     observed_at: datetime
 
 
-def remember(
-    db: AsyncSession, server_id: int, contracts: Sequence[str], owners: Sequence[str], sheet: BalanceSheet
-) -> None:
-    """Keep a trusted reading: two statements, however many wallets it has, and rows for changes only.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one reading said of a server's wallets; `contracts` and `owners` may be fewer than the sheet's."""
 
-    What is unknown overwrites nothing, nor does an older block. A wallet of which something is unknown does not count
-    as surveyed; what is known of it gets rows of its own.
+    server_id: int
+    contracts: Sequence[str]
+    owners: Sequence[str]
+    sheet: BalanceSheet
+
+
+def remember(db: AsyncSession, reads: Iterable[Read]) -> None:
+    """Keep trusted readings: two statements for each block and node, however many servers and wallets they have.
+
+    Only changes get rows. What is unknown overwrites nothing, nor does an older block. A wallet of which something is
+    unknown does not count as surveyed; what is known of it gets rows of its own.
     """
-    told = [contract for contract in contracts if sheet.unknown(contract) < len(owners)]
-    if not told:
-        return
-    unsure = {owner for contract in told for owner in _unknown(sheet, contract, owners)}
-    said: list[_Said] = [
-        (owner, contract, amount, True)
-        for contract in told
-        for owner, amount in sheet.holders(contract)
-        if owner not in unsure
-    ]
-    said += [(owner, contract, sheet.amount(contract, owner), False) for owner in unsure for contract in told]
-    _write(db, sheet, told, owners, said)
-    sure = [owner for owner in owners if owner not in unsure] if unsure else owners
-    if sure:
-        _note(db, server_id, sheet, told, sure)
+    groups: dict[tuple[object, ...], list[Read]] = {}
+    for read in reads:
+        sheet = read.sheet
+        groups.setdefault((sheet.chain, sheet.block, sheet.source, sheet.block_time), []).append(read)
+    for some in groups.values():
+        _remember(db, some)
+
+
+def _remember(db: AsyncSession, reads: Iterable[Read]) -> None:
+    """Keep readings of one node at one block."""
+    said: dict[tuple[str, str], _Said] = {}
+    told: list[tuple[tuple[str, ...], Sequence[str]]] = []
+    sure: dict[tuple[str, int], tuple[str, ...]] = {}
+    sheet: BalanceSheet | None = None
+    for read in reads:
+        contracts = tuple(one for one in read.contracts if read.sheet.unknown(one) < len(read.owners))
+        if not contracts:
+            continue
+        sheet = read.sheet
+        told.append((contracts, read.owners))
+        unsure = {owner for contract in contracts for owner in _unknown(sheet, contract, read.owners)}
+        for contract in contracts:
+            for owner, amount in sheet.holders(contract):
+                if owner not in unsure:
+                    said[owner, contract] = (owner, contract, amount, True)
+            for owner in unsure:
+                amount = sheet.amount(contract, owner)
+                if amount is not None or (owner, contract) not in said:
+                    said[owner, contract] = (owner, contract, amount, False)
+        sure.update(((owner, read.server_id), contracts) for owner in read.owners if owner not in unsure)
+    if sheet is not None:
+        _write(db, sheet, told, list(said.values()))
+        if sure:
+            _note(db, sheet, sure)
 
 
 _Said = tuple[str, str, int | None, bool]
@@ -55,14 +82,26 @@ def _unknown(sheet: BalanceSheet, contract: str, owners: Sequence[str]) -> list[
     return [owner for owner in owners if sheet.amount(contract, owner) is None]
 
 
+_OF_ONE = "contract = ANY(string_to_array(:told, ','))"
+_OF_MANY = """((address, contract) IN (
+    SELECT o.address, c.contract
+    FROM unnest(string_to_array(:owners, ','), CAST(string_to_array(:places, ',') AS integer[])) AS o (address, place),
+    LATERAL unnest(string_to_array((SELECT string_to_array(:told, ','))[o.place], ' ')) AS c (contract))) IS TRUE"""
+"""Each wallet has contracts of its own. As a hashed set: a join might compare each with each."""
+
+
 def _write(
-    db: AsyncSession, sheet: BalanceSheet, told: Sequence[str], owners: Sequence[str], said: Sequence[_Said]
+    db: AsyncSession,
+    sheet: BalanceSheet,
+    told: Sequence[tuple[tuple[str, ...], Sequence[str]]],
+    said: Sequence[_Said],
 ) -> None:
-    """Write down what is said; of whom nothing is said, they hold nothing of what told."""
+    """Write down what is said; wallets of which nothing is said hold nothing of the contracts that told of them."""
+    several = len(told) > 1
     # Always in the same order, so that two workers with the same wallets wait for each other instead of deadlocking.
     # What is not IN is looked up by its hash however few rows are expected; a join might compare each with each.
     db.later(
-        """
+        f"""
         WITH said AS MATERIALIZED (
             SELECT * FROM unnest(
                 string_to_array(:wallets, ','), string_to_array(:counted, ','),
@@ -78,7 +117,7 @@ def _write(
             UNION ALL
             SELECT address, contract, 0 FROM observation
             WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
-            AND contract = ANY(string_to_array(:told, ',')) AND amount <> 0
+            AND {_OF_MANY if several else _OF_ONE} AND amount <> 0
             AND (address, contract) NOT IN (SELECT address, contract FROM said)
         ) changes ORDER BY address, contract
         ON CONFLICT (chain, address, contract) DO UPDATE SET amount = EXCLUDED.amount, block = EXCLUDED.block,
@@ -87,28 +126,46 @@ def _write(
         """,
         {
             "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
-            "owners": joined(owners), "told": joined(told), "wallets": joined(one[0] for one in said),
-            "counted": joined(one[1] for one in said), "changes": joined(one[3] for one in said),
+            "owners": joined(owner for _, owners in told for owner in owners),
+            "wallets": joined(one[0] for one in said), "counted": joined(one[1] for one in said),
+            "changes": joined(one[3] for one in said),
             "amounts": joined("" if one[2] is None else one[2] for one in said),
+            **(
+                {
+                    "told": joined(" ".join(contracts) for contracts, _ in told),
+                    "places": joined(place for place, (_, owners) in enumerate(told, 1) for _ in owners),
+                }
+                if several
+                else {"told": joined(told[0][0])}
+            ),
         },
     )  # fmt: skip
 
 
-def _note(db: AsyncSession, server_id: int, sheet: BalanceSheet, told: Sequence[str], sure: Sequence[str]) -> None:
-    """Note of these wallets that all these contracts told of them at the sheet's block."""
+def _note(db: AsyncSession, sheet: BalanceSheet, sure: Mapping[tuple[str, int], tuple[str, ...]]) -> None:
+    """Note which contracts told of each wallet (and server) at the sheet's block: one survey for equal contracts."""
+    numbers = {contracts: number for number, contracts in enumerate(dict.fromkeys(sure.values()), 1)}
+    listed = sorted(sure)
+    # By its place in an array, so that nothing is joined; ids are handed out in the order of the rows.
     db.later(
         """
         WITH made AS (
             INSERT INTO survey (chain, block, source, observed_at, contracts)
-            VALUES (:chain, :block, :source, :at, string_to_array(:told, ',')) RETURNING id
+            SELECT :chain, :block, :source, :at, string_to_array(t.told, ' ')
+            FROM unnest(string_to_array(:told, ',')) WITH ORDINALITY AS t (told, n) ORDER BY t.n RETURNING id
         )
         INSERT INTO surveyed (chain, address, server_id, survey_id)
-        SELECT :chain, a, :server, made.id FROM unnest(string_to_array(:sure, ',')) AS a, made ORDER BY a
+        SELECT :chain, a.address, a.server_id, (SELECT array_agg(id ORDER BY id) FROM made)[a.n]
+        FROM unnest(string_to_array(:sure, ','), CAST(string_to_array(:servers, ',') AS integer[]),
+                    CAST(string_to_array(:numbers, ',') AS integer[])) AS a (address, server_id, n)
+        ORDER BY a.address, a.server_id
         ON CONFLICT (chain, address, server_id) DO UPDATE SET survey_id = EXCLUDED.survey_id
         """,
         {
             "chain": sheet.chain, "block": sheet.block, "source": sheet.source, "at": sheet.block_time,
-            "told": joined(told), "sure": joined(sure), "server": server_id,
+            "told": joined(" ".join(contracts) for contracts in numbers),
+            "sure": joined(owner for owner, _ in listed), "servers": joined(server_id for _, server_id in listed),
+            "numbers": joined(numbers[sure[one]] for one in listed),
         },
     )  # fmt: skip
 
@@ -136,27 +193,66 @@ async def newest(
     }
 
 
-def newest_block(chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Question:
-    """For the newest block at which any of these wallets was seen, or something of these contracts moved, in one row.
+Asked = tuple[Sequence[str], Sequence[str]]
+"""Contracts and wallets."""
 
-    0 where nothing is known. An older answer is of no use.
+
+def newest_blocks(chain: str, asked: Sequence[Asked]) -> Question:
+    """Ask for the newest block at which any of these wallets' balances was seen, or one of their tokens moved.
+
+    An older answer is of no use. `blocks_of` reads what comes, for each of `asked`. What was read token by token is
+    asked for by `newest_tally`.
+    """
+    contracts = sorted({contract for some, _ in asked for contract in some})
+    owners = [owner for _, some in asked for owner in some]
+    of_each = len(asked) > 1
+    statement = _NEWEST_OF_EACH if of_each else _NEWEST
+    return statement, {"chain": chain, "owners": joined(owners), "contracts": joined(contracts)}
+
+
+def blocks_of(asked: Sequence[Asked], rows: Rows) -> list[int]:
+    """Return the newest block for each of `asked`; 0 where nothing is known."""
+    if len(asked) == 1:
+        return [block for (block,) in rows]
+    newest: dict[str, int] = dict(rows)
+    return [max((newest.get(owner, 0) for owner in owners), default=0) for _, owners in asked]
+
+
+def newest_tally(chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Question:
+    """Ask for the newest block at which tokens of these contracts were counted one by one for any of these wallets.
+
+    One row; 0 where nothing is known.
     """
     statement = """
-        SELECT coalesce(max(block), 0) FROM (
-            SELECT max(s.block) AS block FROM survey s WHERE s.id IN (
-                SELECT DISTINCT d.survey_id FROM surveyed d
-                WHERE d.chain = :chain AND d.address = ANY(string_to_array(:owners, ',')))
-            UNION ALL SELECT max(block) FROM observation
-            WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
-            AND contract = ANY(string_to_array(:contracts, ','))
-            UNION ALL SELECT max(block) FROM tally
-            WHERE chain = :chain AND contract = ANY(string_to_array(:contracts, ','))
-            AND address = ANY(string_to_array(:owners, ','))
-            UNION ALL SELECT max(block) FROM sighting
-            WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
-        ) seen
+        SELECT coalesce(max(block), 0) FROM tally
+        WHERE chain = :chain AND contract = ANY(string_to_array(:contracts, ','))
+        AND address = ANY(string_to_array(:owners, ','))
     """
     return statement, {"chain": chain, "owners": joined(owners), "contracts": joined(contracts)}
+
+
+_NEWEST = """
+    SELECT coalesce(max(block), 0) FROM (
+        SELECT max(s.block) AS block FROM survey s WHERE s.id IN (
+            SELECT DISTINCT d.survey_id FROM surveyed d
+            WHERE d.chain = :chain AND d.address = ANY(string_to_array(:owners, ',')))
+        UNION ALL SELECT max(block) FROM observation
+        WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+        AND contract = ANY(string_to_array(:contracts, ','))
+        UNION ALL SELECT max(block) FROM sighting
+        WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+    ) seen
+"""
+_NEWEST_OF_EACH = """
+    SELECT address, max(block) FROM (
+        SELECT d.address, s.block FROM surveyed d JOIN survey s ON s.id = d.survey_id
+        WHERE d.chain = :chain AND d.address = ANY(string_to_array(:owners, ','))
+        UNION ALL SELECT address, block FROM observation
+        WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+        UNION ALL SELECT address, block FROM sighting
+        WHERE chain = :chain AND address = ANY(string_to_array(:owners, ','))
+    ) seen GROUP BY address
+"""
 
 
 async def forget_replaced(db: AsyncSession) -> None:

@@ -13,6 +13,7 @@ from services.holdings import Question
 from services.readings import Answers
 from services.wants import Wants
 from tests.builders import CONTRACT, a_server, address
+from tests.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -64,3 +65,61 @@ async def test_a_reading_that_came_too_late_does_not_hide_the_newer_one_of_the_s
     one = address()
     assert await remembered(((one, 20, 2),), ((one, 10, 3), (one, 25, 3))) == {one: (3, 25)}
     assert (await remembered(((one, 26, 3),), ((one, 10, 0), (one, 27, 0))))[one] == (0, 27)
+
+
+def _joint(server_id: int, contracts: tuple[str, ...], held: Mapping[str, int | None]) -> tuple[Question, Answers]:
+    """What a server's share of one reading at block 9 says: how many each wallet holds of every contract."""
+    owners = tuple(sorted(held))
+    cells = Cells(len(contracts), len(owners))
+    for row in range(len(contracts)):
+        for column, owner in enumerate(owners):
+            cells.put(row, column, held[owner])
+    sheet = BalanceSheet("base", 9, NOW, 0, "Base node 1", packed(contracts), packed(owners), cells)
+    return Question("base", Wants(balances=contracts), owners, server_id=server_id), Answers(
+        frozenset(owners), sheet=sheet
+    )
+
+
+async def test_one_reading_of_many_servers_changes_only_what_each_server_asked_about() -> None:
+    one, both, unsure = sorted(address() for _ in range(3))
+    first, second = "0x" + "c1" * 20, "0x" + "c2" * 20
+    async with transaction() as db:
+        here, there = [(await a_server(db)).id or 0 for _ in range(2)]
+        # Before: everybody holds one of each.
+        await holdings.remember(db, [_joint(here, (first, second), {one: 1, both: 1, unsure: 1})])
+        await db.execute(text("UPDATE observation SET block = 8"))
+    asked = [
+        _joint(here, (first,), {one: 0, both: 0, unsure: None}),
+        _joint(there, (second,), {both: 5, unsure: 0}),
+    ]
+    with Statements() as counted:
+        async with transaction() as db:
+            await holdings.remember(db, asked)
+    async with transaction() as db:
+        rows = await db.execute(text("SELECT address, contract, amount FROM observation"))
+        kept = {(owner, contract): int(amount) for owner, contract, amount in rows.all()}
+        surveyed = await db.execute(
+            text(
+                "SELECT d.address, d.server_id, s.contracts FROM surveyed d JOIN survey s ON s.id = d.survey_id "
+                "WHERE (d.server_id, s.contracts) <> (:here, ARRAY[:first, :second])"
+            ),
+            {"here": here, "first": first, "second": second},
+        )
+        told = sorted((owner, server_id, *contracts) for owner, server_id, contracts in surveyed.all())
+    assert kept == {
+        (one, first): 0, (one, second): 1,
+        (both, first): 0, (both, second): 5,
+        (unsure, first): 1, (unsure, second): 0,
+    }  # fmt: skip
+    assert told == sorted([(one, here, first), (both, here, first), (both, there, second), (unsure, there, second)])
+    assert counted.count <= 3, "however many servers there are"
+
+
+async def test_two_servers_that_ask_the_same_of_the_same_wallet_write_it_down_once() -> None:
+    one = address()
+    async with transaction() as db:
+        servers = [(await a_server(db)).id or 0 for _ in range(3)]
+        await holdings.remember(db, [_joint(server, (CONTRACT,), {one: 4}) for server in servers])
+    async with transaction() as db:
+        counts = await db.execute(text("SELECT (SELECT count(*) FROM observation), (SELECT count(*) FROM surveyed)"))
+        assert tuple(counts.one()) == (1, 3)

@@ -1,0 +1,161 @@
+"""Balances of many servers' wallets in one question per chain, and for each server a sheet of its own."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.chain_table import CHAINS
+from gateways.chains import Chains, Head
+from gateways.errors import ProviderConfused, ProviderError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """What one server wants to know, and where the answer is delivered."""
+
+    contracts: tuple[str, ...]
+    owners: tuple[str, ...]
+    not_before: int
+    answer: asyncio.Future[BalanceSheet]
+
+
+class JointBalances:
+    """Joins the questions about one chain and node that are asked in the same turn of the event loop.
+
+    A thousand servers with four members each then cost the requests of one server with four thousand.
+    """
+
+    def __init__(self, chains: Chains) -> None:
+        self._chains = chains
+        self._open: dict[tuple[str, int | None], list[_Asked]] = {}
+
+    async def read(
+        self, chain: str, contracts: tuple[str, ...], owners: tuple[str, ...], *, endpoint: int | None, not_before: int
+    ) -> BalanceSheet:
+        """Return how many tokens of each contract each owner holds, at or after block `not_before`.
+
+        `endpoint` is the place of the node that must answer; None lets any. Raise ProviderError.
+        """
+        loop = asyncio.get_running_loop()
+        group = self._open.get((chain, endpoint))
+        if group is None:
+            group = self._open[chain, endpoint] = []
+            # Whoever asks in this turn of the loop has been scheduled before this call.
+            loop.call_soon(self._send, chain, endpoint)
+        asked = _Asked(contracts, owners, not_before, loop.create_future())
+        group.append(asked)
+        return await asked.answer
+
+    def _send(self, chain: str, endpoint: int | None) -> None:
+        group = self._open.pop((chain, endpoint))
+        asking = asyncio.create_task(self._ask(chain, endpoint, group))
+        asking.add_done_callback(lambda done: _deliver(done, group))
+
+        waiting = len(group)
+
+        def stop_if_unwanted(_: object) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                asking.cancel()
+
+        for one in group:
+            one.answer.add_done_callback(stop_if_unwanted)
+
+    async def _ask(
+        self, chain: str, endpoint: int | None, group: Sequence[_Asked]
+    ) -> Sequence[BalanceSheet | Exception]:
+        newest = max(one.not_before for one in group)
+        try:
+            return await self._in_segments(chain, endpoint, group, newest)
+        except ProviderError:
+            if all(one.not_before == newest for one in group):
+                raise
+            # One server may remember a block that no node has. The others' answers need not be as new as that.
+            head = await self._head(chain, endpoint)
+            if head is None or head.block >= newest:
+                raise
+        reachable = [one for one in group if one.not_before <= head.block]
+        least = max((one.not_before for one in reachable), default=0)
+        sheets = iter(await self._in_segments(chain, endpoint, reachable, least))
+        name = CHAINS[chain].title
+        return [
+            next(sheets)
+            if one.not_before <= head.block
+            else ProviderConfused(name, f"its head {head.block} is before block {one.not_before}")
+            for one in group
+        ]
+
+    async def _head(self, chain: str, endpoint: int | None) -> Head | None:
+        """Return the newest head of the nodes that answer."""
+        nodes = range(self._chains.endpoints(chain)) if endpoint is None else [endpoint]
+        said = await asyncio.gather(*(self._chains.head(chain, node) for node in nodes), return_exceptions=True)
+        return max((one for one in said if isinstance(one, Head)), key=lambda one: one.block, default=None)
+
+    async def _in_segments(
+        self, chain: str, endpoint: int | None, group: Sequence[_Asked], not_before: int
+    ) -> Sequence[BalanceSheet]:
+        """Ask about equal contracts together, and cut what comes into the group's shares."""
+        alike: dict[tuple[str, ...], list[_Asked]] = {}
+        for one in group:
+            alike.setdefault(one.contracts, []).append(one)
+        segments = [Segment(contracts, _owners(some)) for contracts, some in alike.items()]
+        if not segments:
+            return []
+        sheets = await self._chains.balances_in_segments(
+            chain, segments, endpoint=endpoint, not_before_block=not_before
+        )
+        shares: dict[_Asked, BalanceSheet] = {}
+        for some, sheet in zip(alike.values(), sheets, strict=True):
+            shares.update(zip(some, _shares(sheet, some), strict=True))
+        return [shares[one] for one in group]
+
+
+def _deliver(done: asyncio.Task[Sequence[BalanceSheet | Exception]], group: Sequence[_Asked]) -> None:
+    """Hand each of a group its sheet, or the reason why there is none."""
+    if done.cancelled():
+        for one in group:
+            one.answer.cancel()
+        return
+    fault = done.exception()
+    said = done.result() if fault is None else [fault] * len(group)
+    for one, sheet in zip(group, said, strict=True):
+        if one.answer.done():
+            continue
+        if isinstance(sheet, BalanceSheet):
+            one.answer.set_result(sheet)
+        else:
+            one.answer.set_exception(sheet)
+
+
+def _owners(some: Sequence[_Asked]) -> tuple[str, ...]:
+    if len(some) == 1:
+        return some[0].owners
+    return tuple(sorted({owner for one in some for owner in one.owners}))
+
+
+def _shares(sheet: BalanceSheet, some: Sequence[_Asked]) -> list[BalanceSheet]:
+    """Cut a sheet into one for each asker; a single asker gets the sheet as it is."""
+    if len(some) == 1:
+        return [sheet]
+    columns = {sheet.owners[at : at + 20]: at // 20 for at in range(0, len(sheet.owners), 20)}
+    return [_share(sheet, packed(one.owners), columns) for one in some]
+
+
+def _share(sheet: BalanceSheet, owners: bytes, columns: dict[bytes, int]) -> BalanceSheet:
+    if owners == sheet.owners:
+        return sheet
+    chosen = [columns[owners[at : at + 20]] for at in range(0, len(owners), 20)]
+    cells = Cells(sheet.cells.contracts, len(chosen))
+    cells.rows = [bytearray(row[column] for column in chosen) for row in sheet.cells.rows]
+    if sheet.cells.large:
+        places = {column: place for place, column in enumerate(chosen)}
+        cells.large = {
+            (contract, places[column]): amount
+            for (contract, column), amount in sheet.cells.large.items()
+            if column in places
+        }
+    return BalanceSheet(
+        sheet.chain, sheet.block, sheet.block_time, sheet.endpoint, sheet.source, sheet.contracts, owners, cells
+    )

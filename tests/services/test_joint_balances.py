@@ -1,0 +1,171 @@
+"""Balances for many servers: one question per chain and node, and each server's own answer."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+
+from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.chains import Chains, Head
+from gateways.errors import ProviderConfused, ProviderDown, ProviderError
+from services.joint_balances import JointBalances
+from tests.builders import address
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+A, B, C = (f"0x{letter * 40}" for letter in "abc")
+
+
+class OneNode:
+    """A chain with one node, where a wallet holds what its last two hex digits say, and 600 if they are 99."""
+
+    def __init__(self, head: int = 100, fault: ProviderError | None = None) -> None:
+        self.asked: list[tuple[int | None, int, list[Segment]]] = []
+        self.block = head
+        self.fault = fault
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+        self.stopped = 0
+
+    def endpoints(self, _: str) -> int:
+        return 1
+
+    async def head(self, chain: str, _endpoint: int | None = None) -> Head:
+        if self.fault is not None:
+            raise self.fault
+        return Head(self.block, NOW, chain)
+
+    async def balances_in_segments(
+        self, chain: str, segments: Sequence[Segment], *, endpoint: int | None = None, not_before_block: int = 0
+    ) -> list[BalanceSheet]:
+        self.asked.append((endpoint, not_before_block, list(segments)))
+        try:
+            await self.goes_on.wait()
+        except asyncio.CancelledError:
+            self.stopped += 1
+            raise
+        if self.fault is not None:
+            raise self.fault
+        if self.block < not_before_block:
+            raise ProviderConfused("Base (node 1)", f"its head {self.block} is before block {not_before_block}")
+        return [self._sheet(chain, segment) for segment in segments]
+
+    def _sheet(self, chain: str, segment: Segment) -> BalanceSheet:
+        contracts, owners = packed(segment.contracts), packed(segment.owners)
+        cells = Cells(len(contracts) // 20, len(owners) // 20)
+        for row in range(cells.contracts):
+            for column in range(cells.owners):
+                cells.put(row, column, amount_of(owners[column * 20 : column * 20 + 20].hex()))
+        return BalanceSheet(chain, self.block, NOW, 0, "Base (node 1)", contracts, owners, cells)
+
+
+def amount_of(owner: str) -> int:
+    return 600 if owner.endswith("99") else int(owner[-2:], 16)
+
+
+def joint(node: OneNode) -> JointBalances:
+    return JointBalances(cast(Chains, cast(object, node)))
+
+
+def wallets(*ends: str) -> tuple[str, ...]:
+    """Wallets that nobody else has, with these last two digits."""
+    return tuple(sorted(f"0x{address()[-38:]}{end}" for end in ends))
+
+
+async def test_a_thousand_servers_with_contracts_of_their_own_are_one_question() -> None:
+    node = OneNode()
+    together = joint(node)
+    asked = [((f"0x{at + 5000:040x}",), wallets("01", "02")) for at in range(1_000)]
+    sheets = await asyncio.gather(
+        *(
+            together.read("base", contracts, owners, endpoint=None, not_before=at)
+            for at, (contracts, owners) in enumerate(asked, -950)
+        )
+    )
+    ((endpoint, not_before, segments),) = node.asked
+    assert (endpoint, not_before, len(segments)) == (None, 49, 1_000)
+    for (contracts, owners), sheet in zip(asked, sheets, strict=True):
+        assert [sheet.amount(contracts[0], owner) for owner in owners] == [amount_of(owner) for owner in owners]
+
+
+async def test_equal_contracts_are_asked_about_once_and_each_server_gets_its_own_wallets() -> None:
+    node = OneNode()
+    together = joint(node)
+    shared, first, second = wallets("05"), wallets("01", "99"), wallets("99", "00")
+    one, two, three = await asyncio.gather(
+        together.read("base", (A, B), tuple(sorted(first + shared)), endpoint=None, not_before=1),
+        together.read("base", (A, B), tuple(sorted(second + shared)), endpoint=None, not_before=1),
+        together.read("base", (C,), first, endpoint=None, not_before=1),
+    )
+    ((_, _, segments),) = node.asked
+    assert [(len(segment.contracts), len(segment.owners)) for segment in segments] == [(2, 5), (1, 2)]
+    for sheet, owners, strangers in ((one, first + shared, second), (two, second + shared, first), (three, first, ())):
+        assert len(sheet.owners) == 20 * len(owners)
+        contract = C if sheet is three else B
+        assert {owner: sheet.amount(contract, owner) for owner in owners} == {one: amount_of(one) for one in owners}
+        assert all(sheet.amount(contract, stranger) is None for stranger in strangers)
+
+
+async def test_nodes_are_asked_apart_and_so_are_later_questions() -> None:
+    node = OneNode()
+    together = joint(node)
+    await asyncio.gather(
+        *(together.read("base", (A,), wallets("01"), endpoint=at, not_before=0) for at in (0, 1, 0, None))
+    )
+    await together.read("base", (A,), wallets("01"), endpoint=None, not_before=0)
+    asked = [(endpoint, len(segments)) for endpoint, _, segments in node.asked]
+    assert asked == [(0, 1), (1, 1), (None, 1), (None, 1)]
+
+
+async def test_a_block_that_no_node_has_spoils_nobody_elses_answer() -> None:
+    node = OneNode(head=100)
+    together = joint(node)
+    said = await asyncio.gather(
+        together.read("base", (A,), wallets("01"), endpoint=None, not_before=90),
+        together.read("base", (B,), wallets("02"), endpoint=None, not_before=400_000_000),
+        together.read("base", (C,), wallets("03"), endpoint=None, not_before=99),
+        return_exceptions=True,
+    )
+    good, absurd, other = said
+    assert isinstance(good, BalanceSheet)
+    assert isinstance(other, BalanceSheet)
+    assert isinstance(absurd, ProviderConfused)
+    assert "its head 100 is before block 400000000" in str(absurd)
+    assert [not_before for _, not_before, _ in node.asked] == [400_000_000, 99]
+
+
+async def test_a_fault_of_the_node_is_everybodys_and_is_not_asked_about_twice() -> None:
+    node = OneNode(fault=ProviderDown("Base (node 1)", "no answer"))
+    together = joint(node)
+    said = await asyncio.gather(
+        *(together.read("base", (A,), wallets("01"), endpoint=None, not_before=at) for at in (1, 2)),
+        return_exceptions=True,
+    )
+    assert [str(one) for one in said] == ["Base (node 1): no answer"] * 2
+    assert len(node.asked) == 1
+
+
+async def test_who_is_stopped_leaves_the_others_their_answer_and_the_last_one_stops_the_question() -> None:
+    node = OneNode()
+    node.goes_on.clear()
+    together = joint(node)
+    reads = [
+        asyncio.create_task(together.read("base", (A,), wallets("01"), endpoint=None, not_before=0)) for _ in range(3)
+    ]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    reads[0].cancel()
+    node.goes_on.set()
+    said = await asyncio.gather(*reads, return_exceptions=True)
+    assert [isinstance(one, BalanceSheet) for one in said] == [False, True, True]
+    node.goes_on.clear()
+    alone = asyncio.create_task(together.read("base", (A,), wallets("01"), endpoint=None, not_before=0))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    alone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await alone
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert node.stopped == 1
