@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import cast
 from urllib.parse import quote
 
-from gateways.errors import NotThere, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
+from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError, ProviderRefused, Unauthorized
 from gateways.shapes import Shape, listed
 
 DISCORD = "Discord"
@@ -244,6 +244,8 @@ def read_user(value: object) -> BotUser:
 _GONE: dict[int, type[NotThere]] = {
     10003: ChannelGone, 10004: GuildGone, 10007: MemberGone, 10008: MessageGone, 10011: RoleGone, 10013: UserGone,
 }  # fmt: skip
+_PASSING = frozenset({40333})
+"""What Discord says with a 4xx although it is out of order itself: 40333, internal network error."""
 _FORBIDDEN: dict[int, type[ProviderRefused]] = {
     50001: MissingAccess,
     50013: MissingPermissions,
@@ -266,6 +268,8 @@ def refusal(status: int, body: object) -> ProviderError:
         if status == 404:
             return ProviderConfused(DISCORD, "HTTP 404 that is not Discord's own")
         return ProviderRefused(DISCORD, said, status=status)
+    if code in _PASSING:
+        return ProviderDown(DISCORD, said)
     if code in _FORBIDDEN:
         return _FORBIDDEN[code](DISCORD, said, status=status, code=code)
     if status == 404:

@@ -36,6 +36,8 @@ async def tick() -> None:
         async with transaction() as db:
             await farewells.finish(db)
         async with transaction() as db:
+            await rule_states.retry_refused(db)
+        async with transaction() as db:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
                 await housekeeping.clear_expired(db)
                 await rule_states.sweep_deleted(db)

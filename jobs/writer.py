@@ -30,6 +30,8 @@ class Writer:
         """Intents that this process has begun to send: from then on only a look at the member tells."""
         self.resting: dict[str, float] = {}
         """Guilds whose limit is used up, and until when (loop time): others are served meanwhile."""
+        self.last: int = 0
+        """The id of the server that had the last turn."""
 
     async def run(self) -> None:
         """Write for ever, whenever the lease can be had."""
@@ -65,8 +67,9 @@ class Writer:
         """Begin what there is room for; LeaseLost, and nothing is begun, when the lease does not stand any more."""
         room = AT_ONCE - len(running)
         # By the connection that holds the lease: one that answers holds it still.
-        rows = await held.ask(intents.question(room, set(running.values()), self._resting()))
+        rows = await held.ask(intents.question(room, set(running.values()), self._resting(), self.last))
         for intent in intents.answered(rows):
+            self.last = intent.server_id
             task = asyncio.create_task(self._carry_out(intent, held.since))
             task.add_done_callback(lambda _: self.called.set())
             running[task] = intent.id

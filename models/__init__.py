@@ -12,7 +12,7 @@ from models.database import (
 )
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
-from models.grant import Breaker, Grant, Unanswered
+from models.grant import Breaker, Grant, RoleRefusal, Unanswered
 from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
 from models.provider import Alert, ProviderState
 from models.rule import Rule
@@ -21,7 +21,7 @@ from models.session import AsyncSession
 from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
-from models.work import Counter, Cursor, Due, Refusal, Schedule, Sighting
+from models.work import Counter, Cursor, Due, GuildRefusal, RateShare, Refusal, Schedule, Sighting
 
 __all__ = [
     "Access",
@@ -39,12 +39,15 @@ __all__ = [
     "Event",
     "Farewell",
     "Grant",
+    "GuildRefusal",
     "Member",
     "MemberChoice",
     "Notice",
     "Observation",
     "ProviderState",
+    "RateShare",
     "Refusal",
+    "RoleRefusal",
     "Rule",
     "Schedule",
     "Server",

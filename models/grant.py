@@ -17,7 +17,12 @@ class Grant(SQLModel, table=True):
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         UniqueConstraint("server_id", "discord_id", "role_id"),
         Index("ix_grant_open", "next_at", postgresql_where=text("state IN ('giving', 'taking')")),
-    )
+        Index(
+            "ix_grant_turns", "server_id", "role_id", "state",
+            text("(gift_since IS NOT NULL OR cardinality(rule_ids) = 0)"), "next_at", "id",
+            postgresql_where=text("state IN ('giving', 'taking')"),
+        ),
+    )  # fmt: skip
 
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
@@ -72,3 +77,16 @@ class Unanswered(SQLModel, table=True):
     role_id: str = Field(primary_key=True)
     giving: bool = Field(primary_key=True)
     at: datetime = moment()
+
+
+class RoleRefusal(SQLModel, table=True):
+    """A role of which Discord refused a change; until one works again, changes are tried one at a time."""
+
+    __tablename__ = "role_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    role_id: str = Field(primary_key=True)
+    count: int
+    """Refused tries in a row; each makes the pause before the next one longer."""
+    next_at: datetime = moment()
+    """When a change is tried again while the role's rules are paused."""

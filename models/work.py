@@ -78,3 +78,31 @@ class Refusal(SQLModel, table=True):
 
     minute: datetime = Field(primary_key=True, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     count: int
+
+
+class GuildRefusal(SQLModel, table=True):
+    """How many requests about one guild Discord refused in the present window, and whether the guild rests for it."""
+
+    __tablename__ = "guild_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    guild_id: str = Field(primary_key=True)
+    began_at: datetime = moment()
+    count: int
+    rests: int = 0
+    """How often it had to rest; the pauses grow with it."""
+    rests_until: datetime | None = maybe_moment()
+
+
+class RateShare(SQLModel, table=True):
+    """One process's share of the requests a second that Discord allows the bot; it ends when the process is silent."""
+
+    __tablename__ = "rate_share"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    process: str = Field(primary_key=True)
+    kind: str
+    """`web`, `bot` or `jobs`."""
+    wanted: float
+    """Requests a second that it lately had to send."""
+    share: float
+    """Requests a second that it may send."""
+    seen_at: datetime = moment()

@@ -1,16 +1,25 @@
 """Writing down what came of an intent: the ledger's line, the picture of the member, the log, and who is due again."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, text, update
+from sqlalchemy import delete, func, text, update
 from sqlmodel import col, select
 
-from models import Grant, Notice, now
+from models import Grant, Notice
 from models.session import AsyncSession
 from services import counters, due, events, rule_states, unanswered
 from services.intents import LONGEST_PAUSE, Intent, Outcome, Result
 from services.members import left_many, seen_many
+
+_ADVICE = {
+    60003: "This server requires two-factor authentication of its moderators, bots included. The owner of the bot's "
+    "Discord application has to switch it on under User Settings › My Account; or switch the requirement off in this "
+    "server under Server Settings › Safety Setup.",
+    50001: "The bot cannot see this server or this role. Invite it again.",
+}
+"""What to do about a refusal, by Discord's code (external-apis §1.6)."""
 
 
 async def stands(db: AsyncSession, intent: Intent) -> bool:
@@ -35,6 +44,8 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
         case Result.DONE | Result.ALREADY:
             if state is not None:
                 await _succeeded(db, intent, outcome.result, state)
+            if intent.trial and outcome.result is Result.DONE:
+                await rule_states.accepted(db, intent.server_id, intent.role_id)
         case Result.WAIT:
             await _postpone(db, intent, outcome)
         case Result.AGAIN:
@@ -70,7 +81,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
         standing = await db.execute(
             update(Grant)
             .where(_standing(intent))
-            .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=now())
+            .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=func.now())
             .returning(col(Grant.rule_ids), col(Grant.batch))
         )
     else:
@@ -111,14 +122,11 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
 
 
 async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+    pause = timedelta(seconds=outcome.pause or LONGEST_PAUSE)
     await db.execute(
         update(Grant)
         .where(_standing(intent))
-        .values(
-            attempts=col(Grant.attempts) + 1,
-            next_at=now() + timedelta(seconds=outcome.pause or LONGEST_PAUSE),
-            last_error=outcome.error,
-        )
+        .values(attempts=col(Grant.attempts) + 1, next_at=func.now() + pause, last_error=outcome.error)
     )
 
 
@@ -126,15 +134,18 @@ async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = No
     await db.execute(
         update(Grant)
         .where(_standing(intent))
-        .values(state="held", next_at=None, attempts=0, last_error=error, updated_at=now())
+        .values(state="held", next_at=None, attempts=0, last_error=error, updated_at=func.now())
     )
 
 
 async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
-    # Discord bans whoever insists (10,000 refusals in 10 minutes): the rules for this role rest until mended.
+    # Discord shuts out an address after 10,000 refusals in 10 minutes, so the rules for this role are paused.
     reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
-    await rule_states.pause_role(db, intent.server_id, intent.role_id, reason, rule_states.REFUSED)
+    if advice := _ADVICE.get(outcome.code or 0):
+        reason = f"{reason} {advice}"
+    await rule_states.refused(db, intent.server_id, intent.role_id, reason)
     if intent.giving:
-        await db.execute(delete(Grant).where(_standing(intent)))
+        # It stays intended: the next try shows whether Discord still refuses.
+        await _postpone(db, intent, replace(outcome, pause=1))
     else:
         await _back_to_held(db, intent, outcome.error)

@@ -107,6 +107,19 @@ async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
     return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
 
 
+async def disturb_server(db: AsyncSession, server_id: int) -> None:
+    """Make the looks at a server's members that are under way count for nothing: what they decide by has changed."""
+    # A look that is being written down now has its rows locked; to wait for it could end in a deadlock.
+    await db.execute(
+        text(
+            "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
+            "WHERE kind = 'member' AND claimed_until IS NOT NULL AND starts_with(key, :of_server) "
+            "FOR UPDATE SKIP LOCKED))"
+        ),
+        {"of_server": f"{server_id}:"},
+    )
+
+
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
     """Mark everybody whom a rule can concern, for the daily round.
 

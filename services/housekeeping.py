@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from models.session import AsyncSession
-from services import following, refusals, surveys, traits, unanswered
+from services import following, refusals, rule_states, surveys, traits, unanswered
 
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
@@ -22,6 +22,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await traits.forget_old(db)
     await refusals.clear(db)
     await unanswered.clear(db)
+    await rule_states.forget_refusals(db)
     await surveys.forget_replaced(db)
     # Who comes back is told of anew; the privacy policy names the time.
     await db.execute(

@@ -1,7 +1,8 @@
 """Carrying out what the ledger intends: one role given or taken at a time, read back whenever there is doubt."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -17,7 +18,6 @@ from gateways.discord_types import (
     TokenRejected,
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
-from models import now
 from models.session import AsyncSession, Question
 from services import unanswered
 
@@ -35,7 +35,7 @@ RESTS = """
         SELECT 1 FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id AND r.state = 'active'
         AND r.deleted_at IS NULL))
 """
-"""Of a grant `g`: it is to be given by rules that rest, so it waits until one for the role goes on."""
+"""Of a grant `g`: it is to be given by rules that are paused, so it waits until one for the role is active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,23 @@ class Intent:
     evidence: dict[str, Any]
     gift: bool = False
     request_id: str | None = None
-    created_at: datetime | None = None
-    """When the role was first meant to be given."""
+    age: timedelta = timedelta()
+    """How long ago it was intended, by the database's clock, when it was read."""
+    given_ago: timedelta | None = None
+    """How long ago the role was first meant to be given, likewise."""
+    trial: bool = False
+    """Whether Discord refused the role lately, so that this change shows whether it still does."""
+    read_at: float = field(default_factory=time.monotonic)
 
     @property
     def line(self) -> unanswered.Line:
         """Whose role it is, as the ledger names it."""
         return self.server_id, self.discord_id, self.role_id
+
+    @property
+    def since_read(self) -> timedelta:
+        """How much time has passed since the ages were read."""
+        return timedelta(seconds=time.monotonic() - self.read_at)
 
     @property
     def reason(self) -> str:
@@ -98,44 +108,101 @@ class Outcome:
     pause: float | None = None
     unanswered: bool = False
     """Whether the role write was sent and may be carried out yet."""
+    code: int | None = None
+    """Discord's own code of a refusal."""
 
 
-def question(limit: int, busy: Collection[int], resting: Collection[str] = ()) -> Question:
-    """For the intents whose time has come, in turns over the guilds so that a large one does not starve the others.
+def question(limit: int, busy: Collection[int], resting: Collection[str] = (), after: int = 0) -> Question:
+    """Return the question for up to `limit` intents whose time has come, one guild after another from `after` on.
 
-    Without those in `busy`, and without those of the guilds in `resting`.
-
-    Who is still being screened waits for a role: Discord would end the screening by giving one. So does everybody while
-    all rules for it rest, for Discord refused it, or an admin let them rest.
+    Each guild with something to do gets one turn before any gets its second; `after` is the id of the server that had
+    the last turn. Leaves out the intents in `busy`, the guilds in `resting` (Discord's ids) and those that rest because
+    Discord refused too much there. Members who are still being screened wait, because a role would end the screening.
+    So does a role whose rules are paused, and a removal that the breaker stopped. A role that Discord refused is tried
+    with one change at a time.
     """
-    return _OPEN, {"limit": limit, "busy": list(busy), "resting": list(resting), "late": unanswered.LATE}
+    return _OPEN, {
+        "limit": limit, "busy": list(busy), "resting": list(resting), "after": after, "late": unanswered.LATE,
+    }  # fmt: skip
 
 
+_IS_OPEN = "state IN ('giving', 'taking')"
+_FREE = "(gift_since IS NOT NULL OR cardinality(rule_ids) = 0)"
+
+# What is open is found by jumping through the index from guild to guild, and within a guild from role to role, so the
+# cost follows the guilds that are asked and not the number of open lines.
+_NEXT_GUILD = f"""SELECT server_id FROM "grant" WHERE {_IS_OPEN} AND server_id > {{}} ORDER BY server_id LIMIT 1"""
+_NEXT_PART = f"""
+    SELECT role_id, state, {_FREE} AS free FROM "grant" WHERE {_IS_OPEN} AND server_id = t.server_id {{}}
+    ORDER BY role_id, state, {_FREE} LIMIT 1
+"""
+_FURTHER = f"AND (role_id, state, {_FREE}) > (p.role_id, p.state, p.free)"
+_PART_IDS = f"""
+    WITH RECURSIVE part AS (
+        ({_NEXT_PART.format("")})
+        UNION ALL
+        SELECT n.* FROM part p, LATERAL ({_NEXT_PART.format(_FURTHER)}) n
+    ), ready AS (
+        SELECT p.*, f.role_id IS NOT NULL AS trial FROM part p
+        LEFT JOIN role_refusal f ON f.server_id = t.server_id AND f.role_id = p.role_id
+        WHERE CASE
+            WHEN p.state = 'taking' THEN NOT EXISTS (
+                SELECT 1 FROM breaker b WHERE b.server_id = t.server_id AND b.role_id = p.role_id
+                AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
+            WHEN p.free THEN COALESCE(f.next_at <= now(), true)
+            ELSE EXISTS (SELECT 1 FROM rule r WHERE r.server_id = t.server_id AND r.role_id = p.role_id
+                AND r.deleted_at IS NULL
+                AND (r.state = 'active' OR (r.state = 'paused' AND r.pause_cause = 'refused' AND f.next_at <= now())))
+            END
+        AND NOT (f.role_id IS NOT NULL AND EXISTS (SELECT 1 FROM "grant" o WHERE o.id = ANY(CAST(:busy AS integer[]))
+            AND o.server_id = t.server_id AND o.role_id = p.role_id))
+    )
+    SELECT w.id FROM ready p CROSS JOIN LATERAL (
+        SELECT g.id, g.next_at FROM "grant" g
+        WHERE g.state IN ('giving', 'taking') AND g.server_id = t.server_id AND g.role_id = p.role_id
+        AND g.state = p.state AND (g.gift_since IS NOT NULL OR cardinality(g.rule_ids) = 0) = p.free
+        AND g.next_at <= now() AND NOT g.id = ANY(CAST(:busy AS integer[]))
+        AND NOT (g.state = 'giving' AND EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
+            AND m.discord_id = g.discord_id AND m.pending))
+        AND NOT {unanswered.STILL_OPEN}
+        ORDER BY g.next_at, g.id LIMIT CASE WHEN p.trial THEN 1 ELSE :limit END
+    ) w ORDER BY w.next_at, w.id LIMIT :limit
+"""
 _OPEN = f"""
-    SELECT id, server_id, guild_id, discord_id, role_id, role_name, giving, intended_at, attempts, evidence, gift,
-           request_id, created_at
-    FROM (
-        SELECT g.id, g.server_id, s.discord_id AS guild_id, g.discord_id, g.role_id,
-               COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
-                         AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), '') AS role_name,
-               g.state = 'giving' AS giving, g.intended_at, g.attempts, g.evidence, g.request_id, g.created_at,
-               g.gift_since IS NOT NULL AS gift,
-               row_number() OVER (PARTITION BY g.server_id ORDER BY g.next_at, g.id) AS turn
-        FROM "grant" g JOIN server s ON s.id = g.server_id
-        LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
-             AND b.approved_at IS NULL AND b.dismissed_at IS NULL
-        LEFT JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id
-        WHERE g.state IN ('giving', 'taking') AND g.next_at <= now() AND s.bot_invited
-        AND NOT (g.state = 'taking' AND b.role_id IS NOT NULL)
-        AND NOT (g.state = 'giving' AND COALESCE(m.pending, false))
-        AND NOT g.id = ANY(CAST(:busy AS integer[])) AND NOT s.discord_id = ANY(CAST(:resting AS text[]))
-        AND NOT {unanswered.STILL_OPEN} AND NOT {RESTS}
-    ) o ORDER BY turn, id LIMIT :limit
+    WITH RECURSIVE ahead AS (
+        ({_NEXT_GUILD.format(":after")})
+        UNION ALL
+        SELECT n.server_id FROM ahead a, LATERAL ({_NEXT_GUILD.format("a.server_id")}) n
+    ), behind AS (
+        ({_NEXT_GUILD.format("0")})
+        UNION ALL
+        SELECT n.server_id FROM behind a, LATERAL ({_NEXT_GUILD.format("a.server_id")}) n WHERE n.server_id <= :after
+    ), chosen AS (
+        SELECT t.server_id, w.ids FROM (
+            SELECT server_id FROM ahead UNION ALL SELECT server_id FROM behind WHERE server_id <= :after
+        ) t CROSS JOIN LATERAL (
+            SELECT ARRAY({_PART_IDS}) AS ids FROM server s WHERE s.id = t.server_id AND s.bot_invited
+            AND NOT s.discord_id = ANY(CAST(:resting AS text[]))
+            AND NOT EXISTS (SELECT 1 FROM guild_refusal q WHERE q.guild_id = s.discord_id AND q.rests_until > now())
+            OFFSET 0
+        ) w WHERE cardinality(w.ids) > 0 LIMIT :limit
+    ), turns AS (
+        SELECT i.id, i.turn, c.place FROM (SELECT *, row_number() OVER () AS place FROM chosen) c
+        CROSS JOIN LATERAL unnest(c.ids) WITH ORDINALITY AS i (id, turn)
+        ORDER BY i.turn, c.place LIMIT :limit
+    )
+    SELECT g.id, g.server_id, s.discord_id, g.discord_id, g.role_id,
+           COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
+                     AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), ''),
+           g.state = 'giving', g.intended_at, g.attempts, g.evidence, g.gift_since IS NOT NULL, g.request_id,
+           now() - g.intended_at, now() - g.created_at,
+           EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id)
+    FROM turns o JOIN "grant" g ON g.id = o.id JOIN server s ON s.id = g.server_id ORDER BY o.turn, o.place
 """
 
 
 def answered(rows: Iterable[Sequence[Any]]) -> list[Intent]:
-    """What such a question is answered with."""
+    """Return the intents that such a question is answered with, in their order."""
     return [Intent(*row) for row in rows]
 
 
@@ -154,7 +221,7 @@ async def carry_out(
 
     `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
     twice. Before a removal they are read in any case: they may have left and come back, or lost the role by another
-    hand, while the bot was away. `begin` notes that a removal is about to be sent, and says whether it still stands
+    hand, while the bot was away. `begin` notes that a removal is about to be sent, and says whether it is still wanted
     after that read. Raises TokenRejected, after which no writer may go on.
     """
     sent = False
@@ -169,7 +236,7 @@ async def carry_out(
                 return Outcome(Result.AGAIN if sure else Result.ALREADY, member)
             if intent.giving and member.pending:
                 return Outcome(Result.WAIT, member, "membership screening is not done", pause=60)
-        if not intent.giving and now() - intent.intended_at > STALE_AFTER:
+        if not intent.giving and intent.age + intent.since_read > STALE_AFTER:
             return Outcome(Result.AGAIN, member)
         if not intent.giving and begin is not None and not await begin():
             return Outcome(Result.AGAIN, member)
@@ -180,21 +247,51 @@ async def carry_out(
             await outside.discord.remove_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
     except TokenRejected:
         raise
-    except MemberGone:
-        return Outcome(Result.LEFT)
+    except MemberGone as fault:
+        return await _unless_there(_member_there(outside, intent), Outcome(Result.LEFT, error=str(fault)), intent)
     except RoleGone as fault:
-        return Outcome(Result.NO_ROLE, error=str(fault))
+        return await _unless_there(_role_there(outside, intent), Outcome(Result.NO_ROLE, error=str(fault)), intent)
     except GuildGone as fault:
         return Outcome(Result.NO_GUILD, error=str(fault))
-    except (MissingPermissions, MissingAccess) as fault:
-        return Outcome(Result.REFUSED, error=str(fault))
     except NotYet as fault:
         return Outcome(Result.NOT_YET, pause=fault.retry_after)
     except (ProviderBusy, ProviderRefused, ProviderError) as fault:
+        if isinstance(fault, ProviderRefused) and forbids(fault):
+            return Outcome(Result.REFUSED, error=str(fault), code=fault.code)
         outcome = failed(intent, str(fault))
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
         return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0), unanswered=perhaps)
     return Outcome(Result.DONE)
+
+
+def forbids(fault: ProviderRefused) -> bool:
+    """Whether Discord forbids the bot this change. Its own 403 always does, whichever code it carries."""
+    # A 403 without a code is from something in front of Discord, and says nothing about the role.
+    return isinstance(fault, MissingPermissions | MissingAccess) or (fault.status == 403 and fault.code is not None)
+
+
+async def _member_there(outside: Gateways, intent: Intent) -> bool:
+    try:
+        await outside.discord.member(intent.guild_id, intent.discord_id)
+    except MemberGone:
+        return False
+    return True
+
+
+async def _role_there(outside: Gateways, intent: Intent) -> bool:
+    return any(role.id == intent.role_id for role in await outside.discord.roles(intent.guild_id))
+
+
+async def _unless_there(there: Coroutine[None, None, bool], gone: Outcome, intent: Intent) -> Outcome:
+    """Return `gone` only if a second, different request says the same; one wrong answer must change nothing."""
+    try:
+        if not await there:
+            return gone
+    except TokenRejected:
+        raise
+    except ProviderError as fault:
+        return failed(intent, str(fault))
+    return failed(intent, f"Discord contradicts itself ({gone.error})")
 
 
 def _may_come(intent: Intent) -> float:
@@ -202,9 +299,9 @@ def _may_come(intent: Intent) -> float:
 
     A writer that ended may have sent it, and nobody will hear the answer.
     """
-    if intent.giving or intent.attempts == 0 or intent.created_at is None:
+    if intent.giving or intent.attempts == 0 or intent.given_ago is None:
         return 0.0
-    return (intent.created_at + unanswered.LATE - now()).total_seconds()
+    return (unanswered.LATE - intent.given_ago - intent.since_read).total_seconds()
 
 
 def failed(intent: Intent, error: str) -> Outcome:

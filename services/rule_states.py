@@ -2,10 +2,10 @@
 
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, delete, text, true, update
+from sqlalchemy import ColumnElement, delete, func, text, true, update
 from sqlmodel import col
 
-from models import Grant, Rule, now
+from models import Grant, Rule
 from models.session import AsyncSession
 from services import due, events
 
@@ -14,6 +14,8 @@ AWAY_REASON = "The bot is not in this server, so nothing can be given or taken."
 GONE = "role_gone"
 REFUSED = "refused"
 """Causes of a pause beside those that `role_safety.judge` names."""
+RETRY_PAUSES = (60, 300, 1_800, 7_200)
+"""Seconds until a refused role is tried again; the last one repeats."""
 
 
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
@@ -39,7 +41,7 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
             (col(Rule.state) == "active") | by_itself,
             col(Rule.deleted_at).is_(None),
         )
-        .values(state="paused", pause_reason=reason, pause_cause=cause, paused_at=now(), updated_at=now())
+        .values(state="paused", pause_reason=reason, pause_cause=cause, paused_at=func.now(), updated_at=func.now())
         .returning(col(Rule.id), col(Rule.role_id))
     )
     paused = [(int(rule_id), str(role_id)) for rule_id, role_id in result.all()]
@@ -66,21 +68,98 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
             )
             .values(state="held", next_at=None, attempts=0)
         )
+        await due.disturb_server(db, server_id)
     return len(paused)
 
 
+async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -> None:
+    """Pause a role's rules because Discord refused a change, and plan the next try after a pause that grows.
+
+    Refusals of changes that were under way together count as one.
+    """
+    await pause_role(db, server_id, role_id, reason, REFUSED)
+    await db.execute(
+        text(
+            """
+            INSERT INTO role_refusal (server_id, role_id, count, next_at)
+            VALUES (:server, :role, 1, now() + make_interval(secs => (CAST(:pauses AS integer[]))[1]))
+            ON CONFLICT (server_id, role_id) DO UPDATE SET
+                count = role_refusal.count + 1,
+                next_at = now() + make_interval(
+                    secs => (CAST(:pauses AS integer[]))[LEAST(role_refusal.count + 1, :longest)])
+            WHERE role_refusal.next_at <= now()
+            """
+        ),
+        {"server": server_id, "role": role_id, "pauses": list(RETRY_PAUSES), "longest": len(RETRY_PAUSES)},
+    )
+
+
+async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
+    """Discord accepted a change of a role that it had refused: resume its rules."""
+    await db.execute(
+        text("DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role"),
+        {"server": server_id, "role": role_id},
+    )
+    await _resume(db, server_id, role_id, col(Rule.pause_cause) == REFUSED)
+
+
+async def retry_refused(db: AsyncSession) -> int:
+    """Resume the rules of refused roles whose pause is over, where no change waits that could be tried; count them.
+
+    The next look then finds a change, and that is the try.
+    """
+    found = await db.execute(
+        text(
+            """
+            SELECT f.server_id, f.role_id FROM role_refusal f JOIN server s ON s.id = f.server_id AND s.bot_invited
+            WHERE f.next_at <= now()
+            AND EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
+                        AND r.state = 'paused' AND r.pause_cause = 'refused' AND r.deleted_at IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = f.server_id AND g.role_id = f.role_id
+                            AND g.state = 'giving')
+            ORDER BY f.next_at LIMIT 100 FOR UPDATE OF f SKIP LOCKED
+            """
+        )
+    )
+    roles = [(int(server_id), str(role_id)) for server_id, role_id in found.all()]
+    for server_id, role_id in roles:
+        await _resume(db, server_id, role_id, col(Rule.pause_cause) == REFUSED)
+    return len(roles)
+
+
+async def forget_refusals(db: AsyncSession) -> None:
+    """Delete the refusals of roles that no rule is paused for and nothing was refused of for a day."""
+    await db.execute(
+        text(
+            """
+            DELETE FROM role_refusal f WHERE f.next_at < now() - interval '1 day'
+            AND NOT EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
+                            AND r.pause_cause = 'refused')
+            """
+        )
+    )
+
+
 async def resume_role(db: AsyncSession, server_id: int, role_id: str) -> int:
-    """What stood against the role is mended: its rules that were paused by themselves decide again, at once."""
+    """Resume the rules of a role that may be granted again, and count them.
+
+    A rule that was paused because Discord refused stays so: what is seen of the role was right all the time, and each
+    role event would bring the next refusal.
+    """
+    return await _resume(db, server_id, role_id, col(Rule.pause_cause) != REFUSED)
+
+
+async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnElement[bool]) -> int:
     result = await db.execute(
         update(Rule)
         .where(
             col(Rule.server_id) == server_id,
             col(Rule.role_id) == role_id,
             col(Rule.state) == "paused",
-            col(Rule.pause_cause).is_not(None),
+            which,
             col(Rule.deleted_at).is_(None),
         )
-        .values(state="active", pause_reason=None, pause_cause=None, paused_at=None, updated_at=now())
+        .values(state="active", pause_reason=None, pause_cause=None, paused_at=None, updated_at=func.now())
         .returning(col(Rule.id))
     )
     resumed = [int(rule_id) for (rule_id,) in result.all()]

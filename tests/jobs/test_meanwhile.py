@@ -7,10 +7,12 @@ from sqlalchemy import text
 
 from gateways import gateways
 from gateways.discord_types import Member as LiveMember
+from gateways.discord_types import refusal
+from gateways.errors import ProviderConfused
 from jobs.looker import Looker
 from jobs.writer import Writer
 from models import Member, transaction
-from services import carried_out, decisions, due, guilds, intents
+from services import carried_out, decisions, due, guilds, intents, rule_states
 from services.intents import Intent, Outcome
 from services.looked import Round
 from services.members import MemberFacts
@@ -178,7 +180,7 @@ async def test_a_role_that_was_being_taken_when_its_rule_was_paused_is_given_aga
     intent = await the_intent()
     outcome = await intents.carry_out(gateways(), intent, sure=True)
     async with transaction() as db:
-        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "refused")
+        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
     await recorded(intent, outcome)
     await taken(town)
     await town.see()
@@ -269,7 +271,7 @@ async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_g
     intent = await about_to_lose_it(town, engine)
     await ends_while(intent, monkeypatch, "remove_role")
     async with transaction() as db:
-        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "refused")
+        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
     carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
     await town.call("members", action="remove_role", **carol)
     await town.buys("carol")
@@ -289,10 +291,8 @@ async def _told(town: Town, kind: str) -> bool:
     return kind in await kinds(town)
 
 
-async def test_what_waits_to_be_given_when_discord_refuses_the_role_is_not_asked_for_again_and_again(
-    town: Town, engine: Engine
-) -> None:
-    """Discord bans whoever insists, so one refusal speaks for everybody who is to get the role."""
+async def refused_role(town: Town) -> int:
+    """carol and dave wait for a role above the bot, and Discord has refused the first of the two changes."""
     for who in ("carol", "dave"):
         await town.buys(who)
         await town.prove(who)
@@ -303,15 +303,132 @@ async def test_what_waits_to_be_given_when_discord_refuses_the_role_is_not_asked
     outcome = await intents.carry_out(gateways(), first, sure=True)
     assert outcome.result is intents.Result.REFUSED
     await recorded(first, outcome)
+    return rule_id
+
+
+async def pause_is_over() -> None:
     async with transaction() as db:
-        assert await intents.open_intents(db, 10, ()) == []
+        await db.execute(text("UPDATE role_refusal SET next_at = now()"))
+        await db.execute(text("UPDATE \"grant\" SET next_at = now() WHERE state = 'giving'"))
+
+
+async def open_now() -> list[Intent]:
+    async with transaction() as db:
+        return await intents.open_intents(db, 10, ())
+
+
+async def test_a_refused_role_is_tried_again_once_its_pause_is_over_and_by_no_event_of_a_role(
+    town: Town, engine: Engine
+) -> None:
+    """Discord shuts out an address that insists, so one refusal speaks for everybody who is to get the role."""
+    rule_id = await refused_role(town)
+    assert await open_now() == []
     start = await town.mark()
     await town.call("guilds", guild=town.name, action="move_role", role="Founder", position=1)
     await town.see()
     found = await rule(rule_id)
     assert found is not None
-    assert found.state == "active"
+    assert found.state == "paused"
+    assert await open_now() == []
+    await pause_is_over()
     async with engine():
         for who in ("carol", "dave"):
             await given(town, who, "Founder")
     assert await town.writes(start) == ["PUT", "PUT"]
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.state == "active"
+
+
+async def test_the_pauses_of_a_role_that_goes_on_being_refused_grow_and_each_try_is_one_request(town: Town) -> None:
+    rule_id = await refused_role(town)
+    start, pauses = await town.mark(), list[int]()
+    for _ in range(5):
+        async with transaction() as db:
+            seconds = "SELECT round(extract(epoch FROM next_at - now()) / 60) FROM role_refusal"
+            pauses.append(int((await db.execute(text(seconds))).scalar_one()))
+        await pause_is_over()
+        (trial,) = await open_now()
+        await recorded(trial, await intents.carry_out(gateways(), trial, sure=False))
+        found = await rule(rule_id)
+        assert found is not None
+        assert found.state == "paused"
+        assert await open_now() == []
+    assert pauses == [1, 5, 30, 120, 120]
+    assert await town.writes(start) == ["PUT"] * 5
+
+
+async def test_a_refused_role_that_nobody_waits_for_is_tried_by_its_rules(town: Town) -> None:
+    rule_id = await refused_role(town)
+    async with transaction() as db:
+        await db.execute(text('DELETE FROM "grant"'))
+        assert await rule_states.retry_refused(db) == 0
+    await pause_is_over()
+    async with transaction() as db:
+        assert await rule_states.retry_refused(db) == 1
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.state == "active"
+    await looked_at(town)
+    assert len(await open_now()) == 1, "the next refusal is to cost one request, not one for each member"
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, 60003), (403, 123456), (400, 50028)])
+async def test_whatever_discord_forbids_pauses_the_rules_of_the_role(
+    town: Town, monkeypatch: pytest.MonkeyPatch, status: int, code: int
+) -> None:
+    await town.buys("carol")
+    await town.prove("carol")
+    rule_id = await town.rule("Holder")
+    await looked_at(town)
+
+    async def forbidden(*_: object) -> None:
+        raise refusal(status, {"code": code, "message": "Two factor is required for this operation"})
+
+    monkeypatch.setattr(gateways().discord, "add_role", forbidden)
+    intent = await the_intent()
+    await recorded(intent, await intents.carry_out(gateways(), intent, sure=True))
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.state == "paused"
+    assert "Two factor is required" in (found.pause_reason or "")
+    assert ("two-factor authentication" in (found.pause_reason or "")) is (code == 60003)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        refusal(403, "<html>"), refusal(403, {"code": 40333, "message": "internal network error"}),
+        refusal(405, {"code": 0, "message": "405: Method Not Allowed"}), refusal(404, "<html>"),
+        ProviderConfused("Discord", "HTTP 200 to a write"), refusal(404, {"code": 10007, "message": "Unknown Member"}),
+        refusal(404, {"code": 10011, "message": "Unknown Role"}),
+        refusal(404, {"code": 10004, "message": "Unknown Guild"}),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_one_odd_answer_to_a_role_write_costs_nobody_anything(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    await town.buys("carol")
+    await town.prove("carol")
+    rule_id = await town.rule("Holder")
+    await looked_at(town)
+    start, writes, told = await town.mark(), gateways().discord.add_role, list[Exception]()
+
+    async def odd_at_first(*arguments: str) -> None:
+        if not told:
+            told.append(fault)
+            raise fault
+        await writes(*arguments)
+
+    monkeypatch.setattr(gateways().discord, "add_role", odd_at_first)
+    intent = await the_intent()
+    await recorded(intent, await intents.carry_out(gateways(), intent, sure=True))
+    found = await rule(rule_id)
+    assert found is not None
+    assert found.state == "active"
+    assert (await known(town)).left_at is None
+    await pause_is_over()
+    async with engine():
+        await given(town)
+    assert await town.writes(start) == ["PUT"]
