@@ -1,8 +1,6 @@
 """How we speak with a marketplace: JSON over HTTP, within its limits, and every way in which it fails named."""
 
-import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import cast
 
 import httpx
@@ -18,26 +16,26 @@ from gateways.errors import (
     ProviderError,
     ProviderRefused,
     Unauthorized,
-    seconds_to_wait,
 )
+from gateways.quota import Quota, Use
 from gateways.turns import FairGate
 
 DEADLINE = 10.0
 """Seconds for one question."""
-LONGEST_PAUSE = 300.0
-"""OpenSea's own SDK waits no longer than this either (external-apis §2.1)."""
 LARGEST_ANSWER = 1_000_000
 CONNECTIONS, MOST_FOR_ONE = 32, 8
 """Requests to one marketplace at a time, and how many of them for one tenant."""
 
 
 class MarketWire:
-    """One marketplace's API. While its limit is used up nothing is sent, and ProviderBusy says for how long."""
+    """One marketplace's API. While its limit, or the share of one use, is used up nothing is sent for that use, and
+    ProviderBusy says for how long.
+    """
 
     def __init__(self, name: str, headers: Mapping[str, str], *, deadline: float = DEADLINE) -> None:
         self._name = name
         self._deadline = deadline
-        self._quiet_until = 0.0
+        self._quota = Quota(name)
         self._headers = {"Accept": "application/json", "User-Agent": agent()} | dict(headers)
         self._http = GatedClient(name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE), one_server=True)
 
@@ -51,18 +49,20 @@ class MarketWire:
         """Close the connections."""
         await self._http.close()
 
-    async def read(self, url: str, what: str, *, body: object = None, largest: int = LARGEST_ANSWER) -> object:
-        """The JSON at an address, or the answer to a JSON body. Raises ProviderError; `what` is what it is about."""
-        with pulse.watched(self._name.lower()):
-            return await self._read(url, what, body, largest)
+    async def read(
+        self, url: str, what: str, *, body: object = None, largest: int = LARGEST_ANSWER, use: Use = Use.RULES
+    ) -> object:
+        """The JSON at an address, or the answer to a JSON body. Raises ProviderError; `what` is what it is about.
 
-    async def _read(self, url: str, what: str, body: object, largest: int) -> object:
-        now = asyncio.get_running_loop().time()
-        if now < self._quiet_until:
-            raise ProviderBusy(self._name, "its rate limit is used up", retry_after=self._quiet_until - now)
+        `use` decides whose share of the marketplace's limit the read counts for.
+        """
+        with self._quota.one_read(use), pulse.watched(self._name.lower()):
+            return await self._read(url, what, body, largest, use)
+
+    async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
         answer = await self._ask(url, body, largest)
-        self._heed(answer)
-        if fault := self._fault(answer, what):
+        self._quota.heed(use, answer.status_code, answer.headers)
+        if fault := self._fault(answer, what, use):
             raise fault
         try:
             return cast("object", orjson.loads(answer.content))
@@ -95,27 +95,12 @@ class MarketWire:
             await answer.aclose()
         return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
 
-    def _heed(self, answer: httpx.Response) -> None:
-        """Remember until when nothing should be sent: Remaining and Reset (Unix seconds), Retry-After (§2.1)."""
-        pause = 0.0
-        if answer.headers.get("x-ratelimit-remaining") == "0":
-            try:
-                pause = float(answer.headers.get("x-ratelimit-reset", "")) - datetime.now(UTC).timestamp()
-            except ValueError:
-                pause = 0.0
-        if answer.status_code in {429, 599}:
-            pause = max(pause, seconds_to_wait(answer.headers.get("retry-after")) or 1.0)
-        if pause > 0:
-            until = asyncio.get_running_loop().time() + min(pause, LONGEST_PAUSE)
-            self._quiet_until = max(self._quiet_until, until)
-
-    def _fault(self, answer: httpx.Response, what: str) -> ProviderError | None:
+    def _fault(self, answer: httpx.Response, what: str, use: Use) -> ProviderError | None:
         """429 and 599 both mean "too many" (OpenSea's SDK, §2.1)."""
         status, name = answer.status_code, self._name
         if status in {429, 599}:
             pulse.count(name.lower(), pulse.THROTTLED)
-            wait = self._quiet_until - asyncio.get_running_loop().time()
-            return ProviderBusy(name, "too many requests", retry_after=max(wait, 1.0))
+            return ProviderBusy(name, "too many requests", retry_after=self._quota.wait(use))
         if status >= 500:
             return ProviderDown(name, f"HTTP {status}")
         if status == 404:

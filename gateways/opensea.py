@@ -10,6 +10,7 @@ from gateways.errors import ProviderConfused, ProviderDown
 from gateways.market_wire import DEADLINE, LARGEST_ANSWER, MarketWire
 from gateways.marketplaces import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.plain_text import plain
+from gateways.quota import Use
 from gateways.shapes import Shape
 
 OPENSEA = "OpenSea"
@@ -42,7 +43,7 @@ class OpenSea:
 
     async def profile(self, address: str) -> Profile:
         """GET /accounts/{address}: `address` and `bio` are required fields of the answer (§2.2)."""
-        account = await self._read(f"accounts/{quote(address, safe='')}", "account")
+        account = await self._read(f"accounts/{quote(address, safe='')}", "account", use=Use.PROOF)
         found = account.text("address")
         if not found:
             raise ProviderConfused(OPENSEA, "the account has no address")
@@ -54,7 +55,7 @@ class OpenSea:
 
     async def collection(self, slug: str) -> CollectionFacts:
         """GET /collections/{slug}; a collection may have several contracts, even on several chains (§2.2)."""
-        found = await self._read(f"collections/{quote(slug, safe='')}", "collection")
+        found = await self._read(f"collections/{quote(slug, safe='')}", "collection", use=Use.LOOKUP)
         contracts = [Shape(item, "a contract", OPENSEA) for item in found.items("contracts")]
         return CollectionFacts(
             slug=found.text("collection"),
@@ -64,14 +65,14 @@ class OpenSea:
 
     async def contract(self, chain: str, address: str) -> ContractFacts:
         """GET /chain/{chain}/contract/{address}: all fields are required (§2.2)."""
-        found = await self._read(_contract(chain, address), "contract")
+        found = await self._read(_contract(chain, address), "contract", use=Use.LOOKUP)
         if _lowered(found.text("address")) != _lowered(address):
             raise ProviderConfused(OPENSEA, "the answer is about another contract")
         return ContractFacts(slug=found.text("collection"), name=plain(found.text("name"), LONGEST_NAME))
 
     async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
         """GET /traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values."""
-        found = await self._read(f"traits/{quote(slug, safe='')}", "collection", LARGEST_LIST)
+        found = await self._read(f"traits/{quote(slug, safe='')}", "collection", LARGEST_LIST, use=Use.LOOKUP)
         kinds, counts = found.inner("categories"), found.inner("counts")
         listed: dict[str, tuple[str, ...]] = {}
         for name in kinds.names():
@@ -138,9 +139,10 @@ class OpenSea:
             raise ProviderDown(OPENSEA, f"not all pages came within {PAGES_DEADLINE:g} s") from None
         raise ProviderConfused(OPENSEA, f"it lists more than {ITEMS_A_PAGE * MOST_PAGES} tokens for this account")
 
-    async def _read(self, path: str, what: str, largest: int = LARGEST_ANSWER) -> Shape:
+    async def _read(self, path: str, what: str, largest: int = LARGEST_ANSWER, use: Use = Use.RULES) -> Shape:
         """The object at a path."""
-        return Shape(await self._wire.read(f"{self._api}/{path}", what, largest=largest), f"the {what}", OPENSEA)
+        said = await self._wire.read(f"{self._api}/{path}", what, largest=largest, use=use)
+        return Shape(said, f"the {what}", OPENSEA)
 
 
 def _traits(token: Shape) -> TraitList:

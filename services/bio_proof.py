@@ -14,6 +14,8 @@ from services.proof import Marker, bare_name, handle_marker, judge, prefix
 from settings import settings
 
 METHOD = "opensea_bio"
+LONG_WAIT = 20
+"""Seconds from which on the other way to prove a wallet is offered instead of waiting."""
 
 
 async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challenge) -> Verdict:
@@ -34,8 +36,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
         add = _what_to_add(row, username)
         return Verdict(False, f"{fault.provider} has no profile for {shorten(row.address)} yet. {add}", again=True)
     except ProviderBusy as fault:
-        wait = in_seconds(max(1, round(fault.retry_after or 5)))
-        return Verdict(False, f"{fault.provider} is busy. Please try again {wait}.", again=True)
+        return busy(fault)
     except ProviderError as fault:
         return Verdict(
             False, f"{fault.provider} does not answer as it should. Nothing was changed; please try again in a minute.",
@@ -59,6 +60,13 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     except claims.AlreadySpent:
         return Verdict(False, "That code has been used. Ask for a new one and try again.")
     return Verdict(True, VERIFIED)
+
+
+def busy(fault: ProviderBusy) -> Verdict:
+    """Return what a member is told while OpenSea takes no question."""
+    seconds = max(1, round(fault.retry_after or 5))
+    other = " Or choose Transaction Proof, which does without it." if seconds >= LONG_WAIT else ""
+    return Verdict(False, f"{fault.provider} is busy. Please try again {in_seconds(seconds)}.{other}", again=True)
 
 
 async def _bio(outside: Gateways, address: str) -> str | None:

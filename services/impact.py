@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from gateways import Gateways
+from gateways import Gateways, turns
 from models import Rule, now
 from models.database import release
 from models.session import AsyncSession
@@ -82,6 +82,7 @@ class Plan:
     concerned: int
     asked_by: int = 0
     """Whose look it is: the id of our user."""
+    server_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     roles = {one.role_id: one.role_name for one in (before, rule)}
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
-    return replace(await _plan(db, outside, rule.server_id, terms, roles), asked_by=actor.user_id)
+    planned = await _plan(db, outside, rule.server_id, terms, roles)
+    return replace(planned, asked_by=actor.user_id, server_id=rule.server_id)
 
 
 async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
@@ -151,7 +153,8 @@ async def _look(outside: Gateways, plan: Plan, deadline: float) -> AsyncIterator
     for batch, wanted in plan.batches:
         try:
             async with asyncio.timeout_at(deadline):
-                done = await decisions.look(outside, batch, wanted, now())
+                with turns.on_behalf_of(f"server:{plan.server_id}"):
+                    done = await decisions.look(outside, batch, wanted, now())
         except TimeoutError:
             return
         found = [member for item in done.looked for member in _outcomes(item, plan)]

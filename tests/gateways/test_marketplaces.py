@@ -90,6 +90,15 @@ async def test_the_last_allowed_answer_is_used_and_then_nothing_is_sent(opensea:
     assert caught.value.retry_after == pytest.approx(60, abs=3)
 
 
+async def test_rules_that_are_throttled_do_not_keep_wallets_from_being_proved(opensea: OpenSea, server: Wire) -> None:
+    server.says(web.Response(status=429, headers={"Retry-After": "120"}), web.json_response(ACCOUNT))
+    for _ in range(2):
+        with pytest.raises(ProviderBusy):
+            await opensea.account_nfts("base", ADDRESS)
+    assert (await opensea.profile(ADDRESS)).bio
+    assert len(server.asked) == 2
+
+
 COLLECTION = {
     "collection": "cats",
     "name": " Mellow\u202e\n Cats\x00 \U0001f431",
