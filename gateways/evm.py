@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
@@ -22,7 +23,8 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
-from gateways.evm_errors import StateMissing, TookTooLong, TooMuch, rpc_error
+from gateways.evm_errors import RpcRefused, StateMissing, TookTooLong, TooMuch, rpc_error
+from gateways.rpc_batches import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
 from gateways.turns import FairGate
 
 Decode = Callable[[bytes], object]
@@ -66,6 +68,7 @@ class Node:
         self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
         self._right_chain = False
         self._handed: tuple[Head, float] | None = None
+        self._batches = BatchSize()
         self._http = GatedClient(
             self.name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE, FOR_URGENT), one_server=True
         )
@@ -89,18 +92,44 @@ class Node:
         return self._result(await self.post(body, decode), 1)
 
     async def batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
-        """Several calls in one request; each one's result or error, in their order."""
+        """Several calls in one request, or in as few as the node takes; each one's result or error, in their order.
+
+        Raises ProviderError when the node fails, and TooMuch or TookTooLong when a request is too much for it.
+        """
+
+        async def ask(start: int, stop: int) -> list[object | ProviderError]:
+            if stop - start > 1:
+                return await self._batch(calls[start:stop])
+            if self._batches.most != 1:
+                with suppress(BatchRefused):
+                    return await self._batch(calls[start:stop])
+            return [await self._alone(*calls[start])]
+
+        return await self._batches.ask(len(calls), ask)
+
+    async def _alone(self, method: str, params: Sequence[object]) -> object | ProviderError:
+        try:
+            return await self.call(method, params)
+        except RpcRefused as fault:
+            return fault
+
+    async def _batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
         body = orjson.dumps(
             [
                 {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
                 for number, (method, params) in enumerate(calls)
             ]
         )
-        answer = await self.post(body)
-        if not isinstance(answer, list):
-            # A refusal of the whole batch comes as a single object.
-            self._result(answer, None)
-            raise ProviderConfused(self.name, "a batch answered with a single result")
+        try:
+            answer = await self.post(body)
+            if not isinstance(answer, list):
+                # A refusal of the whole batch comes as a single object.
+                self._result(answer, None)
+                raise ProviderConfused(self.name, "a batch answered with a single result")
+        except ProviderError as fault:
+            if is_about_the_batch(fault):
+                raise BatchRefused(self.name, str(fault), status=getattr(fault, "status", 0)) from None
+            raise
         found: dict[int, object] = {}
         for item in cast("list[object]", answer):
             number = cast("dict[str, object]", item).get("id") if isinstance(item, dict) else None
@@ -112,6 +141,8 @@ class Node:
                 results.append(self._result(found.get(number), number))
             except ProviderError as fault:
                 results.append(fault)
+        if all(one_by_one_refused(one) for one in results):
+            raise BatchRefused(self.name, str(results[0]), status=200)
         return results
 
     def hand_on(self, head: Head) -> None:
@@ -214,9 +245,10 @@ class Node:
             answer = None
         if status == 200 and answer is not None:
             return answer
-        # Some nodes send JSON-RPC errors with an HTTP error's status.
-        if isinstance(answer, dict) and "error" in answer:
-            self._result(cast("object", answer), None)
+        # Some nodes send JSON-RPC errors with an HTTP error's status, those of a batch in a list.
+        first = cast("object", answer[0] if isinstance(answer, list) and answer else answer)
+        if isinstance(first, dict) and "error" in first:
+            self._result(cast("object", first), None)
         if status >= 500:
             raise ProviderDown(self.name, f"HTTP {status}")
         if status >= 400:
@@ -242,6 +274,8 @@ class Node:
             fields = cast("dict[str, object]", error)
             code, message = fields.get("code"), fields.get("message")
             raise rpc_error(self.name, code if isinstance(code, int) else 0, str(message), fields.get("data"))
+        if isinstance(error, str):
+            raise rpc_error(self.name, 0, error)
         if "result" not in answer or (number is not None and answer.get("id") != number):
             raise ProviderConfused(self.name, "the answer is no JSON-RPC")
         return answer["result"]

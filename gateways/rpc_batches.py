@@ -1,0 +1,91 @@
+"""How many calls a node takes in one JSON-RPC batch: learnt from its refusals, and tried again after a while."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import TypeVar
+
+from gateways.errors import ProviderError, ProviderRefused, Unauthorized
+from gateways.evm_errors import Reverted, RpcRefused, TooMuch
+
+AT_ONCE = 4
+"""Batches of one question that are under way at a time."""
+REMEMBERED = 3_600.0
+"""Seconds after which a node that refused a batch is sent a whole one again."""
+
+T = TypeVar("T")
+Ask = Callable[[int, int], Awaitable[list[T]]]
+"""Sends the calls from one number to before another in one request; their results."""
+
+
+class BatchRefused(RpcRefused):
+    """The node takes no batches, or none of this size. Asked in smaller ones it may answer."""
+
+
+def is_about_the_batch(fault: ProviderError) -> bool:
+    """Return whether the answer to a whole batch refuses it for being a batch, and not for what it asks."""
+    if "batch" in str(fault).lower():
+        return True
+    # Too many bytes or too much gas come from what is asked, so they say nothing about the next batch.
+    return isinstance(fault, ProviderRefused) and not isinstance(fault, TooMuch | Unauthorized)
+
+
+def one_by_one_refused(result: object) -> bool:
+    """Return whether a call's result refuses its batch; a contract chooses only the words of what it reverts with."""
+    return _refuses(result) and "batch" in str(result).lower()
+
+
+class BatchSize:
+    """The largest batch that one node takes; None while it has refused none."""
+
+    def __init__(self) -> None:
+        self._most: int | None = None
+        self._until = 0.0
+
+    @property
+    def most(self) -> int | None:
+        """How many calls a request may have."""
+        if self._most is not None and monotonic() >= self._until:
+            self._most = None
+        return self._most
+
+    async def ask(self, count: int, ask: Ask[T]) -> list[T]:
+        """Return the results of `count` calls in their order, in as few requests as the node takes.
+
+        The first request is answered before the others are sent. Raises what `ask` raises; a refusal where the node
+        refuses the first call alone too.
+        """
+        found: dict[int, list[T]] = {}
+        todo, size, refusal = [(0, count)] if count else [], self.most or max(1, count), None
+        while todo:
+            pieces = [(at, min(at + size, stop)) for start, stop in todo for at in range(start, stop, size)]
+            now = pieces[: AT_ONCE if found else 1]
+            again = list[tuple[int, int]]()
+            for (start, stop), answer in zip(now, await _all(ask, now), strict=True):
+                if isinstance(answer, BatchRefused) and stop - start > 1:
+                    size, refusal = min(size, (stop - start) // 2), answer
+                    again.append((start, stop))
+                elif isinstance(answer, BaseException):
+                    raise answer
+                elif refusal and not found and _refuses(answer[0]):
+                    raise refusal
+                else:
+                    found[start] = answer
+            if refusal and found:
+                self._most, self._until = size, monotonic() + REMEMBERED
+            todo = again + pieces[len(now) :]
+        return [result for start in sorted(found) for result in found[start]]
+
+
+async def _all(ask: Ask[T], pieces: list[tuple[int, int]]) -> list[list[T] | BaseException]:
+    if len(pieces) > 1:
+        return await asyncio.gather(*(ask(*piece) for piece in pieces), return_exceptions=True)
+    try:
+        return [await ask(*pieces[0])]
+    except ProviderError as fault:
+        return [fault]
+
+
+def _refuses(answer: object) -> bool:
+    """Whether the answer to one call says that the node does not do such calls, rather than what a contract did."""
+    return isinstance(answer, RpcRefused) and not isinstance(answer, Reverted | TooMuch)
