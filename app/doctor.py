@@ -143,10 +143,12 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
             how = "Separate several by spaces; each is an https:// address."
             yield Finding(LACKING, name, f"{variable} has {len(wrong)} entries that are no addresses.", how)
         elif len(urls) == 1:
-            text = f"{variable} has one node: a removal is confirmed by the same node at a later block."
-            yield Finding(
-                ADVICE, name, text, "A second, independent node confirms it better, and is there when one fails."
+            text = (
+                f"{variable} has one node: it confirms a removal itself at a later block, so only a few members a day "
+                "lose a role without an admin."
             )
+            how = "Add a second, independent node. It confirms removals, and is there when one fails."
+            yield Finding(ADVICE, name, text, how)
         else:
             yield Finding(RIGHT, name, f"{variable} has {len(urls)} nodes.")
 

@@ -26,6 +26,7 @@ from services.policy import Decision, GrantFacts, Move, RuleTerms
 from services.rule_form import RuleDraft, check, expression_of
 from services.rule_rows import apply, copy_of, new_row
 from services.rules import own
+from services.sources import SingleSource, single_sources
 from services.stored import terms_of
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
@@ -83,6 +84,8 @@ class Plan:
     asked_by: int = 0
     """Whose look it is: the id of our user."""
     server_id: int = 0
+    single_sources: tuple[SingleSource, ...] = ()
+    """What of the rule one source alone can tell, if it is to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,9 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     roles = {one.role_id: one.role_name for one in (before, rule)}
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
+    alone = () if proposal.deletes else single_sources(parse(rule.expression))
     planned = await _plan(db, outside, rule.server_id, terms, roles)
-    return replace(planned, asked_by=actor.user_id, server_id=rule.server_id)
+    return replace(planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone)
 
 
 async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:

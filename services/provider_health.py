@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from gateways import Gateways, pulse
 from gateways.chain_table import CHAINS
 from models import ProviderState
+from services import sources
 from services.following import FollowView
 from services.health_views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
 from services.providers import SILENT_AFTER
@@ -101,6 +102,8 @@ def _node(
     mend = None
     if answers == pulse.OK and row is not None:
         state, text = GOOD, f"{name} answers" + (f"; its newest block is {row.block}." if row.block else ".")
+        if count == 1 and used and (alone := sources.one_node(chain)) is not None:
+            state, text, mend = WARNING, f"{text} {alone[0]}", alone[1]
     elif answers == UNKNOWN:
         state = WARNING if used else OFF
         when = (

@@ -13,6 +13,7 @@ from models.session import AsyncSession
 from services import collections
 from services.expressions import parse, requirements
 from services.rule_words import Line, Names, in_lines, in_words
+from services.sources import SingleSource, single_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class RuleView:
     chains: tuple[str, ...]
     """Every chain that a condition asks about, in the order of the rule."""
     created_at: datetime
+    single_sources: tuple[SingleSource, ...] = ()
 
 
 async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
@@ -97,5 +99,5 @@ def view(rule: Rule, held_by: int, names: Names) -> RuleView:
         pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
         holders=held_by, summary=in_words(tree, names),
         lines=in_lines(tree, names), chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree))),
-        created_at=rule.created_at,
+        created_at=rule.created_at, single_sources=single_sources(tree),
     )  # fmt: skip

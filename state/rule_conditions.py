@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from services import sources
 from services.actors import Actor
 from services.expressions import MAX_LEAVES, Expression, Requirement
 from services.rule_form import composed_name
@@ -25,6 +26,8 @@ class ConditionView:
     text: str
     ready: bool
     negated: bool
+    caveat: str
+    """What it means that one source alone can tell it; empty where there are more."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class ConditionList(ConditionFields, mixin=True):
 
     sections: list[SectionView] = []
     composed: bool = False
+    caveat: str = ""
+    """The caveat of the condition that is open."""
     lines: list[LineView] = []
     too_deep: bool = False
     """Whether the rule has groups within groups, which only the API can change."""
@@ -106,6 +111,7 @@ class ConditionList(ConditionFields, mixin=True):
     def _sync(self) -> None:
         """Take what is filled in over into the list, and say the whole in words."""
         filled = self._filled_in()
+        self.caveat = _caveat(filled)
         self._slots = tuple(replace(slot, draft=filled) if slot.number == self.open else slot for slot in self._slots)
         self.composed = len(self._slots) > 1 or len(self._joins) > 1 or any(slot.negated for slot in self._slots)
         names = self._names()
@@ -229,7 +235,12 @@ def _row(slot: _Slot, title: str, names: Names) -> ConditionView:
         text=in_words(slot.draft.leaf, names) if ready else UNFILLED,
         ready=ready,
         negated=slot.negated,
+        caveat=_caveat(slot.draft),
     )
+
+
+def _caveat(draft: ConditionDraft) -> str:
+    return " ".join(f"{one.text} {one.remedy}" for one in sources.of_condition(draft.leaf))
 
 
 def _is_ready(draft: ConditionDraft) -> bool:

@@ -1,6 +1,7 @@
 """Verification rules: made, read, changed and deleted by those who run their server."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from models import transaction
 from services import impact, rules
 from services.impact import Proposal
 from services.rules import RuleDraft, RuleView
+from services.sources import SingleSource
 
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
 
@@ -32,8 +34,20 @@ class RemovalAnswer(Answer):
     hours: int
 
 
+class SingleSourceAnswer(Answer):
+    """What a condition asks for that one source alone can tell, what that means, and which setting adds another."""
+
+    chain: str
+    verification_type: str
+    text: str
+    remedy: str
+
+
 class RuleAnswer(Answer):
-    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for."""
+    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
+
+    `single_sources` is empty where a second source can confirm every loss.
+    """
 
     id: int
     server_id: int
@@ -57,6 +71,7 @@ class RuleAnswer(Answer):
     delegated: bool
     holders: int
     summary: str
+    single_sources: list[SingleSourceAnswer]
     created_at: datetime
 
 
@@ -136,6 +151,7 @@ class PreviewAnswer(Answer):
     members: list[MemberAnswer]
     looked: int
     concerned: int
+    single_sources: list[SingleSourceAnswer]
 
 
 class DeletedAnswer(Answer):
@@ -170,8 +186,13 @@ def rule_answer(view: RuleView) -> RuleAnswer:
         delegated=view.delegated,
         holders=view.holders,
         summary=view.summary,
+        single_sources=_single_sources(view.single_sources),
         created_at=view.created_at,
     )
+
+
+def _single_sources(found: Iterable[SingleSource]) -> list[SingleSourceAnswer]:
+    return [SingleSourceAnswer.model_validate(one) for one in found]
 
 
 def _draft(payload: RulePayload) -> RuleDraft:
@@ -231,7 +252,10 @@ async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
     found = await impact.whole(gateways(), plan)
     members = [MemberAnswer.model_validate(member) for member in found.members]
     counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
-    return PreviewAnswer(members=members, looked=found.looked, concerned=found.concerned, **counts)
+    return PreviewAnswer(
+        members=members, looked=found.looked, concerned=found.concerned,
+        single_sources=_single_sources(plan.single_sources), **counts,
+    )  # fmt: skip
 
 
 @router.get("/{rule_id}")

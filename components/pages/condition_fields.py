@@ -28,6 +28,14 @@ def condition_fields() -> rx.Component:
         rx.cond(RuleFormState.type != ANY_NFT, rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
         rx.cond(RuleFormState.type == TRAIT, _trait()),
         rx.cond(RuleFormState.type == TOKEN_ID, _token_ids()),
+        rx.cond(
+            RuleFormState.caveat != "",
+            rx.el.p(
+                RuleFormState.caveat,
+                class_name="rounded-box bg-warning/12 p-4 text-sm font-medium text-warning",
+                role="note",
+            ),
+        ),
         class_name="flex flex-col gap-6",
     )
 

@@ -156,6 +156,7 @@ def _closed(row: rx.vars.ObjectVar[ConditionView]) -> rx.Component:
                 class_name="flex flex-wrap items-center gap-2",
             ),
             rx.el.p(row.text, class_name=rx.cond(row.ready, "break-words text-sm", "text-sm font-medium text-warning")),
+            rx.cond(row.caveat != "", rx.el.p(row.caveat, class_name="mt-1 text-sm text-warning")),
             class_name="min-w-0 flex-1",
         ),
         rx.el.div(

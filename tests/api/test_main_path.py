@@ -77,7 +77,7 @@ async def test_an_admin_makes_changes_pauses_and_deletes_a_rule(
     stored = made.json()
     sent = rule(world, server_id) | {"contractAddress": contract(world).lower()}
     assert {name: stored[name] for name in sent} == sent
-    assert stored["state"] == "active"
+    assert (stored["state"], stored["singleSources"]) == ("active", [])
     assert stored["removal"] == {"mode": "now", "hours": 0}
     path = f"/api/verification-rules/{stored['id']}"
     listed = await browser.client.get(f"/api/verification-rules?serverId={server_id}")

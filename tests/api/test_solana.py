@@ -47,6 +47,14 @@ async def test_rules_of_every_type_are_made_for_a_collection_of_a_moment_ago(bro
         )
         assert answer.status_code == 201, answer.text
         assert (answer.json()["blockchain"], answer.json()["verificationType"]) == ("solana", kind)
+        (alone,) = answer.json()["singleSources"]
+        assert (alone["chain"], alone["verificationType"]) == ("solana", kind)
+        assert alone["text"].startswith("Solana has one node and index here")
+        assert "RPC_SOLANA" in alone["remedy"]
+    previewed = await browser.client.post(
+        "/api/verification-rules/preview", json={**payload, "verificationType": "basic"}
+    )
+    assert [one["chain"] for one in previewed.json()["singleSources"]] == ["solana"]
     for wrong, said in (
         ({"contractAddress": WALLET}, "solana"),
         ({"contractAddress": "0x" + "5e" * 20}, "address"),

@@ -1,6 +1,8 @@
 """How providers answer: noted at once when it changes, kept by the newest, and what it means for a chain."""
 
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from sqlmodel import select, update
@@ -9,7 +11,7 @@ from gateways import pulse
 from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, Unauthorized
 from gateways.pulse import Pulse, Stale
 from models import ProviderState, now, transaction
-from services import provider_health, providers
+from services import provider_health, providers, sources
 from services.providers import Recorder
 
 
@@ -94,6 +96,17 @@ def test_a_dead_node_pauses_removals_on_its_chain_and_two_pause_everything(
     assert [one.state for one in found] == states
     assert says in found[0].text
     assert [one.name for one in found] == ["Base node 1", "Base node 2"]
+
+
+def test_a_chain_with_one_node_says_what_that_means_where_a_rule_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "one_node", lambda chain: (f"{chain} has one node.", "Add one."))
+    outside: Any = SimpleNamespace(chains=SimpleNamespace(endpoints=lambda chain: 1))
+    known = {"base:0": state("base:0", "ok")}
+    for used, is_, mend in ((True, "warning", "Add one."), (False, "good", None)):
+        (node,) = provider_health.chain_nodes(outside, known, "base", used, now())
+        assert (node.state, node.mend, "base has one node." in node.text) == (is_, mend, used)
+    down = {"base:0": state("base:0", "down")}
+    assert provider_health.chain_nodes(outside, down, "base", True, now())[0].state == "bad"
 
 
 def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_nodes_is_off() -> None:

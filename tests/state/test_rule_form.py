@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import reflex as rx
 
-from services import collections, rule_form
+from services import collections, rule_form, sources
 from services.actors import Actor
 from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
 from services.rule_groups import from_tree
 from services.rule_limits import RoomView
+from services.sources import SingleSource
 from state.condition_draft import ConditionDraft
 from state.rule_conditions import ROOT, UNFILLED
 from state.rule_form import RuleFormState
@@ -281,3 +282,16 @@ async def test_before_the_form_has_loaded_every_button_finds_one_empty_condition
     form.add_group()
     assert len(form._slots) == 2
     assert len(form._joins) == 2
+
+
+async def test_a_condition_that_one_source_alone_can_tell_says_so_beside_it(
+    form: RuleFormState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = {"base": SingleSource("base", "basic", "Base has one node.", "Add one to RPC_BASE.")}
+    monkeypatch.setattr(sources, "of_condition", lambda leaf: (alone[leaf.chain],) if leaf.chain in alone else ())
+    fill(form, FOXES, "polygon")
+    assert form.caveat == ""
+    form.add_condition(ROOT)
+    fill(form, CATS)
+    assert form.caveat == "Base has one node. Add one to RPC_BASE."
+    assert [row.caveat for row in form.sections[0].rows] == ["", form.caveat]

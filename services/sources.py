@@ -1,0 +1,70 @@
+"""Where one source alone can tell what a condition asks for, so that a loss has nothing independent to confirm it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateways.chain_table import CHAINS
+from services.breaker import MOST_PEOPLE
+from services.expressions import ANY_NFT, Expression, Requirement, requirements
+from services.wants import SOLANA
+from settings import settings
+
+_BOUND = f"At most {MOST_PEOPLE} members a day lose the role by it unless an admin approves more."
+
+
+@dataclass(frozen=True, slots=True)
+class SingleSource:
+    """Why a condition has one source alone and what that means (`text`), and which setting adds another (`remedy`)."""
+
+    chain: str
+    verification_type: str
+    text: str
+    remedy: str
+
+
+def single_sources(tree: Expression) -> tuple[SingleSource, ...]:
+    """Return what in a rule depends on one source alone as the product is set up now, each once."""
+    return tuple(dict.fromkeys(one for leaf in requirements(tree) for one in of_condition(leaf)))
+
+
+def of_condition(leaf: Requirement) -> tuple[SingleSource, ...]:
+    """Return the same for one condition."""
+    if leaf.chain not in CHAINS:
+        return ()
+    return tuple(SingleSource(leaf.chain, leaf.type, text, remedy) for text, remedy in _reasons(leaf))
+
+
+def one_node(chain: str) -> tuple[str, str] | None:
+    """Return what it means that a chain has one node, and what helps; None where it has more, or none."""
+    if len(set(settings().rpc.get(chain, ()))) != 1:
+        return None
+    title, variable = CHAINS[chain].title, f"RPC_{chain.upper()}"
+    if chain == SOLANA:
+        text = f"{title} has one node and index here, which confirms a loss by being asked again. {_BOUND}"
+    else:
+        text = f"{title} has one node here, which confirms a loss itself some blocks later. {_BOUND}"
+    return text, f"The operator of the bot can add a second, independent node to {variable}."
+
+
+def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
+    title = CHAINS[leaf.chain].title
+    if (node := one_node(leaf.chain)) is not None:
+        yield node
+    if leaf.chain == SOLANA:
+        return
+    has_opensea, has_alchemy = (key is not None for key in (settings().opensea_api_key, settings().alchemy_api_key))
+    if leaf.type == "trait" and not has_opensea:
+        yield (
+            f"Traits are read from the tokens' own metadata alone, because OpenSea is not set up. {_BOUND}",
+            "The operator of the bot can set OPENSEA_API_KEY.",
+        )
+    if leaf.type == ANY_NFT and not (has_opensea and has_alchemy):
+        lists = "One list" if has_opensea or has_alchemy else "No list"
+        missing = " and ".join(
+            name for name, there in (("OPENSEA_API_KEY", has_opensea), ("ALCHEMY_API_KEY", has_alchemy)) if not there
+        )
+        yield (
+            f"{lists} of what wallets hold is set up. Until there are two, members lose the role only where a node of "
+            f"{title} lets us search the whole history of a wallet.",
+            f"The operator of the bot can set {missing}.",
+        )
