@@ -16,7 +16,7 @@ from benchmarks.lab import CHAIN, CHAIN_ID, wallet
 from benchmarks.rounds import Measured
 from gateways.balance_sheet import LARGE, UNKNOWN, packed
 from gateways.chains import BalanceSheet, EvmChains
-from gateways.evm_loop import CODE, SCRATCH, call_data, read_answer
+from gateways.evm_loop import CODE, SCRATCH, call_data, product, read_answer
 from gateways.evm_pool import NodePool
 from gateways.evm_reader import Way
 
@@ -74,7 +74,7 @@ def floor(url: str, contracts: list[str], owners: list[str]) -> None:
     totals: list[int] = []
 
     def request(piece: bytes) -> tuple[bytes, bytes]:
-        data = call_data(bytes(28), 1, targets, piece)
+        data = call_data(bytes(27), 1, product(targets, len(piece) // 20), piece)
         params = [{"to": SCRATCH, "data": "0x" + data.hex()}, "latest", {SCRATCH: {"code": CODE}}]
         body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": params})
         head = f"POST / HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Type: application/json\r\nContent-Length: "
@@ -90,7 +90,7 @@ def floor(url: str, contracts: list[str], owners: list[str]) -> None:
         while len(said) < end + 4 + length:
             said += connection.recv(1 << 20)
         answer = bytes.fromhex(orjson.loads(bytes(said[end + 4 :]))["result"][2:])
-        read = read_answer("the node", answer, data, CHAIN_ID)
+        read = read_answer("the node", answer, data, product(targets, len(piece) // 20), CHAIN_ID)
         totals.append(sum(sum(cells) - len(cells) for cells in read.cells))
 
     def work(mine: list[bytes]) -> None:

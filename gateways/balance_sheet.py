@@ -78,6 +78,30 @@ class Cells:
         return cell - 1 if cell != LARGE else self.large.get((contract, owner))
 
 
+@dataclass(slots=True)
+class Asked:
+    """A segment under way: its packed contracts and owners (20 bytes each), and the cells that are being filled."""
+
+    contracts: bytes
+    owners: bytes
+    cells: Cells = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cells = Cells(len(self.contracts) // 20, len(self.owners) // 20)
+
+    def contract(self, place: int) -> bytes:
+        """The contract at a place."""
+        return self.contracts[place * 20 : place * 20 + 20]
+
+    def inexact(self, contract: int) -> list[int]:
+        """The places of the owners whose amount is large and not exactly known yet."""
+        row, found, at = self.cells.rows[contract], list[int](), -1
+        while (at := row.find(LARGE, at + 1)) >= 0:
+            if (contract, at) not in self.cells.large:
+                found.append(at)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class BalanceSheet:
     """What every owner held of every contract at one block of one chain, as one node told.

@@ -1,25 +1,36 @@
-"""Reads many balances from one node by the loop program: in chunks, a few at once, all at one block."""
+"""Reads many balances from one node by the loop program: the pairs of many segments in few calls, all at one block."""
 
 import asyncio
 import secrets
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
 
-from gateways.balance_sheet import LARGE, UNKNOWN, Cells
+from gateways.balance_sheet import UNKNOWN, Asked
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
-from gateways.evm_errors import TookTooLong, TooMuch, Unsupported
-from gateways.evm_loop import CODE, MARGIN, SCRATCH, LoopAnswer, call_data, read_answer
+from gateways.evm_errors import TookTooLong, TooMuch
+from gateways.evm_loop import CALL_GAS, CODE, ENTRY, MARGIN, SCRATCH, Entry, LoopAnswer, call_data, read_answer
+from gateways.exchanges import together
 
 FIRST_CHECKS = 4_000
 """Checks in the first call to a node, before its gas is known: it fits into 30 M gas with room."""
 MOST_CHECKS = 16_000
 FEWEST_CHECKS = 32
-CONTRACTS_A_CALL = 32
+ENOUGH_TO_LEARN = 256
+"""Checks of a call from which their cost is learnt: a few of one contract say little about others."""
+MOST_BYTES = 240_000
+"""Call data of one call. JSON doubles it, and a web server before a node often takes a megabyte or less."""
+FEWEST_BYTES = 2_000
+REMEMBERED = 600.0
+"""Seconds for which the size of a request that a node refused stays a limit."""
 AT_ONCE = 4
+USELESS = 8
+"""So many answers without use, from a contract that takes all the gas it gets, and it is not asked again."""
 CLOCK_SLACK = 90
 """Seconds by which the TIMESTAMP inside a call may differ from its block's: some nodes run calls in the next block."""
+BODY_TOO_LARGE = 413
 
 
 class NothingCame(ProviderConfused):
@@ -32,66 +43,103 @@ class Pace:
 
     checks: int = FIRST_CHECKS
     ceiling: int = FIRST_CHECKS
+    _bytes: int = MOST_BYTES
+    _bytes_until: float = 0.0
 
-    def learn(self, answer: LoopAnswer) -> None:
-        """Size the next calls to seven eighths of the node's gas, a contract's last margin taken off."""
-        done = sum(answer.reached)
-        if done:
-            room = answer.gas - len(answer.reached) * MARGIN
-            self.ceiling = max(FEWEST_CHECKS, min(MOST_CHECKS, room * 7 * done // (8 * answer.gas_used)))
-            # After a fault the size is halved at once and grows back by and by; the first call sets it freely.
+    @property
+    def bytes(self) -> int:
+        """The call data that the node takes, as far as is known."""
+        return self._bytes if monotonic() < self._bytes_until else MOST_BYTES
+
+    def learn(self, answer: LoopAnswer, of_use: Sequence[bool]) -> None:
+        """Size the next calls to seven eighths of the node's gas.
+
+        Only the entries that were `of_use` count: what a contract that burns gas used up says nothing about others.
+        """
+        done = sum(reached for reached, counts in zip(answer.reached, of_use, strict=True) if counts)
+        used = sum(gas for gas, counts in zip(answer.used, of_use, strict=True) if counts)
+        if done >= min(ENOUGH_TO_LEARN, self.checks // 2):
+            room = max(0, answer.gas - MARGIN)
+            self.ceiling = max(FEWEST_CHECKS, min(MOST_CHECKS, room * 7 * done // (8 * used)))
+            # After a fault the size is halved at once and grows back in steps; the first call sets it freely.
             grown = self.ceiling if self.checks == FIRST_CHECKS else self.checks * 5 // 4 + 1
             self.checks = min(self.ceiling, grown)
 
-    def halve(self) -> None:
-        """After a call that was too much."""
-        self.checks = max(FEWEST_CHECKS, self.checks // 2)
+    def halve(self, fault: ProviderError, sent: int) -> None:
+        """After a call that was too much; `sent` is the length of its call data."""
+        if isinstance(fault, TooMuch) and fault.status == BODY_TOO_LARGE:
+            self._bytes, self._bytes_until = max(FEWEST_BYTES, sent // 2), monotonic() + REMEMBERED
+        else:
+            self.checks = max(FEWEST_CHECKS, self.checks // 2)
+
+    def weight(self, cost: int, gas: int) -> int:
+        """How many ordinary checks a check of this cost takes the room of, a quarter more for safety."""
+        return max(1, -(-10 * cost * self.checks // (7 * max(1, gas))))
 
 
 @dataclass(slots=True)
 class Piece:
-    """Some contracts times a range of owners, still to be asked; `most` bounds the owners of one call."""
+    """Some contracts of a segment times a range of its owners, still to be asked.
 
-    contracts: tuple[int, ...]
+    A check takes the room of `weight` ordinary ones.
+    """
+
+    segment: int
+    contracts: Sequence[int]
     start: int
     stop: int
-    most: int | None = None
+    weight: int = 1
+
+    @property
+    def owners(self) -> int:
+        """How many owners it asks about."""
+        return self.stop - self.start
+
+
+@dataclass(slots=True)
+class Run:
+    """What one entry of a call asks: a contract of a piece about the piece's owners, who begin at `first`."""
+
+    address: bytes
+    contract: int
+    piece: Piece
+    first: int
 
 
 @dataclass(slots=True)
 class LoopRead:
-    """One bulk read. `contracts` and `owners` are packed addresses (20 bytes each)."""
+    """One bulk read: fills the cells of what is asked."""
 
     node: Node
     pace: Pace
     head: Head
-    contracts: bytes
-    owners: bytes
-    cells: Cells
+    asked: Sequence[Asked]
+    tried: bool = False
+    """Whether the node is known to be able to do it."""
     todo: deque[Piece] = field(default_factory=deque[Piece])
     later: deque[Piece] = field(default_factory=deque[Piece])
+    useless: Counter[bytes] = field(default_factory=Counter[bytes])
 
     async def run(self, seconds_for_the_rest: Callable[[], float]) -> None:
         """Fill the cells. Raises a ProviderError when the node fails; a contract's own failure leaves it unknown.
 
-        Contracts that use up their share of the gas are asked again, alone, for at most `seconds_for_the_rest()`.
+        Contracts that use up their share of the gas are asked again, after all others, for at most
+        `seconds_for_the_rest()`.
         """
-        count = self.cells.contracts
-        for first in range(0, count, CONTRACTS_A_CALL):
-            group = tuple(range(first, min(first + CONTRACTS_A_CALL, count)))
-            self.todo.append(Piece(group, 0, self.cells.owners))
-        # The first call alone finds out whether and how this node can do it.
-        await self._next()
+        for number, one in enumerate(self.asked):
+            if one.cells.contracts and one.cells.owners:
+                self.todo.append(Piece(number, range(one.cells.contracts), 0, one.cells.owners))
+        if not self.tried:
+            # The first call alone finds out whether and how this node can do it.
+            await self._next()
         await self._all()
         await self._exactly()
         if self.later:
-            self.todo, self.later = self.later, deque()
             try:
                 async with asyncio.timeout(max(0.0, seconds_for_the_rest())):
-                    while self.todo:
-                        await self._next()
-                        self.todo += self.later
-                        self.later.clear()
+                    while self.later:
+                        self.todo, self.later = self.later, deque()
+                        await self._all()
                     await self._exactly()
             except (TimeoutError, ProviderError):
                 self._forget_inexact()
@@ -101,93 +149,158 @@ class LoopRead:
             while self.todo:
                 await self._next()
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(AT_ONCE, len(self.todo) * 4)):
-                    group.create_task(worker())
-        except* ProviderError as faults:
-            raise first_of(faults) from None
+        await together(worker() for _ in range(min(AT_ONCE, len(self.todo) * 4)))
 
     async def _next(self) -> None:
-        """Take a call's worth of the next piece, ask, and note the cells."""
-        if not self.todo:
+        """Take a call's worth of the pieces, ask, and note the cells."""
+        pieces = self._take()
+        if not pieces:
             return
-        piece = self.todo.popleft()
-        size = max(1, self.pace.checks // len(piece.contracts))
-        stop = min(piece.stop, piece.start + (size if piece.most is None else min(size, piece.most)))
-        if stop < piece.stop:
-            self.todo.appendleft(Piece(piece.contracts, stop, piece.stop, piece.most))
-        owners = memoryview(self.owners)[piece.start * 20 : stop * 20]
+        runs, owners = self._runs(pieces)
+        entries = _entries([(run.address, run.piece.weight, run.first, run.piece.owners) for run in runs])
         try:
-            answer = await self._ask(1, piece.contracts, owners)
-        except (TooMuch, TookTooLong):
-            if (stop - piece.start) * len(piece.contracts) <= FEWEST_CHECKS:
+            answer = await self._ask(1, entries, owners)
+        except (TooMuch, TookTooLong) as fault:
+            if sum(piece.owners * len(piece.contracts) for piece in pieces) <= FEWEST_CHECKS:
                 raise
-            self.pace.halve()
-            self.todo.appendleft(Piece(piece.contracts, piece.start, stop, piece.most))
+            self.pace.halve(fault, len(entries) * ENTRY + len(owners))
+            self.todo.extendleft(reversed(pieces))
             return
-        for contract, line, reached in zip(piece.contracts, answer.cells, answer.reached, strict=True):
-            self.cells.rows[contract][piece.start : stop] = line
-            if piece.start + reached < stop:
-                self._left_over(piece, contract, line, reached, stop)
-        if piece.most is None:
-            self.pace.learn(answer)
+        for run, line in zip(runs, answer.cells, strict=True):
+            self.asked[run.piece.segment].cells.rows[run.contract][run.piece.start : run.piece.stop] = line
+        whole = [reached == entry.owners for reached, entry in zip(answer.reached, entries, strict=True)]
+        if not all(whole):
+            self._left_over(runs, answer, whole)
+        if all(piece.weight == 1 for piece in pieces):
+            self.pace.learn(
+                answer, [all_of_it and any(line) for all_of_it, line in zip(whole, answer.cells, strict=True)]
+            )
 
-    def _left_over(self, piece: Piece, contract: int, line: bytes, reached: int, stop: int) -> None:
-        """A contract used up its share of the gas. If nothing it said was of use, it is let be; else asked alone."""
-        alone = len(piece.contracts) == 1
-        if any(line) or (reached == 0 and not alone):
-            most = max(1, reached * len(piece.contracts) * 4 // 5) if reached else FEWEST_CHECKS
-            self.later.append(Piece((contract,), piece.start + reached, stop, most))
+    def _take(self) -> list[Piece]:
+        """As many pieces as fit into a call; the last one is cut so that it fits."""
+        taken, checks, size = list[Piece](), self.pace.checks, self.pace.bytes
+        while self.todo:
+            piece = self._worth_asking(self.todo.popleft())
+            count = len(piece.contracts)
+            if not count:
+                continue
+            fits = min(checks // (count * piece.weight), (size - count * ENTRY) // 20)
+            if fits < 1 and taken:
+                self.todo.appendleft(piece)
+                break
+            if fits < 1:
+                # One owner about so many contracts is too much for a call.
+                parts = (piece.contracts[: count // 2], piece.contracts[count // 2 :])
+                self.todo.extendleft(replace(piece, contracts=part) for part in parts)
+                continue
+            if fits < piece.owners:
+                self.todo.appendleft(replace(piece, start=piece.start + fits))
+                piece = replace(piece, stop=piece.start + fits)
+            taken.append(piece)
+            checks -= count * piece.owners * piece.weight
+            size -= count * ENTRY + piece.owners * 20
+        return taken
+
+    def _worth_asking(self, piece: Piece) -> Piece:
+        """The piece without contracts that were of no use so far; no check may take the room of a whole call."""
+        weight, contracts = min(piece.weight, self.pace.checks), piece.contracts
+        if self.useless:
+            asked = self.asked[piece.segment]
+            contracts = [one for one in contracts if self.useless[asked.contract(one)] < USELESS]
+        return replace(piece, contracts=contracts, weight=weight)
+
+    def _runs(self, pieces: Sequence[Piece]) -> tuple[list[Run], bytes]:
+        """What the entries of a call are to ask, those of one contract together; and the call's owners."""
+        runs, owners, places = list[Run](), list[bytes](), dict[tuple[int, int, int], int]()
+        count = 0
+        for piece in pieces:
+            asked, place = self.asked[piece.segment], (piece.segment, piece.start, piece.stop)
+            if place not in places:
+                places[place] = count
+                owners.append(asked.owners[piece.start * 20 : piece.stop * 20])
+                count += piece.owners
+            first = places[place]
+            runs += [Run(asked.contract(one), one, piece, first) for one in piece.contracts]
+        if len(pieces) > 1:
+            runs.sort(key=lambda run: run.address)
+        return runs, b"".join(owners)
+
+    def _left_over(self, runs: Sequence[Run], answer: LoopAnswer, whole: Sequence[bool]) -> None:
+        """Have what contracts did not get to asked again, with a share of the gas that fits what they cost so far.
+
+        A contract that was of no use so often is left out, and so is everything where nothing was reached at all.
+        """
+        if not any(answer.reached):
+            return
+        by_contract = dict[bytes, list[int]]()
+        for number, run in enumerate(runs):
+            by_contract.setdefault(run.address, []).append(number)
+        for address in {run.address for run, all_of_it in zip(runs, whole, strict=True) if not all_of_it}:
+            mine = by_contract[address]
+            reached = sum(answer.reached[number] for number in mine)
+            weight = 1
+            if any(any(answer.cells[number]) for number in mine):
+                weight = self.pace.weight(sum(answer.used[number] for number in mine) // reached, answer.gas)
+            elif reached:
+                self.useless[address] += reached
+                weight = self.pace.weight(CALL_GAS, answer.gas)
+            for number in mine:
+                run, start = runs[number], runs[number].piece.start + answer.reached[number]
+                if not whole[number]:
+                    most = max(weight, run.piece.weight)
+                    self.later.append(Piece(run.piece.segment, (run.contract,), start, run.piece.stop, most))
 
     async def _exactly(self) -> None:
         """Read amounts that did not fit into a byte once more, eight bytes wide."""
-        for contract, row in enumerate(self.cells.rows):
-            large = [at for at in _places(row, LARGE) if (contract, at) not in self.cells.large]
-            size = max(1, self.pace.checks // 2)
-            for first in range(0, len(large), size):
-                places = large[first : first + size]
-                owners = b"".join(self.owners[at * 20 : at * 20 + 20] for at in places)
-                answer = await self._ask(8, (contract,), owners)
-                line = answer.cells[0]
-                for index, at in enumerate(places):
-                    cell = int.from_bytes(line[index * 8 : index * 8 + 8], "big")
-                    self.cells.put(contract, at, cell - 1 if cell else None)
+        large = [
+            (asked.contract(contract), asked, contract, at)
+            for asked in self.asked
+            for contract in range(asked.cells.contracts)
+            for at in asked.inexact(contract)
+        ]
+        large.sort(key=lambda one: one[0])
+        while large:
+            some = large[: max(1, min(self.pace.checks // 2, self.pace.bytes // (20 + ENTRY)))]
+            owners = b"".join(asked.owners[at * 20 : at * 20 + 20] for _, asked, _, at in some)
+            entries = _entries([(address, 1, index, 1) for index, (address, _, _, _) in enumerate(some)])
+            try:
+                answer = await self._ask(8, entries, owners)
+            except (TooMuch, TookTooLong) as fault:
+                if len(some) <= FEWEST_CHECKS:
+                    raise
+                self.pace.halve(fault, len(entries) * ENTRY + len(owners))
+                continue
+            line = b"".join(answer.cells)
+            for index, (_, asked, contract, at) in enumerate(some):
+                cell = int.from_bytes(line[index * 8 : index * 8 + 8], "big")
+                asked.cells.put(contract, at, cell - 1 if cell else None)
+            del large[: len(some)]
 
     def _forget_inexact(self) -> None:
         """Cells that say "more than a byte" and were never read exactly are unknown."""
-        for contract, row in enumerate(self.cells.rows):
-            for at in _places(row, LARGE):
-                if (contract, at) not in self.cells.large:
+        for asked in self.asked:
+            for contract, row in enumerate(asked.cells.rows):
+                for at in asked.inexact(contract):
                     row[at] = UNKNOWN
 
-    async def _ask(self, width: int, contracts: tuple[int, ...], owners: bytes | memoryview) -> LoopAnswer:
-        chosen = [self.contracts[at * 20 : at * 20 + 20] for at in contracts]
-        data = call_data(secrets.token_bytes(28), width, chosen, owners)
+    async def _ask(self, width: int, entries: Sequence[Entry], owners: bytes) -> LoopAnswer:
+        data = call_data(secrets.token_bytes(27), width, entries, owners)
         params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(self.head.block), {SCRATCH: {"code": CODE}})
         said = binary(self.node.name, await patiently(self.node, "eth_call", params))
         if not said:
             raise NothingCame(self.node.name, "nothing where balances should be")
-        answer = read_answer(self.node.name, said, data, self.node.chain.chain_id)
+        answer = read_answer(self.node.name, said, data, entries, self.node.chain.chain_id)
         if abs(answer.timestamp - self.head.time.timestamp()) > CLOCK_SLACK:
             raise ProviderConfused(self.node.name, "the balances are of another block")
         return answer
 
 
-CANNOT = (NothingCame, Unsupported)
-"""How a node looks that knows no state override."""
+def _entries(rows: Sequence[tuple[bytes, int, int, int]]) -> list[Entry]:
+    """A call's entries from contracts, an owner's weight, the first owner and how many owners.
 
-
-def _places(row: bytearray, value: int) -> list[int]:
-    found, at = list[int](), row.find(value)
-    while at >= 0:
-        found.append(at)
-        at = row.find(value, at + 1)
-    return found
-
-
-def first_of(faults: BaseExceptionGroup[ProviderError]) -> ProviderError:
-    """Any one of the provider's errors in a group."""
-    for fault in faults.exceptions:
-        return fault if isinstance(fault, ProviderError) else first_of(fault)
-    raise AssertionError("a group holds at least one error")
+    The rows of one contract come one after the other, and the first entry of each contract has the weight of all.
+    """
+    weights = Counter[bytes]()
+    for address, weight, _, count in rows:
+        weights[address] += weight * count
+    return [Entry(address, weights.pop(address, 0), first, count) for address, _, first, count in rows]

@@ -1,15 +1,17 @@
 """Reads balances from nodes that know no state override: by Multicall3's aggregate3, or by JSON-RPC batches."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 
-from gateways.balance_sheet import MOST, Cells
+from gateways.balance_sheet import MOST, Asked
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
-from gateways.evm_bulk import AT_ONCE, NothingCame, first_of
+from gateways.evm_bulk import AT_ONCE, NothingCame
 from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.exchanges import together
 
 AGGREGATE_CHECKS = 1_000
 BATCH_CHECKS = 100
@@ -28,91 +30,125 @@ ONE = (1).to_bytes(32, "big")
 A_NUMBER = ONE + (64).to_bytes(32, "big") + (32).to_bytes(32, "big")
 """How a result that is one number begins, as compilers lay it out: success, where its data are, and their length."""
 
-Ask = Callable[[int, int, int], Awaitable[None]]
-"""Ask one contract about a range of owners and note the cells."""
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A contract of a segment and some of the segment's owners."""
+
+    asked: Asked
+    contract: int
+    start: int
+    stop: int
+
+    @property
+    def address(self) -> bytes:
+        """The contract's address."""
+        return self.asked.contract(self.contract)
+
+    @property
+    def size(self) -> int:
+        """How many owners."""
+        return self.stop - self.start
+
+    def questions(self) -> Iterator[bytes]:
+        """What to ask the contract, owner by owner."""
+        for at in range(self.start, self.stop):
+            yield BALANCE_OF + self.asked.owners[at * 20 : at * 20 + 20]
+
+    def note(self, amounts: Iterable[int | None]) -> None:
+        """Note the owners' amounts."""
+        for owner, amount in zip(range(self.start, self.stop), amounts, strict=True):
+            self.asked.cells.put(self.contract, owner, amount)
+
+
+Ask = Callable[[Sequence[Range]], Awaitable[None]]
+"""Ask about all pairs of some ranges in one request and note the cells."""
 
 
 @dataclass(slots=True)
 class FallbackRead:
-    """What both ways share: a contract at a time, ranges of owners, halved when they are too much."""
+    """What both ways share: the pairs of all segments in requests of one size, halved when they are too much."""
 
     node: Node
     head: Head
-    contracts: bytes
-    owners: bytes
-    cells: Cells
+    asked: Sequence[Asked]
+    strikes: Counter[bytes] = field(default_factory=Counter[bytes])
 
     async def by_multicall(self, multicall: str) -> None:
         """aggregate3 with a canary before and after: the chain's id and the block's number must be right."""
 
-        async def ask(contract: int, start: int, stop: int) -> None:
-            answer = await self._aggregate(multicall, contract, start, stop)
-            for owner, amount in zip(range(start, stop), answer, strict=True):
-                self.cells.put(contract, owner, amount)
+        async def ask(ranges: Sequence[Range]) -> None:
+            amounts = iter(await self._aggregate(multicall, ranges))
+            for one in ranges:
+                one.note(islice(amounts, one.size))
 
-        await self._each(ask, AGGREGATE_CHECKS)
+        await self._each(ask, AGGREGATE_CHECKS, 0)
 
     async def by_batches(self) -> None:
-        """JSON-RPC batches, each led by a question whose answer is known: the contract does support ERC-165.
+        """JSON-RPC batches with a question to each contract whose answer is known: it does support ERC-165.
 
         A contract that does not say so is unknown; when none does, the node itself is not believed.
         """
-        believed = set[int]()
+        believed = set[bytes]()
 
-        async def ask(contract: int, start: int, stop: int) -> None:
-            if await self._batch(contract, start, stop):
-                believed.add(contract)
+        async def ask(ranges: Sequence[Range]) -> None:
+            believed.update(await self._batch(ranges))
 
-        await self._each(ask, BATCH_CHECKS)
+        await self._each(ask, BATCH_CHECKS + 1, 1)
         if not believed:
             raise ProviderConfused(self.node.name, "no contract answers what is known about it")
 
-    async def _each(self, ask: Ask, size: int) -> None:
-        ranges = iter(
-            [
-                (contract, start, min(start + size, self.cells.owners))
-                for contract in range(self.cells.contracts)
-                for start in range(0, self.cells.owners, size)
-            ]
-        )
-        strikes = [0] * self.cells.contracts
+    async def _each(self, ask: Ask, size: int, for_each_contract: int) -> None:
+        """Ask about everything, in requests of `size` questions, of which each contract takes some more for itself."""
+        requests = iter(self._requests(size, for_each_contract))
 
         async def worker() -> None:
-            for contract, start, stop in ranges:
-                await self._halving(ask, contract, start, stop, strikes)
+            for ranges in requests:
+                await self._halving(ask, ranges)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(AT_ONCE):
-                    group.create_task(worker())
-        except* ProviderError as faults:
-            raise first_of(faults) from None
+        await together(worker() for _ in range(AT_ONCE))
 
-    async def _halving(self, ask: Ask, contract: int, start: int, stop: int, strikes: list[int]) -> None:
-        """Ask; when it is too much, ask both halves; what fails at the smallest size stays unknown."""
-        if strikes[contract] >= STRIKES:
+    def _requests(self, size: int, for_each_contract: int) -> Iterator[list[Range]]:
+        """All pairs, the ranges of one contract one after the other."""
+        everything = [
+            Range(asked, contract, 0, asked.cells.owners)
+            for asked in self.asked
+            for contract in range(asked.cells.contracts)
+        ]
+        everything.sort(key=lambda one: one.address)
+        ranges, room, last = list[Range](), size, b""
+        for one in everything:
+            start = one.start
+            while start < one.stop:
+                lead = for_each_contract if one.address != last else 0
+                if room <= lead:
+                    yield ranges
+                    ranges, room, last = [], size, b""
+                    continue
+                stop = min(one.stop, start + room - lead)
+                ranges.append(replace(one, start=start, stop=stop))
+                room, last, start = room - lead - (stop - start), one.address, stop
+        if ranges:
+            yield ranges
+
+    async def _halving(self, ask: Ask, ranges: Sequence[Range]) -> None:
+        """Ask; when it is too much, ask both halves; what fails alone and at the smallest size stays unknown."""
+        ranges = [one for one in ranges if self.strikes[one.address] < STRIKES]
+        if not ranges:
             return
         try:
-            await ask(contract, start, stop)
+            await ask(ranges)
         except (TooMuch, TookTooLong, Reverted):
-            if stop - start <= GIVE_UP_BELOW:
-                strikes[contract] += 1
+            contracts = {one.address for one in ranges}
+            if len(contracts) == 1 and sum(one.size for one in ranges) <= GIVE_UP_BELOW:
+                self.strikes.update(contracts)
                 return
-            middle = (start + stop) // 2
-            await self._halving(ask, contract, start, middle, strikes)
-            await self._halving(ask, contract, middle, stop, strikes)
+            for half in _halves(ranges):
+                await self._halving(ask, half)
 
-    def _address(self, contract: int) -> bytes:
-        return self.contracts[contract * 20 : contract * 20 + 20]
-
-    def _questions(self, start: int, stop: int) -> Iterator[bytes]:
-        for at in range(start, stop):
-            yield BALANCE_OF + self.owners[at * 20 : at * 20 + 20]
-
-    async def _aggregate(self, multicall: str, contract: int, start: int, stop: int) -> list[int | None]:
-        name, target = self.node.name, self._address(contract)
-        itself = bytes.fromhex(multicall[2:])
-        calls = [(itself, GET_CHAIN_ID), *((target, data) for data in self._questions(start, stop))]
+    async def _aggregate(self, multicall: str, ranges: Sequence[Range]) -> list[int | None]:
+        name, itself = self.node.name, bytes.fromhex(multicall[2:])
+        calls = [(itself, GET_CHAIN_ID), *((one.address, data) for one in ranges for data in one.questions())]
         calls.append((itself, GET_BLOCK_NUMBER))
         params = ({"to": multicall, "data": "0x" + pack_aggregate3(calls).hex()}, hex(self.head.block))
         said = binary(name, await patiently(self.node, "eth_call", params))
@@ -126,21 +162,37 @@ class FallbackRead:
             raise ProviderConfused(name, "the aggregate is of another block")
         return results[1:-1]
 
-    async def _batch(self, contract: int, start: int, stop: int) -> bool:
-        """Ask and note one range; whether the contract said what is known about it."""
-        target, block = "0x" + self._address(contract).hex(), hex(self.head.block)
-        questions = (IS_ERC165, *self._questions(start, stop))
+    async def _batch(self, ranges: Sequence[Range]) -> set[bytes]:
+        """Ask and note some ranges; the contracts that said what is known about them."""
+        block = hex(self.head.block)
+        contracts = list(dict.fromkeys(one.address for one in ranges))
+        questions = [(address, IS_ERC165) for address in contracts]
+        questions += [(one.address, data) for one in ranges for data in one.questions()]
         results = await self.node.batch(
-            [("eth_call", ({"to": target, "data": "0x" + data.hex()}, block)) for data in questions]
+            [("eth_call", ({"to": "0x" + to.hex(), "data": "0x" + data.hex()}, block)) for to, data in questions]
         )
-        canary = results[0]
-        if isinstance(canary, ProviderError) and not isinstance(canary, RpcRefused):
-            raise canary
-        if _word(canary) != 1:
-            return False
-        for owner, result in zip(range(start, stop), results[1:], strict=True):
-            self.cells.put(contract, owner, _word(result))
-        return True
+        believed = set[bytes]()
+        for address, canary in zip(contracts, results, strict=False):
+            if isinstance(canary, ProviderError) and not isinstance(canary, RpcRefused):
+                raise canary
+            if _word(canary) == 1:
+                believed.add(address)
+        words = map(_word, results[len(contracts) :])
+        for one in ranges:
+            amounts = list(islice(words, one.size))
+            if one.address in believed:
+                one.note(amounts)
+        return believed
+
+
+def _halves(ranges: Sequence[Range]) -> tuple[list[Range], list[Range]]:
+    """The ranges in two parts with about as many pairs each."""
+    if len(ranges) > 1:
+        middle = len(ranges) // 2
+        return [*ranges[:middle]], [*ranges[middle:]]
+    (one,) = ranges
+    middle = (one.start + one.stop) // 2
+    return [replace(one, stop=middle)], [replace(one, start=middle)]
 
 
 def _word(result: object) -> int | None:

@@ -1,19 +1,31 @@
-"""The program that reads balances inside the EVM: one `eth_call` asks every collection about every owner.
+"""The program that reads balances inside the EVM: one `eth_call` asks many contracts, each about owners of its own.
 
-It is put at a scratch address by `eth_call`'s state override, so nothing is deployed. Call data: one word (28 bytes of
-nonce, the width W of a cell, a zero byte, two bytes K), then K contracts and the owners, 20 bytes each. Answer:
+It is put at a scratch address by `eth_call`'s state override, so nothing is deployed. Call data:
+
+    one word          27 bytes of nonce, the width W of a cell (1 byte), the number of entries and the sum of their
+                      weights (2 bytes each)
+    for each entry    a contract (20 bytes), its weight, the position of its first owner and how many owners (2 each)
+    the owners        20 bytes each
+
+Entries that follow each other may share owners, and several entries may name one contract: those come one after the
+other, the first has the weight of all, the others have 0. Answer:
 
     word 0   MAGIC xor the call data's first word: only this program, run on this very call data, says that
     word 1   CHAINID       word 2   TIMESTAMP      word 3   gas at the start      word 4   gas at the end
-    then for each contract its owners' cells (W bytes each) and 4 bytes: how many bytes of owners it got to
+    then for each entry its owners' cells (W bytes each), how many owners at its end it did not get to (2 bytes) and
+    the gas that was left (6 bytes, its lower bits)
 
 A cell is the balance plus one, at most 2^(8W)-1, and 0 means *unknown*. So memory never written, an answer of zeros and
 a failed call all read as unknown, never as "holds none". A call counts when it succeeds and returns exactly 32 bytes;
-no more than those are copied. Each contract may use an equal share of the gas that is left, and each call has exactly
-CALL_GAS: a contract that burns gas, reverts or returns nonsense spoils only its own cells.
+no more than those are copied. Each call has exactly CALL_GAS: a balance must not depend on how much gas is left. Each
+contract may use a share of the gas that is left, in proportion to its weight, and at most one call more than that: a
+contract that burns gas, reverts or returns nonsense spoils only its own cells.
 """
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateways.errors import ProviderConfused
 
@@ -22,8 +34,15 @@ SCRATCH = "0x484f4c44464153540000000000000000000b00b5"
 CALL_GAS = 200_000
 """Gas for one balanceOf; it costs about 3,000 for a plain ERC-721 (performance §1)."""
 MARGIN = 215_000
-"""A call starts only with this much of the share left, so that 63/64 of it (EIP-150) still is CALL_GAS and more."""
+"""A call starts only with this much gas left, so that 63/64 of it (EIP-150) still is CALL_GAS and more."""
+WALK_GAS = 500
+"""Gas for an entry whose owners are not asked about; it is kept for all entries, so that each one has its record."""
 HEADER = 160
+ENTRY, RECORD = 26, 8
+MOST_OWNERS = 0xFFFF
+"""Owners, entries and weight that a call can name."""
+_GAS = (1 << 48) - 1
+"""The lower bits of the gas, which are what an entry's record holds."""
 MAGIC = 0x686F6C64666173742062616C616E6365206C6F6F702C2072756E207468697321
 
 _OPCODES = {
@@ -47,47 +66,55 @@ _OPCODES = {
     for code, name in enumerate(line.split()[1:], start=int(line.split()[0], 16))
 }
 
-# Comments after `;` give the stack after the line, its top at the right. W, shift (256-8W) and cap (2^(8W)-2) stay at
-# the bottom; `owners` is where the owners begin in the call data, `k` and `o` walk over contracts and owners, `out` is
-# where the next cell goes.
+# Comments after `;` give the stack after the line, its top at the right. W, shift (256-8W), cap (2^(8W)-2) and `owners`
+# (where they begin in the call data) stay at the bottom. `floor` is the gas that is not the present contract's to use,
+# `left` the weight of the contracts to come; `e` walks over entries, `o` over owners; the next cell goes to `out`.
 SOURCE = f"""
     GAS 0xe0 MSTORE
     CHAINID 0xa0 MSTORE
     TIMESTAMP 0xc0 MSTORE
     {MAGIC:#x} 0 CALLDATALOAD XOR 0x80 MSTORE
     0x70a08231 224 SHL 0 MSTORE             ; balanceOf(address) at 0, its argument at 4 (external-apis §4.5)
-    0 CALLDATALOAD 28 BYTE                  ; W
+    0 CALLDATALOAD 27 BYTE                  ; W
     DUP1 8 MUL 256 SUB                      ; W shift
     DUP2 8 MUL 1 SWAP1 SHL 2 SWAP1 SUB      ; W shift cap
-    0 CALLDATALOAD 0xffff AND 20 MUL 32 ADD ; W shift cap owners
-    32 0x120                                ; W shift cap owners k out
-next_contract:
-    DUP3 DUP3 LT ISZERO @done JUMPI         ; until k reaches owners
-    DUP2 DUP4 SUB 20 SWAP1 DIV              ; ... k out contracts-left
-    GAS DIV GAS SUB                         ; ... k out floor (gas that is the later contracts')
-    SWAP1                                   ; ... k floor out
-    DUP3 CALLDATALOAD 96 SHR SWAP1          ; ... k floor contract out
-    DUP5                                    ; ... k floor contract out o
+    0 CALLDATALOAD 16 SHR 0xffff AND {ENTRY} MUL 32 ADD ; W shift cap owners
+    0 0 CALLDATALOAD 0xffff AND             ; W shift cap owners floor left
+    32 0x120                                ; W shift cap owners floor left e out
+next_entry:
+    DUP5 DUP3 LT ISZERO @done JUMPI         ; until e reaches owners
+    DUP2 CALLDATALOAD 48 SHR                ; ... floor left e out entry
+    DUP1 32 SHR 0xffff AND                  ; ... floor left e out entry weight
+    DUP1 ISZERO @same_contract JUMPI
+    DUP5 DUP2 GAS MUL DIV GAS SUB           ; ... floor left e out entry weight GAS-GAS*weight/left
+    0 CALLDATALOAD 16 SHR 0xffff AND {WALK_GAS} MUL {MARGIN} ADD ; ... weight floor' least
+    DUP2 DUP2 XOR SWAP1 DUP3 SLT MUL XOR    ; ... weight max(floor', least) (floor' may be below 0)
+    SWAP6 POP                               ; ... floor' left e out entry weight
+    DUP1 DUP6 SUB SWAP5 POP                 ; ... floor' left' e out entry weight
+same_contract:
+    POP DUP1 0xffff AND 20 MUL              ; ... e out entry size
+    DUP2 16 SHR 0xffff AND 20 MUL DUP8 ADD  ; ... e out entry size o
+    SWAP1 DUP2 ADD                          ; ... e out entry o end
+    SWAP2 48 SHR SWAP1                      ; ... e out end contract o
 next_owner:
-    CALLDATASIZE DUP2 LT ISZERO @contract_done JUMPI
-    DUP4 {MARGIN} ADD GAS LT @contract_done JUMPI
+    DUP3 DUP2 LT ISZERO @entry_done JUMPI   ; until o reaches end
+    DUP7 GAS LT @entry_done JUMPI           ; or the gas falls below floor
     DUP1 CALLDATALOAD 96 SHR 4 MSTORE
-    32 0x40 36 0 DUP7 {CALL_GAS} STATICCALL ; ... o success (32 bytes at most come to 0x40)
+    32 0x40 36 0 DUP6 {CALL_GAS} STATICCALL ; ... o success (32 bytes at most come to 0x40)
     RETURNDATASIZE 32 EQ AND ISZERO @skip JUMPI
-    0x40 MLOAD DUP8                         ; ... o v cap
+    0x40 MLOAD DUP10                        ; ... o v cap
     DUP2 DUP2 XOR SWAP1 DUP3 GT MUL XOR     ; ... o min(v, cap)
-    1 ADD DUP9 SHL DUP3 MSTORE              ; ... o
+    1 ADD DUP11 SHL DUP5 MSTORE             ; ... e out end contract o
 skip:
-    20 ADD SWAP1 DUP9 ADD SWAP1             ; ... out+W o+20
+    20 ADD DUP11 DUP5 ADD SWAP4 POP         ; ... e out+W end contract o+20
     @next_owner JUMP
-contract_done:
-    DUP6 DUP2 SUB SWAP1                     ; ... k floor contract out read o
-    CALLDATASIZE SUB 20 SWAP1 DIV DUP10 MUL ; ... k floor contract out read skipped (cells never reached)
-    SWAP1 224 SHL SWAP2 ADD                 ; ... k floor contract count out
-    SWAP1 DUP2 MSTORE 4 ADD                 ; ... k floor contract out
-    SWAP2 POP POP                           ; ... k out
-    SWAP1 20 ADD SWAP1                      ; ... k+20 out
-    @next_contract JUMP
+entry_done:
+    SWAP1 POP SWAP1 SUB 20 SWAP1 DIV        ; ... e out n (owners it did not get to)
+    DUP1 DUP10 MUL DUP3 ADD                 ; ... e out n out' (past their cells)
+    SWAP1 48 SHL GAS 0xffffffffffff AND ADD 192 SHL ; ... e out out' record
+    DUP2 MSTORE {RECORD} ADD SWAP1 POP      ; ... e out'
+    SWAP1 {ENTRY} ADD SWAP1                 ; ... e' out'
+    @next_entry JUMP
 done:
     GAS 0x100 MSTORE
     0x80 SWAP1 SUB 0x80 RETURN
@@ -119,28 +146,46 @@ def assemble(source: str) -> bytes:
 CODE = "0x" + assemble(SOURCE).hex()
 
 
+class Entry(NamedTuple):
+    """A contract (20 bytes), its weight for the gas, and its owners: the first one's position and how many."""
+
+    contract: bytes
+    weight: int
+    first: int
+    owners: int
+
+
 @dataclass(frozen=True, slots=True)
 class LoopAnswer:
-    """What one run of the program said: per contract its cells, and how many owners it got to."""
+    """What one run of the program said: for each entry its cells, how many owners it got to and the gas it used."""
 
-    cells: tuple[bytes, ...]
-    reached: tuple[int, ...]
+    cells: list[bytes]
+    reached: list[int]
+    used: list[int]
     timestamp: int
     gas: int
     gas_used: int
 
 
-def call_data(nonce: bytes, width: int, contracts: list[bytes], owners: bytes | memoryview) -> bytes:
-    """The program's call data; `nonce` has 28 bytes, `owners` 20 each without gaps."""
-    return b"".join((nonce, bytes((width, 0)), len(contracts).to_bytes(2, "big"), *contracts, owners))
+_ENTRY = struct.Struct(">20sHHH")
+_HEAD = struct.Struct(">27sBHH")
 
 
-def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> LoopAnswer:
-    """The answer to this call data, or ProviderConfused when any of its marks is missing or wrong."""
-    width, contracts = data[28], int.from_bytes(data[30:32], "big")
-    owners = (len(data) - 32) // 20 - contracts
-    row = owners * width + 4
-    if len(answer) != HEADER + contracts * row:
+def product(contracts: Sequence[bytes], count: int) -> list[Entry]:
+    """Entries that ask every contract about the same owners, `count` of them."""
+    return [Entry(contract, count, 0, count) for contract in contracts]
+
+
+def call_data(nonce: bytes, width: int, entries: Sequence[Entry], owners: bytes | memoryview) -> bytes:
+    """The program's call data; `nonce` has 27 bytes, `owners` 20 each without gaps."""
+    head = _HEAD.pack(nonce, width, len(entries), sum(entry.weight for entry in entries))
+    return b"".join((head, *(_ENTRY.pack(*entry) for entry in entries), owners))
+
+
+def read_answer(provider: str, answer: bytes, data: bytes, entries: Sequence[Entry], chain_id: int) -> LoopAnswer:
+    """The answer to this call data of these entries, or ProviderConfused when any of its marks is missing or wrong."""
+    width, counts = data[27], [entry.owners for entry in entries]
+    if len(answer) != HEADER + sum(counts) * width + len(counts) * RECORD:
         raise ProviderConfused(provider, f"{len(answer)} bytes where balances should be")
     words = [int.from_bytes(answer[at : at + 32], "big") for at in range(0, HEADER, 32)]
     if words[0] ^ MAGIC != int.from_bytes(data[:32], "big"):
@@ -149,12 +194,20 @@ def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> Loo
         raise ProviderConfused(provider, f"the balances are of chain {words[1]}")
     if not 0 < words[4] < words[3]:
         raise ProviderConfused(provider, "the balances cost no gas")
-    cells, reached = list[bytes](), list[int]()
-    for start in range(HEADER, len(answer), row):
-        line, count = answer[start : start + row - 4], int.from_bytes(answer[start + row - 4 : start + row], "big")
-        got = count // 20
-        if count % 20 or got > owners or any(line[got * width :]):
+    cells, reached, used = list[bytes](), list[int](), list[int]()
+    at, before = HEADER, words[3]
+    for count in counts:
+        end = at + count * width
+        line, record = answer[at:end], int.from_bytes(answer[end : end + RECORD], "big")
+        at, missed, gas = end + RECORD, record >> 48, record & _GAS
+        # What was not got to must read as unknown.
+        if missed > count or (missed and any(line[(count - missed) * width :])):
             raise ProviderConfused(provider, "the balances contradict their own count")
         cells.append(line)
-        reached.append(got)
-    return LoopAnswer(tuple(cells), tuple(reached), words[2], words[3], words[3] - words[4])
+        reached.append(count - missed)
+        used.append((before - gas) & _GAS)
+        before = gas
+    gas_used = words[3] - words[4]
+    if not all(used) or sum(used) > gas_used:
+        raise ProviderConfused(provider, "the balances contradict their own gas")
+    return LoopAnswer(cells, reached, used, words[2], words[3], gas_used)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 from time import monotonic
 
-from gateways.balance_sheet import BalanceSheet, Cells
+from gateways.balance_sheet import Asked, BalanceSheet
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node
 from gateways.evm_bulk import LoopRead, NothingCame, Pace
@@ -47,24 +47,24 @@ class BulkReader:
         ProviderError when the node cannot be trusted.
         """
         head = await (self.node.settled(not_before_block) if settled else self.node.head_since(not_before_block))
-        return [await self._sheet(head, contracts, owners, deadline) for contracts, owners in segments]
+        asked = [Asked(contracts, owners) for contracts, owners in segments]
+        if any(one.cells.contracts and one.cells.owners for one in asked):
+            asked = await self._fill(head, segments, deadline)
+        return [
+            BalanceSheet(
+                chain=self.node.chain.key,
+                block=head.block,
+                block_time=head.time,
+                endpoint=self.node.index,
+                source=self.node.source,
+                contracts=one.contracts,
+                owners=one.owners,
+                cells=one.cells,
+            )
+            for one in asked
+        ]
 
-    async def _sheet(self, head: Head, contracts: bytes, owners: bytes, deadline: float) -> BalanceSheet:
-        cells = Cells(len(contracts) // 20, len(owners) // 20)
-        if cells.contracts and cells.owners:
-            cells = await self._fill(head, contracts, owners, deadline)
-        return BalanceSheet(
-            chain=self.node.chain.key,
-            block=head.block,
-            block_time=head.time,
-            endpoint=self.node.index,
-            source=self.node.source,
-            contracts=contracts,
-            owners=owners,
-            cells=cells,
-        )
-
-    async def _fill(self, head: Head, contracts: bytes, owners: bytes, deadline: float) -> Cells:
+    async def _fill(self, head: Head, segments: Sequence[tuple[bytes, bytes]], deadline: float) -> list[Asked]:
         """Try the way that is known to work, or each in turn.
 
         Only a refusal, or the nothing that a node without state override answers, leads on to the next way. A wrong
@@ -76,7 +76,9 @@ class BulkReader:
             if way is Way.MULTICALL and self.node.chain.multicall3 is None:
                 continue
             try:
-                cells = await self._by(way, head, contracts, owners, deadline)
+                # Each way begins with cells that are all unknown.
+                asked = [Asked(contracts, owners) for contracts, owners in segments]
+                await self._by(way, head, asked, deadline)
             except TooMuch:
                 raise
             except (NothingCame, RpcRefused) as refused:
@@ -85,20 +87,18 @@ class BulkReader:
             if way is Way.OVERRIDE or known is None:
                 # The best way stays as long as it works; a lesser one only until it is time to look again.
                 self.way, self._way_until = way, monotonic() + REMEMBERED
-            return cells
+            return asked
         raise fault or ProviderConfused(self.node.name, "no way to read balances works")
 
-    async def _by(self, way: Way, head: Head, contracts: bytes, owners: bytes, deadline: float) -> Cells:
-        cells = Cells(len(contracts) // 20, len(owners) // 20)
+    async def _by(self, way: Way, head: Head, asked: list[Asked], deadline: float) -> None:
         if way is Way.OVERRIDE:
             loop = asyncio.get_running_loop()
-            read = LoopRead(self.node, self._pace, head, contracts, owners, cells)
+            read = LoopRead(self.node, self._pace, head, asked, tried=self.way is way)
             await read.run(lambda: deadline - loop.time() - KEPT_FOR_THE_ANSWER)
         else:
-            fallback = FallbackRead(self.node, head, contracts, owners, cells)
+            fallback = FallbackRead(self.node, head, asked)
             multicall = self.node.chain.multicall3
             if way is Way.MULTICALL and multicall:
                 await fallback.by_multicall(multicall)
             else:
                 await fallback.by_batches()
-        return cells

@@ -1,7 +1,7 @@
 """HTTP exchanges that run to their own end, whoever stops waiting for them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TypeVar
 
 import anyio
@@ -53,3 +53,14 @@ def _ended(task: asyncio.Task[object]) -> None:
 async def _within(exchange: Coroutine[object, object, T], seconds: float) -> T:
     with anyio.fail_after(max(0.0, seconds)):
         return await exchange
+
+
+async def together(asks: Iterable[Coroutine[object, object, T]]) -> list[T]:
+    """All answers, in their order; the first fault ends the other questions too."""
+    tasks = [asyncio.ensure_future(ask) for ask in asks]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

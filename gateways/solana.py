@@ -15,12 +15,13 @@ from gateways.base58 import addresses, is_address
 from gateways.errors import ProviderError
 from gateways.evm import Head
 from gateways.evm_contract import Standard
+from gateways.exchanges import together
 from gateways.solana_assets import Kind, asset
 from gateways.solana_balances import balances_of
 from gateways.solana_doubts import ANY, NotIndexed, doubt_silence
 from gateways.solana_lists import by_collection, first_page
 from gateways.solana_look import Look
-from gateways.solana_node import SOLANA, SolanaNode, SolanaNodes, together
+from gateways.solana_node import SOLANA, SolanaNode, SolanaNodes
 from gateways.token_sheet import TokenIdsRefused, TokenSheet, Trail
 
 FEWEST_FOR_A_SCAN = 6

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 from gateways.base58 import ADDRESS_BYTES, decode, encode
 from gateways.errors import ProviderConfused
+from gateways.exchanges import together
 from gateways.shapes import Shape
 from gateways.solana_assets import A_PAGE, Asset, read_asset
-from gateways.solana_node import SolanaNode, together
+from gateways.solana_node import SolanaNode
 
 RANGES = 4
 """Parts of a long list that are read at once."""

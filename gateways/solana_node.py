@@ -1,7 +1,7 @@
 """One Solana endpoint: the node's JSON-RPC and, behind the same address, its index of assets (DAS)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -29,17 +29,6 @@ SLOTS_BACK = 4
 
 Params = Mapping[str, object] | Sequence[object]
 T = TypeVar("T")
-
-
-async def together(asks: Iterable[Coroutine[object, object, T]]) -> list[T]:
-    """All answers, in their order; the first fault ends the other questions too."""
-    tasks = [asyncio.ensure_future(ask) for ask in asks]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class SolanaNode(Node):

@@ -108,6 +108,8 @@ class Front:
     url: str = ""
     change: Change | None = None
     instead: Callable[[], web.Response] | None = None
+    judge: Callable[[Any], web.Response | None] = field(default=lambda _: None)
+    """What is said instead to some requests, by their bodies."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
     bytes: int = 0
@@ -124,6 +126,8 @@ class Front:
         self.calls += calls
         if self.instead is not None:
             return self.instead()
+        if (refusal := self.judge(body)) is not None:
+            return refusal
         said = await _passed(self.node, body)
         self.bytes += len(body) + len(said)
         if self.change is not None:

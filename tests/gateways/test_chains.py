@@ -316,7 +316,7 @@ async def test_without_state_override_and_multicall_it_is_a_batch(
     assert all(sheet.amount(address(5100), owner) is None for owner in OWNERS)
     before = ends[0].requests
     check(await read(chains, endpoint=0))
-    assert ends[0].requests - before == 1 + 3, "the way is remembered: a head and a batch for each contract"
+    assert ends[0].requests - before == 1 + 2, "the way is remembered: a head, and a hundred checks a batch"
 
 
 async def test_a_batch_whose_canary_fails_is_unknown_or_confusion(chains: EvmChains, ends: tuple[Front, Front]) -> None:

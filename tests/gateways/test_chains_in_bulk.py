@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from gateways.balance_sheet import BalanceSheet
+from gateways.balance_sheet import BalanceSheet, Segment
 from gateways.chain_table import MULTICALL3
 from gateways.chains import EvmChains
 from gateways.errors import ProviderConfused, ProviderError
@@ -190,3 +191,123 @@ async def test_a_cut_aggregate_is_refused(chains: EvmChains, end: Front, node: s
     end.change = cut
     with pytest.raises(ProviderConfused):
         await chains.balances("base", COLLECTIONS, WALLETS[:100])
+
+
+def guilds(count: int, contracts: int = 4, wallets: int = 5) -> list[Segment]:
+    """Segments of many small servers: collections and wallets of their own, some shared with others."""
+    return [
+        Segment(
+            tuple(COLLECTIONS[(guild + n) % len(COLLECTIONS)] for n in range(contracts)),
+            tuple(WALLETS[guild * 3 : guild * 3 + wallets]),
+        )
+        for guild in range(count)
+    ]
+
+
+def check_each(segments: list[Segment], sheets: list[BalanceSheet], *, but: Collection[str] = ()) -> None:
+    """Every amount of every segment is right, of the contracts that are not in `but`."""
+    for segment, sheet in zip(segments, sheets, strict=True):
+        for contract in set(segment.contracts) - set(but):
+            found = {owner: sheet.amount(contract, owner) for owner in segment.owners}
+            assert found == {owner: HOLDERS.get(owner, 0) for owner in segment.owners}
+    assert len({(sheet.block, sheet.endpoint) for sheet in sheets}) <= 1
+
+
+async def test_many_segments_take_as_few_requests_as_one(chains: EvmChains, end: Front) -> None:
+    check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
+    segments = guilds(1_900)
+    end.requests = end.bytes = 0
+    check_each(segments, await chains.balances_in_segments("base", segments))
+    checks = sum(len(one.contracts) * len(one.owners) for one in segments)
+    assert checks == 38_000
+    assert end.requests / checks <= 0.2 / 1000
+    assert end.bytes / checks <= 40
+
+
+async def test_a_gas_burner_that_many_segments_name_spoils_only_its_own_cells(
+    chains: EvmChains, end: Front, node: str
+) -> None:
+    burner = address(5003)
+    await deploy(node, burner, HOSTILE["burns all its gas"])
+    segments = [Segment((burner, *one.contracts), one.owners) for one in guilds(1_000)]
+    sheets = await chains.balances_in_segments("base", segments)
+    check_each(segments, sheets, but=[burner])
+    assert all(sheet.unknown(burner) == 5 for sheet in sheets)
+    end.requests = 0
+    check_each(segments, await chains.balances_in_segments("base", segments), but=[burner])
+    assert end.requests <= 9, "20,000 checks, and what it costs to give the burner up"
+
+
+async def test_many_gas_burners_of_one_segment_spoil_only_their_own_cells(chains: EvmChains, node: str) -> None:
+    """Two hundred of them could burn nearly all the gas of a call, and come before all others in it."""
+    burners = [f"0x{0x20000 + n:040x}" for n in range(200)]
+    for burner in burners:
+        await rpc(node, "anvil_setCode", burner, "0xfe")
+    await rpc(node, "anvil_mine", "0x1")
+    segments = [Segment(tuple(burners), tuple(WALLETS[:4])), *guilds(400)]
+    for _ in range(3):
+        sheets = await chains.balances_in_segments("base", segments)
+        check_each(segments, sheets, but=burners)
+        assert all(sheets[0].unknown(burner) == 4 for burner in burners)
+
+
+async def test_costly_contracts_of_many_segments_are_known_too(chains: EvmChains, node: str) -> None:
+    heavy = [address(5010 + n) for n in range(3)]
+    for one in heavy:
+        await deploy(node, one, HEAVY, {int(owner, 16): amount for owner, amount in HOLDERS.items()})
+    segments = [Segment((*one.contracts, *heavy), one.owners) for one in guilds(300)]
+    check_each(segments, await chains.balances_in_segments("base", segments))
+
+
+async def test_one_owner_of_more_contracts_than_a_call_takes(chains: EvmChains, node: str) -> None:
+    many = [f"0x{0x30000 + n:040x}" for n in range(4_300)]
+    sheet = (await chains.balances_in_segments("base", [Segment((*many, *COLLECTIONS), tuple(WALLETS[:2]))]))[0]
+    check_each([Segment(tuple(COLLECTIONS), tuple(WALLETS[:2]))], [sheet])
+    assert all(sheet.unknown(one) == 2 for one in many)
+
+
+async def test_large_amounts_of_many_segments_are_read_together(chains: EvmChains, end: Front, node: str) -> None:
+    rich = [address(5020 + n) for n in range(2)]
+    for number, one in enumerate(rich):
+        await deploy(node, one, COLLECTION, {int(owner, 16): 1_000 + number for owner in WALLETS[:400]})
+    segments = [Segment((rich[n % 2],), tuple(WALLETS[n * 2 : n * 2 + 2])) for n in range(200)]
+    sheets = await chains.balances_in_segments("base", segments)
+    for number, (segment, sheet) in enumerate(zip(segments, sheets, strict=True)):
+        assert dict(sheet.holders(segment.contracts[0])) == dict.fromkeys(segment.owners, 1_000 + number % 2)
+    assert end.methods().count("eth_call") == 2
+
+
+async def test_a_node_that_refuses_large_bodies_is_asked_in_smaller_ones(chains: EvmChains, end: Front) -> None:
+    refused = 0
+
+    def too_large(body: bytes) -> web.Response | None:
+        nonlocal refused
+        if len(body) <= 100_000:
+            return None
+        refused += 1
+        return web.Response(status=413)
+
+    end.judge = too_large
+    for _ in range(3):
+        check(await chains.balances("base", COLLECTIONS[:1], WALLETS), COLLECTIONS[:1])
+    first, refused = refused, 0
+    check(await chains.balances("base", COLLECTIONS[:1], WALLETS), COLLECTIONS[:1])
+    assert (first > 0, refused) == (True, 0), "what it refuses is remembered"
+
+
+@pytest.mark.parametrize("multicall", [True, False])
+async def test_the_other_ways_ask_about_pairs_of_many_segments_together(
+    chains: EvmChains, end: Front, node: str, *, multicall: bool
+) -> None:
+    if multicall:
+        await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
+    end.change = without_override
+    bad = address(5004)
+    await deploy(node, bad, HOSTILE["returns 60 kB"])
+    segments = [Segment((bad, *one.contracts), one.owners) for one in guilds(40)]
+    sheets = await chains.balances_in_segments("base", segments)
+    check_each(segments, sheets, but=[bad])
+    assert all(sheet.unknown(bad) == 5 for sheet in sheets)
+    end.requests = 0
+    check_each(guilds(40), await chains.balances_in_segments("base", guilds(40)))
+    assert end.requests == (2 if multicall else 9), "800 checks"
