@@ -1,9 +1,11 @@
 """How Reflex builds and serves the screens; everything an operator may change comes from settings.py."""
 
 import os
+from typing import Any
 
 import reflex as rx
 
+from app import parts
 from settings import settings
 
 # npm and node come from the wheel in the virtual environment; Reflex would otherwise download bun.
@@ -14,6 +16,18 @@ os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
 
 # The address baked into the build. `app/http/built.py` replaces it with the page's own, so it never needs to be true.
 BUILT_ORIGIN = "http://localhost:3000"
+
+
+class FetchedParts(rx.plugins.Plugin):
+    """Gives Reflex the npm packages that set-up fetched, just before it installs what is missing."""
+
+    def pre_compile(self, **context: Any) -> None:
+        """Do so after the pages are compiled."""
+        context["add_save_task"](self._move)
+
+    def _move(self) -> None:
+        parts.move()
+
 
 config = rx.Config(
     app_name="app",
@@ -30,6 +44,7 @@ config = rx.Config(
     show_built_with_reflex=False,
     frontend_compression_formats=["gzip", "brotli"],
     plugins=[
+        FetchedParts(),
         rx.plugins.TailwindV4Plugin(
             config={
                 "plugins": [
@@ -42,7 +57,7 @@ config = rx.Config(
                     }
                 ],
             }
-        )
+        ),
     ],
     disable_plugins=[rx.plugins.SitemapPlugin],
 )

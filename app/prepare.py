@@ -14,6 +14,7 @@ from app.steps import (
     PYTHON,
     ROOT,
     VENV,
+    Parts,
     SetUp,
     become,
     browser,
@@ -23,6 +24,7 @@ from app.steps import (
     inside,
     packages,
     peers,
+    product,
     read_tests,
     second_client,
     tools,
@@ -40,6 +42,7 @@ def main(target: str, arguments: list[str]) -> int:
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
+        "fresh": fresh,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -60,20 +63,18 @@ def run(arguments: list[str]) -> int:
     """`make run`: everything the product needs, then the product."""
     teller = Teller(4, LOG)
     with SetUp():
-        environment(teller)
-        packages(teller, "requirements.txt")
-        tools(teller)
-        build(teller)
+        product(teller)
     return become("-m", "app", *arguments)
 
 
 def dev(arguments: list[str]) -> int:
     """`make dev`: the same with hot reload; the web process builds the screens by itself."""
     teller = Teller(3, LOG)
-    with SetUp():
+    with SetUp(), Parts() as parts:
         environment(teller)
-        packages(teller, "requirements.txt")
+        packages(teller, "requirements.txt", parts.start)
         tools(teller)
+        parts.wait()  # the web process does not
         # Hot reload writes its own screens over the built ones, which are stale from then on.
         (ROOT / ".web" / "holdfast.stamp").unlink(missing_ok=True)
     return become("-m", "app", "--dev", *arguments)
@@ -85,9 +86,9 @@ def test(arguments: list[str]) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     teller = Teller(8 if arguments else 9, LOG)
     with ExitStack() as beside:
-        with SetUp():
+        with SetUp(), Parts() as parts:
             environment(teller)
-            packages(teller, "requirements-dev.txt")
+            packages(teller, "requirements-dev.txt", parts.start)
             typed = beside.enter_context(types_beside())
             tools(teller)
             build(teller)
@@ -124,10 +125,7 @@ def bench(arguments: list[str]) -> int:
     """`make bench`: what the product does in numbers, beside other libraries that are got for it."""
     teller = Teller(5, LOG)
     with SetUp():
-        environment(teller)
-        packages(teller, "requirements-dev.txt")
-        tools(teller)
-        build(teller)
+        product(teller, "requirements-dev.txt")
         peers(teller)
     return become("-m", "benchmarks", *arguments)
 
@@ -205,20 +203,20 @@ def soak(arguments: list[str]) -> int:
     """`make soak`: many seeds of a world in which everything goes wrong."""
     teller = Teller(4, LOG)
     with SetUp():
-        environment(teller)
-        packages(teller, "requirements-dev.txt")
-        tools(teller)
-        build(teller)
+        product(teller, "requirements-dev.txt")
     return become("-m", "tests.soak.run", *arguments)
+
+
+def fresh(arguments: list[str]) -> int:
+    """`make fresh`: both commands of the README on minimal Debian machines; needs root and debootstrap."""
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "tools.fresh", *arguments])
 
 
 def what_tests_need(teller: Teller) -> None:
     """The product, what checks it, and a browser."""
     with SetUp():
-        environment(teller)
-        packages(teller, "requirements-dev.txt")
-        tools(teller)
-        build(teller)
+        product(teller, "requirements-dev.txt")
         browser(teller)
 
 

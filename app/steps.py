@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import re
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
+from typing import Callable, Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
 
 from app.browser import find_browser
+from app.install import digest, give_pip, install, read_pins, versions
 from app.telling import StepFailed, Teller, start
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +51,8 @@ def environment(teller: Teller) -> None:
         import venv  # noqa: F401
     except ImportError:
         raise StepFailed("Python cannot make virtual environments: apt-get install python3-venv") from None
-    teller.run([sys.executable, "-m", "venv", "--clear", str(VENV)], os.environ)
+    teller.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)], os.environ)
+    give_pip(teller, VENV, inside())
     teller.done(f"made with Python {sys.version.split()[0]}")
 
 
@@ -68,45 +68,60 @@ def usable(venv: Path) -> bool:
         return False
 
 
-def packages(teller: Teller, requirements: str) -> None:
-    """The pinned Python packages, installed when the pins changed since."""
+def packages(teller: Teller, requirements: str, node_is_there: Callable[[], None] = lambda: None) -> None:
+    """The pinned Python packages, installed when the pins changed since; `node_is_there` is called once npm runs."""
     teller.begin("Python packages")
     pins = read_pins(ROOT / requirements)
     stamp = VENV / f".installed-{requirements}"
-    digest = hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()
-    if stamp.exists() and stamp.read_text() == digest:
+    if stamp.exists() and stamp.read_text() == digest(pins):
+        node_is_there()
         teller.done("up to date")
         return
-    seen: set[str] = set()
-
-    def measure(line: str) -> str:
-        match = re.match(r"(?:Collecting|Requirement already satisfied:) ([\w.-]+)", line)
-        if match:
-            seen.add(match[1].lower())
-        if line.startswith("Installing collected"):
-            return f"unpacking {len(seen)}"
-        return f"{len(seen)} of {len(pins)} found"
-
-    options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "10"]
-    pip = [str(PYTHON), "-m", "pip", "--require-virtualenv", "install"]
-    teller.run([*pip, *options, "-r", requirements], inside(), measure)
-    stamp.write_text(digest)
-    if requirements != "requirements.txt" and versions(read_pins(ROOT / "requirements.txt")) <= versions(pins):
-        product = hashlib.sha256("\n".join(sorted(read_pins(ROOT / "requirements.txt"))).encode()).hexdigest()
-        (VENV / ".installed-requirements.txt").write_text(product)
-    teller.done(f"{len(seen)} installed")
+    installer = install(teller, VENV, ROOT / requirements, inside(), node_is_there)
+    stamp.write_text(digest(pins))
+    product = read_pins(ROOT / "requirements.txt")
+    if requirements != "requirements.txt" and versions(product) <= versions(pins):
+        (VENV / ".installed-requirements.txt").write_text(digest(product))
+    teller.done(f"{len(pins)} installed with {installer}")
 
 
-def versions(pins: set[str]) -> set[str]:
-    """What is pinned, without the machines that it is for: another package may want it on more of them."""
-    return {pin.partition(";")[0].strip() for pin in pins}
+class Parts:
+    """The screens' npm packages, fetched beside the steps within; `start` begins, the screens' build waits for it."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin to fetch them, unless the screens have theirs."""
+        if self.process is not None or (ROOT / ".web" / "node_modules").exists():
+            return
+        with (ROOT / "data" / "parts.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [str(PYTHON), "-m", "app.parts", str(VENV / "bin" / "npm")], cwd=ROOT, env=inside(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def wait(self) -> None:
+        """Wait until they are there, or could not be had."""
+        if self.process is not None:
+            self.process.wait()
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:  # a step failed, or somebody does not wait
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
 
-def read_pins(path: Path) -> set[str]:
-    """The pinned requirements of a compiled file, without comments."""
-    return {
-        line.strip() for line in path.read_text().splitlines() if line.strip() and not line.lstrip().startswith("#")
-    }
+def product(teller: Teller, requirements: str = "requirements.txt") -> None:
+    """Everything that the product needs: virtual environment, packages, the sandbox's tools, the screens."""
+    with Parts() as parts:
+        environment(teller)
+        packages(teller, requirements, parts.start)
+        tools(teller)
+        build(teller)
 
 
 def tools(teller: Teller) -> None:

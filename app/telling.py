@@ -72,14 +72,22 @@ class Teller:
         command: Sequence[str],
         environment: Mapping[str, str],
         measure: Callable[[str], str] = lambda line: line,
+        *,
+        optional: bool = False,
     ) -> None:
         """Run a program; its output goes to the log, and what `measure` makes of each line is the progress.
 
-        Raises StepFailed with the end of its output when it fails.
+        Raises StepFailed with the end of its output when it fails, which ends the step unless it is `optional`.
         """
-        self.follow(start(command, environment), measure)
+        self.follow(start(command, environment), measure, optional=optional)
 
-    def follow(self, process: subprocess.Popen[bytes], measure: Callable[[str], str] = lambda line: line) -> None:
+    def follow(
+        self,
+        process: subprocess.Popen[bytes],
+        measure: Callable[[str], str] = lambda line: line,
+        *,
+        optional: bool = False,
+    ) -> None:
         """The same with a program that was started before."""
         assert process.stdout is not None
         command = " ".join(map(str, process.args)) if isinstance(process.args, list) else str(process.args)
@@ -105,7 +113,8 @@ class Teller:
             lines.append(rest.decode(errors="replace"))
             log.write(lines[-1])
         if process.wait() != 0:
-            self.done("failed")
+            if not optional:
+                self.done("failed")
             tail = "\n".join(f"    {line}" for line in lines[-TAIL_LINES:] if line.strip())
             raise StepFailed(f"{tail}\n{command} failed; its whole output is in {self._log}.")
 

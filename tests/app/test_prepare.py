@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from app import prepare, steps
-from app.steps import read_pins, types_beside, usable, versions
+from app.install import read_pins, versions
+from app.steps import Parts, types_beside, usable
 from app.telling import StepFailed, Teller, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +73,22 @@ def test_no_look_at_the_types_outlives_the_steps_beside_it(tmp_path: Path, monke
         assert typed.stdout.readline() == b"begun\n"
     assert typed.returncode == -signal.SIGKILL
     assert typed.stdout.closed, "as it is once nobody has its other end any more, the checker's own child neither"
+
+
+def test_fetching_the_screens_parts_ends_with_the_steps_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "PYTHON", tmp_path / "python")
+    (tmp_path / "python").write_text("#!/bin/sh\nsleep 600\n")
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr(steps, "ROOT", tmp_path)
+    with Parts() as parts:
+        parts.start()
+        process = parts.process
+        assert process is not None
+        assert process.poll() is None
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_pins_are_read_without_comments(tmp_path: Path) -> None:

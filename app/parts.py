@@ -1,0 +1,75 @@
+"""The screens' npm packages, fetched beside other steps of set-up: `python3 -m app.parts`. Needs no Python package.
+
+Reflex writes `.web` from its beginning before it installs the packages there, so they are fetched elsewhere and moved
+when Reflex comes to them. What is not there then, Reflex installs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def fetch(npm: Path, root: Path = ROOT) -> bool:
+    """Fetch what `reflex.lock` pins unless the screens have packages already; whether anything was fetched."""
+    home = root / "data" / "tools" / "screens"
+    with _alone(root):
+        if (root / ".web" / "node_modules").exists() or _is_whole(root):
+            return False
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        for file in (*_locks(root), root / ".npmrc"):
+            shutil.copy(file, home)
+        path = f"{npm.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        argv = [str(npm), "ci", "--legacy-peer-deps", "--prefer-offline"]
+        subprocess.run(argv, cwd=home, env={**os.environ, "PATH": path}, check=True)
+        (home / "fetched").write_text(_digest(root))
+        return True
+
+
+def move(root: Path = ROOT) -> bool:
+    """Put what was fetched where the screens are built, waiting for a fetch under way; whether anything was moved."""
+    home, there = root / "data" / "tools" / "screens", root / ".web" / "node_modules"
+    if there.exists() or not there.parent.exists():
+        return False
+    with _alone(root):
+        if not _is_whole(root):
+            return False
+        shutil.move(home / "node_modules", there)
+        shutil.rmtree(home)
+        return True
+
+
+def _is_whole(root: Path) -> bool:
+    stamp = root / "data" / "tools" / "screens" / "fetched"
+    return stamp.exists() and stamp.read_text() == _digest(root)
+
+
+def _digest(root: Path) -> str:
+    return hashlib.sha256(b"".join(file.read_bytes() for file in _locks(root))).hexdigest()
+
+
+def _locks(root: Path) -> list[Path]:
+    return [root / "reflex.lock" / "package.json", root / "reflex.lock" / "package-lock.json"]
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    lock = root / "data" / "tools" / "screens.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    fetch(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What only `make` runs, and what is no part of the product."""

@@ -1,0 +1,271 @@
+"""`make fresh`: both commands of the README on minimal Debian machines, each in a chroot, with the time of every step.
+
+It needs root, `debootstrap` and a network. The committed tree is cloned into each; this machine's own settings of apt,
+pip and npm, its environment and its certificates go along, so that packages come from wherever they come from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RELEASES = {"12": "bookworm", "13": "trixie"}
+# What the README asks for, and certificates, without which git and pip reach nothing.
+PACKAGES = ("git", "make", "python3", "python3-venv", "ca-certificates")
+CLONE = Path("/srv/holdfast")  # inside the chroot
+START_SECONDS = 900.0
+STOP_SECONDS = 60.0
+STEP = re.compile(r"^\[\d+/\d+\] ([^:.]+): (.*?)(?: \(([\d.]+) s\))?$")
+# What no start and no stop may say.
+UNCLEAN = re.compile(r"Traceback|[Kk]illing|panicked|Unclosed|Unexpected exit")
+TESTS_DONE = re.compile(r"=+ (.*\bin [\d.]+s.*?) =+$")
+# Variables that say how packages and certificates are reached.
+CARRIED = re.compile(r"(?i)(pip|uv|npm_config)_.*|(https?|no|all)_proxy|.*(cert|_ca_|cainfo).*|lang|lc_all|term")
+NETWORK = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/resolv.conf"), Path("/etc/hosts"))
+PIP_FILES = (Path("/etc/pip.conf"), Path("~/.config/pip/pip.conf"), Path("~/.pip/pip.conf"))
+LOCAL_PATH = re.compile(r"(?:(?<=file://)|(?<![\w/.:]))/[\w./-]+")
+
+
+class FreshFailed(Exception):
+    """A machine could not be made, or a command of the README failed on it; the text says which and why."""
+
+
+@dataclass
+class Machine:
+    """One minimal Debian in a directory: `number` is its release, as in "12"."""
+
+    number: str
+    root: Path
+    shared: tuple[Path, ...]
+    environment: Mapping[str, str]
+    log: Path
+    steps: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
+
+    def argv(self, *command: str) -> list[str]:
+        """The command as it runs inside: mounts and processes of its own, so that none of them outlives it."""
+        mounts = [
+            f"mount -t proc proc {self.root}/proc",
+            f"mount -t sysfs -o ro sys {self.root}/sys",
+            f"mount --rbind /dev {self.root}/dev",
+            *(f"mount --bind -o ro {path} {self.root}{path}" for path in self.shared),
+        ]
+        script = " && ".join([*mounts, f'exec chroot {self.root} "$@"'])
+        return [
+            "unshare", "--mount", "--pid", "--fork", "--kill-child",
+            "sh", "-ec", script, "sh", "/usr/bin/env", "-i", *(f"{k}={v}" for k, v in self.environment.items()),
+            "sh", "-c", f'cd {CLONE} && "$@"; exit $?', "sh", *command,
+        ]  # fmt: skip
+
+    def note(self, step: str, result: str, seconds: float) -> None:
+        """Keep a line of the table, and print it."""
+        self.steps.append((step, result, seconds))
+        print(f"Debian {self.number}: {step}: {result} ({seconds:.1f} s)", flush=True)
+
+    def read_steps(self, title: str, said: str) -> None:
+        """Note the steps of set-up that `make` printed."""
+        for line in said.splitlines():
+            if found := STEP.match(line):
+                self.note(f"{title}: {found[1]}", found[2], float(found[3] or 0))
+
+
+def main() -> int:
+    """Exit code 0 when both commands work on every machine, 1 with a sentence when not."""
+    parser = argparse.ArgumentParser(prog="make fresh", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--releases", nargs="+", default=list(RELEASES), choices=list(RELEASES), metavar="NUMBER")
+    parser.add_argument("--without-tests", action="store_true", help="make run only")
+    parser.add_argument("--tests", nargs="*", default=[], help="arguments of make test, as in --tests tests/app")
+    parser.add_argument("--keep", action="store_true", help="leave the machines where they are")
+    parser.add_argument("--where", type=Path, help="the directory to make them in, instead of a temporary one")
+    given = parser.parse_args()
+    if os.geteuid() != 0:
+        print("make fresh needs root: it makes machines with debootstrap and chroot.")
+        return 1
+    if not shutil.which("debootstrap"):
+        print("make fresh needs debootstrap: apt-get install debootstrap")
+        return 1
+    home = given.where or Path(tempfile.mkdtemp(prefix="holdfast-fresh-"))
+    machines: list[Machine] = []
+    try:
+        for number in given.releases:
+            machine = make(number, home)
+            machines.append(machine)
+            try_out(machine, tests=None if given.without_tests else given.tests)
+            if not given.keep:
+                shutil.rmtree(machine.root)
+    except FreshFailed as failed:
+        print(failed)
+        return 1
+    finally:
+        if not given.keep:
+            for number in given.releases:
+                shutil.rmtree(home / f"debian-{number}", ignore_errors=True)
+    print(f"\n{table(machines)}\n\nWhat the commands said is in {home}/*.log.")
+    return 0
+
+
+def make(number: str, home: Path) -> Machine:
+    """Make a minimal Debian with what the README asks for and a clone of the committed tree. Raises FreshFailed."""
+    root = home / f"debian-{number}"
+    home.mkdir(parents=True, exist_ok=True)
+    files, directories, environment = carried(root)
+    machine = Machine(number, root, directories, environment, home / f"debian-{number}.log")
+    machine.log.unlink(missing_ok=True)
+    begun = time.monotonic()
+    if not (root / "usr" / "bin" / "git").exists():
+        mirror = [found] if (found := debian_mirror()) else []
+        packages = f"--include={','.join(PACKAGES)}"
+        _run(machine, ["debootstrap", "--variant=minbase", packages, RELEASES[number], str(root), *mirror])
+    machine.note("the machine (debootstrap)", "made", time.monotonic() - begun)
+    begun = time.monotonic()
+    for path in directories:
+        (root / path.relative_to("/")).mkdir(parents=True, exist_ok=True)
+    for path in files:
+        there = root / path.relative_to("/")
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.unlink(missing_ok=True)
+        shutil.copy(path, there)
+    asked = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=False)
+    (root / "etc" / "apt" / "apt.conf.d" / "99-as-the-host").write_text(asked.stdout)
+    clone = root / CLONE.relative_to("/")
+    if clone.exists():
+        shutil.rmtree(clone)
+    _run(machine, ["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(clone)])
+    machine.note("git clone", "done", time.monotonic() - begun)
+    return machine
+
+
+def carried(root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...], dict[str, str]]:
+    """What of this machine goes along: files to copy, directories of packages to mount, and the environment."""
+    files = [*NETWORK, *PIP_FILES, Path("~/.npmrc")]
+    environment = {name: value for name, value in os.environ.items() if CARRIED.fullmatch(name)}
+    asked = ["npm", "config", "get", "globalconfig"]
+    npm = subprocess.run(asked, capture_output=True, text=True, check=False) if shutil.which("npm") else None
+    for place in (npm.stdout.strip() if npm else "", "/usr/etc/npmrc", "/etc/npmrc"):
+        if place and Path(place).is_file():
+            # npm looks beside its own program for this one, which is elsewhere there.
+            environment.setdefault("NPM_CONFIG_GLOBALCONFIG", place)
+            files.append(Path(place))
+    files = [path for path in (path.expanduser() for path in files) if path.is_file()]
+    texts = [*(path.read_text() for path in files if path.suffix == ".conf"), *environment.values()]
+    named = {Path(found) for text in texts for found in LOCAL_PATH.findall(text)}
+    # An index of packages is named by its list; the files that this points to lie beside it.
+    places = {path.parent if path.name == "simple" else path for path in named}
+    directories = {path for path in places if path.is_dir() and Path("/etc") not in path.parents}
+    own = {"HOME": str(Path.home()), "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    return tuple(files), tuple(sorted(path for path in directories if not root.is_relative_to(path))), environment | own
+
+
+def debian_mirror() -> str | None:
+    """Where this machine gets Debian's packages from, None where it is another system."""
+    asked = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
+    try:
+        told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return None
+    found = [line.split("|")[2] for line in told.splitlines() if line.startswith("Debian|Debian|")]
+    return found[0] if found else None
+
+
+def try_out(machine: Machine, tests: list[str] | None) -> None:
+    """`make run` on it twice, then `make test` with these arguments unless they are None. Raises FreshFailed."""
+    for title in ("make run", "make run again"):
+        _start_and_stop(machine, title)
+    if tests is None:
+        return
+    arguments = [f"ARGS={' '.join(tests)}"] if tests else []
+    said, seconds = _run(machine, machine.argv("make", "--no-print-directory", "test", *arguments))
+    machine.read_steps("make test", said)
+    verdict = TESTS_DONE.findall(said)
+    machine.note("make test: all of it", verdict[-1] if verdict else "passed", seconds)
+
+
+def _start_and_stop(machine: Machine, title: str) -> None:
+    """Start the product until it is healthy, then stop it as Ctrl+C does."""
+    port, sandbox_port = _free_port(), _free_port()
+    command = ["env", f"PORT={port}", f"SANDBOX_PORT={sandbox_port}", "make", "--no-print-directory", "run"]
+    begun = time.monotonic()
+    with machine.log.open("a") as log:
+        from_here = log.tell()
+        process = subprocess.Popen(
+            machine.argv(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            while not (healthy := _answers(port)) and process.poll() is None:
+                if time.monotonic() - begun > START_SECONDS:
+                    break
+                time.sleep(0.1)
+            took = time.monotonic() - begun
+            os.killpg(process.pid, signal.SIGINT)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise FreshFailed(f"Debian {machine.number}: {title} did not stop; see {machine.log}.") from None
+        finally:
+            process.kill()  # and everything inside with it
+            process.wait()
+    said = machine.log.read_bytes()[from_here:].decode(errors="replace")
+    machine.read_steps(title, said)
+    if not healthy:
+        raise FreshFailed(f"Debian {machine.number}: {title} answered no /health; see {machine.log}.")
+    machine.note(f"{title}: until /health answers", "healthy", took)
+    if fault := UNCLEAN.search(said):
+        raise FreshFailed(f"Debian {machine.number}: {title} said {fault[0]!r}; see {machine.log}.")
+
+
+def _answers(port: int) -> bool:
+    """Whether /health on this port is 200."""
+    try:
+        with urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    """A port that nothing listens on: the machines share the network of this one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _run(machine: Machine, argv: list[str]) -> tuple[str, float]:
+    """Run a program with its output in the machine's log; output and seconds. Raises FreshFailed."""
+    begun = time.monotonic()
+    with machine.log.open("a") as log:
+        from_here = log.tell()
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    said = machine.log.read_bytes()[from_here:].decode(errors="replace")
+    if done.returncode != 0:
+        tail = "\n".join(f"    {line}" for line in said.splitlines()[-25:])
+        raise FreshFailed(f"{tail}\nDebian {machine.number}: {argv[0]} … failed; all of it is in {machine.log}.")
+    return said, time.monotonic() - begun
+
+
+def table(machines: list[Machine]) -> str:
+    """The steps as a table in Markdown, a column a machine."""
+    names = list(dict.fromkeys(step for machine in machines for step, _, _ in machine.steps))
+    lines = [
+        "| | " + " | ".join(f"Debian {machine.number}" for machine in machines) + " |",
+        "|---|" + "---|" * len(machines),
+    ]
+    for name in names:
+        took = [next((f"{s:.1f} s" for step, _, s in machine.steps if step == name), "") for machine in machines]
+        lines.append(f"| {name} | " + " | ".join(took) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
