@@ -3,6 +3,9 @@
 import asyncio
 import random
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Protocol, cast
 
 import httpx
@@ -106,6 +109,8 @@ class Discord(ChannelCalls):
         self._deadline = deadline
         self._limiter = limiter or Limiter()
         self.refusals = Refusals()
+        self._date: tuple[datetime, float] | None = None
+        """Discord's newest Date header, and when it was heard (loop time)."""
         # The User-Agent's form is Discord's condition (external-apis §1.1).
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
 
@@ -131,7 +136,8 @@ class Discord(ChannelCalls):
 
     async def member(self, guild_id: str, user_id: str) -> Member:
         """GET /guilds/{guild}/members/{user}."""
-        return read_member(await self._get("/guilds/{}/members/{}", guild_id, user_id), user_id)
+        answer = await self._get("/guilds/{}/members/{}", guild_id, user_id)
+        return replace(read_member(answer, user_id), read_at=self._time())
 
     async def user(self, user_id: str) -> BotUser:
         """GET /users/{user}."""
@@ -169,6 +175,13 @@ class Discord(ChannelCalls):
     async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
         """DELETE of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
         await self._request("DELETE", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
+
+    def _time(self) -> datetime | None:
+        """Discord's time now, by the newest Date header; None before the first."""
+        if self._date is None:
+            return None
+        said, heard = self._date
+        return said + timedelta(seconds=asyncio.get_running_loop().time() - heard)
 
     async def _get(self, template: str, *ids: str, query: str = "") -> object:
         return await self._request("GET", template, ids, query=query)
@@ -232,6 +245,8 @@ class Discord(ChannelCalls):
                 last = f"no answer ({type(fault).__name__})"
             finally:
                 self._limiter.answered(ticket, route, top, None if answer is None else _lessons(answer))
+            if answer is not None and (said := _date(answer)) is not None:
+                self._date = said, loop.time()
             if answer is not None and answer.status_code == 429:
                 last = "too many requests"
                 self._too_many(ticket, answer, attempt, deadline)
@@ -302,6 +317,13 @@ def _lessons(answer: httpx.Response) -> dict[str, str] | None:
     if answer.status_code in {401, 429} or answer.status_code >= 500:
         return dict(answer.headers) if "x-ratelimit-limit" in answer.headers else None
     return dict(answer.headers)
+
+
+def _date(answer: httpx.Response) -> datetime | None:
+    try:
+        return parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _json(answer: httpx.Response) -> object:

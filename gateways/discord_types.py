@@ -96,6 +96,8 @@ class Member:
     bot: bool = False
     joined_at: datetime | None = None
     """Since when the user is in the guild, this time; Discord may leave it out (external-apis §1.4)."""
+    read_at: datetime | None = None
+    """When it was read, by Discord's clock, to the second; the rest of the second is cut off."""
 
     @property
     def display_name(self) -> str:

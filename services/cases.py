@@ -56,7 +56,7 @@ async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = 
 
 async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list[Case]:
     """The cases of a batch, in a handful of statements however many members it has."""
-    rules, members, wallets, grants = found
+    rules, members, wallets, grants, _ = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}

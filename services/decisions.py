@@ -1,9 +1,10 @@
 """From due members to intentions: look at what they hold, decide, confirm what would take a role, and write it down."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gateways import Gateways
 from gateways.discord_types import Member as LiveMember
@@ -123,13 +124,17 @@ def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
 
 
 async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, Question], now: datetime) -> Round:
-    """Read the chains once, decide, and read again, elsewhere, whatever would cost somebody a role."""
+    """Read the chains once, decide, and read again, elsewhere, whatever would cost somebody a role.
+
+    `now` is the database's time.
+    """
+    began = time.monotonic()
     answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True))
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted])
     await _read_traits(outside, done, cases, answers, again=False)
     alike = Alike(answers)
     done.looked = [_decide(case, answers, now, alike) for case in cases]
-    await _meet(outside, [item for item in done.looked if not item.calm and _puzzling(item)], now)
+    await _meet(outside, [item for item in done.looked if not item.calm and _puzzling(item)], now, began)
     await _confirm(outside, done, wanted, answers, now)
     return done
 
@@ -185,12 +190,12 @@ def _puzzling(item: Looked) -> bool:
     return unknown or any(decision.move in {Move.LOST, Move.FORGET} for decision in item.decisions)
 
 
-async def _meet(outside: Gateways, items: Sequence[Looked], now: datetime) -> None:
-    """Read these members from Discord and decide anew by what it says."""
-    await asyncio.gather(*(_meet_one(outside, item, now) for item in items))
+async def _meet(outside: Gateways, items: Sequence[Looked], now: datetime, began: float) -> None:
+    """Read these members from Discord and decide again by what it says; it was `now` at `began` (monotonic time)."""
+    await asyncio.gather(*(_meet_one(outside, item, now, began) for item in items))
 
 
-async def _meet_one(outside: Gateways, item: Looked, now: datetime) -> None:
+async def _meet_one(outside: Gateways, item: Looked, now: datetime, began: float) -> None:
     try:
         item.live = await outside.discord.member(item.case.guild_id, item.case.claim.discord_id)
     except MemberGone:
@@ -201,15 +206,22 @@ async def _meet_one(outside: Gateways, item: Looked, now: datetime) -> None:
         item.decisions = []
     else:
         item.case.roles = item.live.roles
-        item.left_behind = tuple(grant for grant in item.case.grants if _left_behind(grant, item.live))
+        moment = now + timedelta(seconds=time.monotonic() - began)
+        item.left_behind = tuple(grant for grant in item.case.grants if _left_behind(grant, item.live, moment))
         item.case.grants = tuple(grant for grant in item.case.grants if grant not in item.left_behind)
         item.decisions = _conclude(item.case, item.readings, now)
 
 
-def _left_behind(grant: GrantFacts, live: LiveMember) -> bool:
+def _left_behind(grant: GrantFacts, live: LiveMember, now: datetime) -> bool:
+    """Whether a missing role went with a membership that ended: the member joined after we gave it.
+
+    Ages are compared, each by one clock: that of the membership by Discord's, that of the grant by the database's.
+    """
     if grant.state not in {"held", "lost"} or grant.role_id in live.roles:
         return False
-    return grant.created_at is not None and live.joined_at is not None and grant.created_at < live.joined_at
+    if grant.created_at is None or live.joined_at is None or live.read_at is None:
+        return False
+    return live.read_at - live.joined_at < now - grant.created_at
 
 
 def _confirmable(item: Looked) -> list[Decision]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gateways import Gateways
-from models import now, reading, release, transaction
+from models import reading, release, transaction
 from models.session import AsyncSession, NotSo
 from services import cases, decisions, delegations, due, ledger, request_ids, stored
 from services.due import Claim
@@ -28,7 +28,7 @@ async def look_at(db: AsyncSession, outside: Gateways, worker: str, claims: Sequ
         found = await stored.read(db, claims)
     batch, wanted = await decisions.prepared(db, claims, found)
     await release(db)
-    done = await decisions.look(outside, batch, wanted, now())
+    done = await decisions.look(outside, batch, wanted, found.at)
     moves = await _settle(worker, done)
     for request, members in Counter(claim.request_id for claim in claims if claim.request_id).items():
         with request_ids.under(request):

@@ -92,7 +92,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     await db.execute(
         update(Member)
         .where(tuple_(col(Member.server_id), col(Member.discord_id)).in_(gone), col(Member.left_at).is_(None))
-        .values(left_at=now(), roles=[])
+        .values(left_at=func.now(), roles=[])
     )
 
 
@@ -148,7 +148,7 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
                 col(Grant.discord_id) == member.discord_id,
                 col(Grant.state) == "giving",
             )
-            .values(next_at=now())
+            .values(next_at=func.now())
         )
     if waited or ours:
         await due.mark_member(db, server_id, member.discord_id, due.JOINED)

@@ -77,6 +77,8 @@ class Stored(NamedTuple):
     members: Mapping[Who, Seen]
     wallets: Mapping[Who, tuple[tuple[str, str], ...]]
     grants: Mapping[Who, tuple[GrantFacts, ...]]
+    at: datetime
+    """When it was read, by the database's clock: the ledger's times are compared with no other."""
 
 
 async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
@@ -85,8 +87,11 @@ async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
         "servers": joined(claim.server_id for claim in claims),
         "people": joined(claim.discord_id for claim in claims),
     }
-    said = await db.together(_rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom))
-    return Stored(_rules(said[0]), _members(said[1]), _wallets(said[2]), _grants(said[3]))
+    said = await db.together(_rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), _NOW)
+    return Stored(_rules(said[0]), _members(said[1]), _wallets(said[2]), _grants(said[3]), said[4][0][0])
+
+
+_NOW: Question = ("SELECT now()", {})
 
 
 def terms_of(rule: Rule | StoredRule) -> RuleTerms:
