@@ -2,6 +2,7 @@
 
 from models.database import (
     DatabaseUrlMissing,
+    connect,
     engine,
     libpq_url,
     psycopg_url,
@@ -64,6 +65,7 @@ __all__ = [
     "Unanswered",
     "User",
     "Wallet",
+    "connect",
     "engine",
     "libpq_url",
     "now",

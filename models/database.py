@@ -11,6 +11,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from models.session import AsyncSession
+from models.watched import WatchedConnection
 from settings import settings
 
 _engine: AsyncEngine | None = None
@@ -34,7 +35,10 @@ def engine() -> AsyncEngine:
 
 def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
     global _engine, _alone
-    _engine = create_async_engine(psycopg_url(url), pool_size=20, max_overflow=max_overflow, pool_use_lifo=True)
+    _engine = create_async_engine(
+        psycopg_url(url), pool_size=20, max_overflow=max_overflow, pool_use_lifo=True,
+        connect_args={"async_creator_fn": WatchedConnection.connect},
+    )  # fmt: skip
     event.listen(_engine.sync_engine, "checkout", _refuse_a_dead_one)
     _alone = _engine.execution_options(isolation_level="AUTOCOMMIT")
     return _engine
@@ -76,6 +80,14 @@ async def use(url: str | None) -> None:
     _engine = _alone = None
     if url is not None:
         _set(url)
+
+
+async def connect() -> WatchedConnection:
+    """Open a plain connection to this process's database, in autocommit, for what a pool cannot do: LISTEN, locks.
+
+    Raises psycopg.OperationalError.
+    """
+    return await WatchedConnection.connect(libpq_url(settings().database_url or ""), autocommit=True)
 
 
 @asynccontextmanager

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import psycopg
 from psycopg import sql
 
-from models import libpq_url
-from settings import settings
+from models import connect
 
 log = logging.getLogger("holdfast.calls")
 
 _RECONNECT_SECONDS = 2
+_PING_SECONDS = 10.0
 
 
 class Listener:
@@ -32,14 +32,16 @@ class Listener:
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
-        url = libpq_url(settings().database_url or "")
-        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        async with await connect() as connection:
             for channel in self.channels:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             for event in self.channels.values():
                 event.set()
-            async for notice in connection.notifies():
-                self.channels[notice.channel].set()
+            while True:
+                async for notice in connection.notifies(timeout=_PING_SECONDS):
+                    self.channels[notice.channel].set()
+                # Silence says nothing about whether the server is still there.
+                await connection.execute("SELECT 1")
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:

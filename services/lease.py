@@ -7,12 +7,18 @@ from typing import Any
 
 import psycopg
 
-from models import libpq_url
+from models import connect
 from models.session import Question, ask
-from settings import settings
 
 KEY = 4_815_162_342
 """The advisory lock that only the present writer holds; it ends with its connection, however the process ends."""
+
+
+NOTICE_OUR_END = (
+    "SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
+    "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)"
+)
+"""Lets the server notice within half a minute when this machine vanishes; else it kept the lease for two hours."""
 
 
 class LeaseLost(Exception):
@@ -37,14 +43,21 @@ class Lease:
 @asynccontextmanager
 async def lease() -> AsyncGenerator[Lease | None]:
     """The lease, or None while another process has it. Raises LeaseLost when the database does not answer."""
-    url = libpq_url(settings().database_url or "")
     try:
-        connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
+        connection = await connect()
     except psycopg.OperationalError as fault:
         raise LeaseLost(str(fault).splitlines()[0]) from fault
     try:
-        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s), clock_timestamp()", (KEY,))
-        row = await cursor.fetchone()
-        yield Lease(connection, row[1]) if row is not None and row[0] else None
+        yield await _taken(connection)
     finally:
         await connection.close()
+
+
+async def _taken(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> Lease | None:
+    try:
+        await connection.execute(NOTICE_OUR_END)
+        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s), clock_timestamp()", (KEY,))
+        row = await cursor.fetchone()
+    except psycopg.OperationalError as fault:
+        raise LeaseLost(str(fault).splitlines()[0]) from fault
+    return Lease(connection, row[1]) if row is not None and row[0] else None

@@ -13,6 +13,7 @@ from sqlmodel import SQLModel
 
 import models
 from models.database import libpq_url, psycopg_url
+from models.watched import WatchedConnection
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """Who waits for a table's lock has everybody after it wait too; so a migration waits shortly, and tries again.
@@ -33,7 +34,7 @@ async def _migrate() -> None:
     url = os.environ.get("DATABASE_URL")
     if not url:
         raise models.DatabaseUrlMissing("DATABASE_URL is not set.")
-    engine = create_async_engine(psycopg_url(url))
+    engine = create_async_engine(psycopg_url(url), connect_args={"async_creator_fn": WatchedConnection.connect})
     try:
         for attempt in range(1, TRIES + 1):
             try:

@@ -1,0 +1,103 @@
+"""Database connections that notice when the server, or the way to it, has gone without a word."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+from typing import Any, Self, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+log = logging.getLogger("holdfast.database")
+
+NETWORK: dict[str, int] = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""libpq's connection parameters (seconds; tcp_user_timeout in milliseconds). Without them Linux waits a quarter of an
+hour for a machine that vanished in the middle of a statement, and two hours for one that vanished between two."""
+SILENT_SECONDS = 10.0
+"""Seconds without an answer after which another connection is asked what became of the statement."""
+SURE_SECONDS = 1.0
+"""Seconds between the two looks that must agree that the server does not work on the statement."""
+
+T = TypeVar("T")
+_PSYCOPGS = frozenset({"autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory"})
+"""The arguments of `connect` that are psycopg's own; the others are libpq's."""
+_ACTIVE = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = %s AND state = 'active')"
+_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+
+
+def parameters(conninfo: str) -> dict[str, Any]:
+    """Return the parameters for a connection to this address; what the operator set in the address is left out."""
+    given = conninfo_to_dict(conninfo)
+    found: dict[str, Any] = {name: value for name, value in NETWORK.items() if name not in given}
+    found["application_name"] = f"{given.get('application_name') or 'holdfast'} {secrets.token_hex(8)}"[-63:]
+    return found
+
+
+class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """A connection whose statements cannot wait for ever.
+
+    TCP notices a peer that is gone, but not a proxy or firewall that takes bytes and loses them. So when a statement
+    has no answer for SILENT_SECONDS, a second connection asks whether the server works on it. If not, the statement
+    ends as psycopg.OperationalError, and so does what the server still holds for this connection: locks, a lease.
+    """
+
+    _name: str = ""
+    _conninfo: str = ""
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Connect as psycopg does, with NETWORK's timeouts. Raises psycopg.OperationalError."""
+        own = {name: kwargs.pop(name) for name in _PSYCOPGS if name in kwargs}
+        address = make_conninfo(conninfo, **kwargs)
+        added = parameters(address)
+        made = await super().connect(address, **added, **own)
+        made._name, made._conninfo = added["application_name"], address
+        return made
+
+    async def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """Wait for the server as psycopg does; only where that has no timeout of its own, silence is looked into."""
+        if kwargs.get("timeout") is not None or not self._name:
+            return await super().wait(*args, **kwargs)
+        looking: list[asyncio.Task[None]] = []
+        alarm = asyncio.get_running_loop().call_later(
+            SILENT_SECONDS, lambda: looking.append(asyncio.create_task(self._look()))
+        )
+        try:
+            return await super().wait(*args, **kwargs)
+        finally:
+            alarm.cancel()
+            for task in looking:
+                task.cancel()
+
+    async def _look(self) -> None:
+        """End the connection once the server is found not to work on its statement."""
+        while True:
+            with contextlib.suppress(psycopg.Error):
+                if await self._is_lost():
+                    break
+            await asyncio.sleep(SILENT_SECONDS)
+        log.warning("database connection lost without a word silent_seconds=%g", SILENT_SECONDS)
+        # The statement waits for this socket and now finds it closed, as if the server had hung up.
+        with socket.socket(fileno=socket.dup(self.pgconn.socket)) as line, contextlib.suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+
+    async def _is_lost(self) -> bool:
+        more = parameters(self._conninfo)
+        async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True, **more) as other:
+            for _ in range(2):
+                row = await (await other.execute(_ACTIVE, [self._name], prepare=False)).fetchone()
+                if row is None or row[0]:
+                    return False
+                await asyncio.sleep(SURE_SECONDS)
+            # What the server has of the lost connection keeps its locks until it ends.
+            await other.execute(_END, [self._name], prepare=False)
+        return True
