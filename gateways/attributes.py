@@ -34,10 +34,14 @@ class Trait:
 
 @dataclass(frozen=True, slots=True)
 class TraitList:
-    """A token's traits. Unless `whole`, there may be others: what is not in the list is not known to be missing."""
+    """A token's traits. Unless `whole`, there may be others: what is not in the list is not known to be missing.
+
+    `index` names the index of a chain that told them or where they are; empty where the token's contract did.
+    """
 
     found: tuple[Trait, ...]
     whole: bool = True
+    index: str = ""
 
 
 def of_metadata(document: object) -> TraitList:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 import orjson
@@ -21,8 +22,10 @@ Told = TraitList | ProviderError
 class Metadata(Protocol):
     """The metadata of tokens, wherever their contracts keep them."""
 
-    async def traits(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, Told]:
-        """For each token its traits, or why they cannot be known now."""
+    async def traits(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> Mapping[str, Told]:
+        """For each token its traits, or why they cannot be known now. The index `apart_from` is not asked."""
         ...
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
@@ -42,11 +45,13 @@ class TokenMetadata:
         self._records, self._fetching = records, fetching
         self._gateways = ContentGateways(ipfs_url, arweave_url)
 
-    async def traits(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, Told]:
+    async def traits(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> Mapping[str, Told]:
         """Each asked token is in the answer. Where the chain itself does not answer, each has that as its reason."""
         wanted = list(dict.fromkeys(token_ids))
         try:
-            records = await self._of(chain).records(chain, contract, wanted)
+            records = await self._of(chain).records(chain, contract, wanted, apart_from=apart_from)
         except ProviderError as fault:
             return dict.fromkeys(wanted, fault)
         turn = asyncio.Semaphore(AT_ONCE)
@@ -57,7 +62,7 @@ class TokenMetadata:
                 return NotThere(METADATA, "the contract does not say where they are")
             async with turn:
                 try:
-                    return await self._read(record)
+                    return replace(await self._read(record), index=record.index)
                 except ProviderError as fault:
                     return fault
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from gateways.attributes import NoMetadata, TraitList, read
 from gateways.base58 import addresses, is_address
+from gateways.errors import ProviderConfused
 from gateways.solana_assets import Asset, assets
 from gateways.solana_lists import by_collection, first_page
 from gateways.solana_node import SolanaNode, SolanaNodes
@@ -16,14 +17,21 @@ class SolanaRecords:
     def __init__(self, nodes: SolanaNodes) -> None:
         self._nodes = nodes
 
-    async def records(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, TokenRecord]:
-        """By getAssetBatch; what the index does not know, and ids that are no mint addresses, are left out."""
+    async def records(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> Mapping[str, TokenRecord]:
+        """By getAssetBatch; what the index does not know, and ids that are no mint addresses, are left out.
+
+        Raises ProviderConfused where there is no index but `apart_from`.
+        """
         mints = [one for one in token_ids if is_address(one)]
 
         async def ask(node: SolanaNode) -> Mapping[str, TokenRecord]:
+            if node.source == apart_from:
+                raise ProviderConfused(node.name, "it has been asked already")
             await node.head()
             found = await assets(node, mints)
-            return {mint: _record(asset) for mint, asset in found.items() if asset is not None}
+            return {mint: _record(asset, node.source) for mint, asset in found.items() if asset is not None}
 
         return await self._nodes.first(ask) if mints else {}
 
@@ -38,8 +46,8 @@ class SolanaRecords:
         return await self._nodes.first(ask)
 
 
-def _record(asset: Asset) -> TokenRecord:
-    return TokenRecord(asset.link, _traits(asset.attributes))
+def _record(asset: Asset, index: str) -> TokenRecord:
+    return TokenRecord(asset.link, _traits(asset.attributes), index)
 
 
 def _traits(attributes: object) -> TraitList | None:

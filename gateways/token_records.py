@@ -24,17 +24,23 @@ LARGEST_ID = 2**256 - 1
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """A token's entry on its chain: the link to its metadata, or its traits where the chain's index has read them."""
+    """A token's entry on its chain: the link to its metadata, or its traits where the chain's index has read them.
+
+    `index` names the index that said so; empty where the contract did.
+    """
 
     link: str = ""
     traits: TraitList | None = None
+    index: str = ""
 
 
 class TokenRecords(Protocol):
     """The tokens' entries on their chains. A failure is a ProviderError."""
 
-    async def records(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, TokenRecord]:
-        """The entries; a token that the contract tells nothing of is left out."""
+    async def records(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> Mapping[str, TokenRecord]:
+        """The entries, not by the index `apart_from`; a token that the contract tells nothing of is left out."""
         ...
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
@@ -51,7 +57,9 @@ class EvmRecords:
     def __init__(self, pool: NodePool) -> None:
         self._pool = pool
 
-    async def records(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, TokenRecord]:
+    async def records(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> Mapping[str, TokenRecord]:
         """The links at the answering node's head, in batches of ten tokens; ids that are no uint256 are left out."""
         packed([contract])
         numbers = {one: int(one) for one in token_ids if one.isascii() and one.isdigit() and len(one) <= 78}

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Index, Integer, UniqueConstraint, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field, SQLModel
 
 from models.types import document, maybe_moment, moment
@@ -38,6 +38,8 @@ class Grant(SQLModel, table=True):
     evidence: dict[str, Any] = document()
     no_since: datetime | None = maybe_moment()
     """Since when every rule for this role says no: the start of the grace time."""
+    first_no: dict[str, Any] | None = Field(default=None, sa_type=JSONB(none_as_null=True))  # pyright: ignore[reportArgumentType]
+    """The answers by which the role would be taken and which a later look has still to confirm."""
     gift_since: datetime | None = maybe_moment()
     """Since when an admin lets the member keep the role although no rule says yes; it ends with the next yes."""
     held_back_at: datetime | None = maybe_moment()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,19 +12,21 @@ from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
 from models.session import AsyncSession
-from services import delegations, holdings, readings, surveys, token_trails, traits
+from services import confirmation, delegations, holdings, readings, surveys, token_trails, traits
 from services.alike import Alike
 from services.cases import Case, made
+from services.confirmation import Earlier, Means
 from services.delegations import Fetched, Pair
-from services.due import Claim
+from services.due import CHANGED, Claim
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
-from services.policy import Decision, GrantFacts, Move, decide
+from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
 from services.readings import Answers, Reading
 from services.stakes import Vault
 from services.stored import Stored
 from services.token_trails import Trails
+from services.trait_match import TokenTraits
 from services.verdicts import verdict
 from services.wants import ANY, Wants, family_of, with_vaults
 
@@ -131,7 +133,7 @@ async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, 
     began = time.monotonic()
     answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True))
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted])
-    await _read_traits(outside, done, cases, answers, again=False)
+    await _read_traits(outside, done, cases, answers)
     alike = Alike(answers)
     done.looked = [_decide(case, answers, now, alike) for case in cases]
     await _meet(outside, [item for item in done.looked if not item.calm and _puzzling(item)], now, began)
@@ -139,28 +141,107 @@ async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, 
     return done
 
 
-async def _read_traits(
-    outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers], *, again: bool
+async def _read_traits(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
+    """Read the traits of the held tokens on which an answer still depends.
+
+    For somebody who waits for a role a source that says no is not believed alone: another one may know better.
+    """
+    tokens = _unread(cases, answers)
+    if tokens:
+        _learn(done, answers, await traits.fetch(outside, sorted(tokens)[:MOST_FETCHED]))
+    known = {
+        token: told
+        for token in _denied([case for case in cases if case.claim.priority >= CHANGED], answers)
+        if (told := _traits_in(answers, token)) is not None and traits.sources_on(outside, token[0]) > 1
+    }
+    if known:
+        asked = sorted(known)[:MOST_FETCHED]
+        apart_from = {token: known[token].sources for token in asked}
+        others = await traits.fetch(outside, asked, apart_from=apart_from)
+        _learn(done, answers, {token: _with(known[token], other) for token, other in others.items()})
+
+
+async def _read_traits_again(
+    outside: Gateways,
+    done: Round,
+    cases: Sequence[Case],
+    answers: Mapping[Place, Answers],
+    confirmed: Mapping[Place, Answers],
 ) -> None:
-    """Read the traits of the held tokens on which an answer still depends; a second look asks the tokens first."""
-    asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
-    tokens = {
+    """Read traits a second time: from other sources than the first time, where there are any.
+
+    What was known from our own table is asked of every source.
+    """
+    again, both, known = list[traits.Place](), list[traits.Place](), dict[traits.Place, TokenTraits | str]()
+    apart_from = dict[traits.Place, frozenset[str]]()
+    for token in sorted(_unread(cases, confirmed))[:MOST_FETCHED]:
+        told = done.traits.get(token)
+        if not isinstance(told, TokenTraits):
+            both.append(token)
+        elif len(told.sources) > 1:
+            known[token] = told
+        else:
+            again.append(token)
+            if traits.sources_on(outside, token[0]) > 1:
+                apart_from[token] = told.sources
+    _learn(done, confirmed, known)
+    if both:
+        _learn(done, confirmed, await traits.fetch(outside, both, every_source=True))
+    if again:
+        found = await traits.fetch(outside, again, apart_from=apart_from)
+        first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
+        _learn(done, confirmed, found)
+        done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
+
+
+def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
+    """What one source told, with another one's whole list beside it."""
+    whole = isinstance(other, TokenTraits) and other.whole and other.source != first.source
+    return replace(first, also=other) if whole else first
+
+
+def _learn(done: Round, answers: Mapping[Place, Answers], found: Mapping[traits.Place, TokenTraits | str]) -> None:
+    done.traits.update(found)
+    for (_, chain), told in answers.items():
+        told.traits.update({token: said for token, said in found.items() if token[0] == chain})
+
+
+def _traits_in(answers: Mapping[Place, Answers], token: traits.Place) -> TokenTraits | None:
+    """What the answers say of a token's traits where one source alone has told them."""
+    for (_, chain), told in answers.items():
+        if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
+            return said if len(said.sources) == 1 and said.whole else None
+    return None
+
+
+def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[traits.Place]:
+    """The held tokens whose traits make a requirement's answer no."""
+    return {
         token
-        for case in cases
-        if case.claim.server_id in asking
-        for rule in case.rules
-        if rule.decides
-        for leaf in requirements(rule.expression)
+        for case, rule, leaf in _trait_leaves(cases)
+        for token in readings.denied(
+            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
+        )
+    }
+
+
+def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[traits.Place]:
+    """The held tokens whose traits an answer still depends on."""
+    return {
+        token
+        for case, rule, leaf in _trait_leaves(cases)
         for token in readings.unread(
             leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
         )
     }
-    if not tokens:
-        return
-    found = await traits.fetch(outside, sorted(tokens)[:MOST_FETCHED], own_word_first=again)
-    done.traits.update(found)
-    for (_, chain), told in answers.items():
-        told.traits.update({token: said for token, said in found.items() if token[0] == chain})
+
+
+def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requirement]]:
+    asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
+    for case in cases:
+        for rule in case.rules if case.claim.server_id in asking else ():
+            if rule.decides:
+                yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.type == "trait")
 
 
 def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime, alike: Alike | None = None) -> Looked:
@@ -251,14 +332,38 @@ async def _confirm(
     )
     confirmed = dict(zip(again, seconds, strict=True))
     done.asked.extend((again[place], confirmed[place]) for place in again)
-    await _read_traits(outside, done, [item.case for item in losing], confirmed, again=True)
+    await _read_traits_again(outside, done, [item.case for item in losing], answers, confirmed)
     for item in losing:
         second = _decide(_doubting(item.case, doubts), confirmed, now)
-        item.found = {
-            rule_id: [readings.agree(a, b) for a, b in zip(first, second.readings[rule_id], strict=True)]
-            for rule_id, first in item.readings.items()
-        }
+        _hold_together(outside, item, second, now)
         item.decisions = _conclude(item.case, item.readings, now)
+
+
+def _hold_together(outside: Gateways, item: Looked, second: Looked, now: datetime) -> None:
+    """Confirm the readings by which a role would be taken; those for the member's other roles are as they were."""
+    losing = {decision.role_id for decision in _confirmable(item)}
+    before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
+    found, waits = dict(item.readings), dict[str, list[float]]()
+    first_no = dict[str, dict[str, Earlier]]()
+    for rule in item.case.rules:
+        if rule.role_id not in losing or rule.id not in found:
+            continue
+        first, earlier = found[rule.id], before.get(rule.role_id, {})
+        both = [
+            confirmation.confirm(
+                one, again, earlier.get(confirmation.question_of(one)), _means(outside, one.requirement.chain), now
+            )
+            for one, again in zip(first, second.readings[rule.id], strict=True)
+        ]
+        found[rule.id] = [one.reading for one in both]
+        waits.setdefault(rule.role_id, []).extend(one.wait for one in both if one.wait is not None)
+        first_no.setdefault(rule.role_id, {}).update(confirmation.noted(first, second.readings[rule.id], earlier, now))
+    item.found, item.first_no = found, first_no
+    item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
+
+
+def _means(outside: Gateways, chain: str) -> Means:
+    return Means(outside.chains.endpoints(chain), traits.sources_on(outside, chain))
 
 
 async def _delegations_again(outside: Gateways, done: Round, losing: Sequence[Looked]) -> dict[Pair, str]:

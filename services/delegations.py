@@ -15,7 +15,7 @@ from gateways.chain_table import CHAINS
 from gateways.delegations import Delegation, DelegationSheet
 from gateways.errors import ProviderError
 from models.session import AsyncSession
-from services import due
+from services import confirmation, due
 from services.expressions import requirements
 from services.policy import RuleTerms
 from services.stakes import Delegated, Known, Said
@@ -106,7 +106,10 @@ async def read(outside: Gateways, wanted: Mapping[str, Wanted]) -> list[Fetched]
 
 
 async def read_again(outside: Gateways, known: Mapping[Pair, Known]) -> list[Fetched]:
-    """A second, independent read: by another node where there is one, else by the same one at a later block."""
+    """Read a second time, at a settled block: by another node where one answers, else by the same one.
+
+    The same node confirms only what it said at that block or before, and where there are others, minutes before.
+    """
     groups: dict[tuple[str, int], list[str]] = {}
     for (chain, delegate), before in sorted(known.items()):
         groups.setdefault((chain, before.endpoint), []).append(delegate)
@@ -114,13 +117,15 @@ async def read_again(outside: Gateways, known: Mapping[Pair, Known]) -> list[Fet
     async def ask(chain: str, endpoint: int, delegates: list[str]) -> Fetched:
         newest = max(known[chain, delegate].block for delegate in delegates)
         others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
-        said: DelegationSheet | str = "no second node"
-        for node in others or [endpoint]:
-            said = await _attempt(outside, chain, delegates, node, newest)
+        said: DelegationSheet | str = "no node is set"
+        for node in (*others, endpoint):
+            said = await _attempt(outside, chain, delegates, node, newest, settled=True)
             if not isinstance(said, str):
                 break
-        if not others and not isinstance(said, str) and said.block <= newest:
-            said = "waiting for a later block to confirm"
+        if not isinstance(said, str) and said.endpoint == endpoint:
+            silent = confirmation.OTHERS_SILENT.total_seconds() / CHAINS[chain].block_seconds if others else 0
+            if said.block - newest < silent:
+                said = "waiting for a later block to confirm"
         return Fetched(chain, tuple(delegates), said)
 
     return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))
@@ -175,11 +180,17 @@ async def doubt(db: AsyncSession, chain: str, changes: Iterable[tuple[str, int]]
 
 
 async def _attempt(
-    outside: Gateways, chain: str, delegates: Sequence[str], endpoint: int | None, not_before: int
+    outside: Gateways,
+    chain: str,
+    delegates: Sequence[str],
+    endpoint: int | None,
+    not_before: int,
+    *,
+    settled: bool = False,
 ) -> DelegationSheet | str:
     try:
         return await outside.delegations.incoming(
-            chain, delegates, endpoint=endpoint, not_before_block=not_before
+            chain, delegates, endpoint=endpoint, not_before_block=not_before, settled=settled
         )  # fmt: skip
     except ProviderError as fault:
         return str(fault)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 
 from sqlalchemy import text
 
@@ -253,9 +254,22 @@ def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     db.later(statement, _arrays(worker, claims))
 
 
-async def later(db: AsyncSession, worker: str, claims: Sequence[Claim], reasons: Sequence[str | None]) -> None:
-    """These could not be answered in full, and why: look again after a pause that grows with the attempts."""
-    pauses = [min(5 * 2 ** min(claim.attempts, 10), LONGEST_PAUSE) for claim in claims]
+async def later(
+    db: AsyncSession,
+    worker: str,
+    claims: Sequence[Claim],
+    reasons: Sequence[str | None],
+    known_pauses: Sequence[float | None] | None = None,
+) -> None:
+    """These could not be answered in full, and why: look again after a pause that grows with the attempts.
+
+    For whom it is known after how many seconds a look can succeed, it is made then.
+    """
+    known = known_pauses or [None] * len(claims)
+    pauses = [
+        min(5 * 2 ** min(claim.attempts, 10), LONGEST_PAUSE) if pause is None else ceil(pause)
+        for claim, pause in zip(claims, known, strict=True)
+    ]
     await db.execute(
         text(
             """

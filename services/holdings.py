@@ -59,7 +59,7 @@ async def ask_all(
 async def ask_again(
     outside: Gateways, question: Question, first: Answers, joint: JointBalances | None = None
 ) -> Answers:
-    """A second, independent read: by another node where there is one, else by the same one at a later block.
+    """Read a second time, at a settled block: by another node, or by the same one where no other answers.
 
     What was unknown stays so. Nothing is known of traits yet: they are to be read a second time as well.
     """
@@ -68,7 +68,7 @@ async def ask_again(
 
 async def ask_all_again(outside: Gateways, asked: Sequence[tuple[Question, Answers]]) -> list[Answers]:
     """Read every question a second time at once, each beside its first answers."""
-    joint = JointBalances(outside.chains)
+    joint = JointBalances(outside.chains, settled=True)
     return list(await asyncio.gather(*(ask_again(outside, question, first, joint) for question, first in asked)))
 
 
@@ -79,7 +79,7 @@ class _Reader:
         self, outside: Gateways, question: Question, first: Answers | None, joint: JointBalances | None = None
     ) -> None:
         self._chains = outside.chains
-        self._joint = joint or JointBalances(outside.chains)
+        self._joint = joint or JointBalances(outside.chains, settled=first is not None)
         self._question = question
         self._first = first
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -87,7 +87,7 @@ class _Reader:
     async def all(self) -> Answers:
         """Everything at once."""
         wants, first = self._question.wants, self._first
-        answers = Answers(frozenset(self._question.owners), beside=frozenset(wants.beside))
+        answers = Answers(frozenset(self._question.owners), beside=frozenset(wants.beside), settled=first is not None)
 
         async def balances() -> None:
             said = await self._get(first and (first.sheet or first.fault), self._balances)
@@ -135,19 +135,18 @@ class _Reader:
                 answers.tokens[want] = await _attempt(lambda node, want=want: self._tokens(want, node), None)
 
     async def _get(self, before: S | str | None, call: Callable[[int | None], Awaitable[S]]) -> S | str:
-        """A first read by whichever node answers; a second never by the one before, or by it at a later block."""
+        """Read first by any node; a second time by another one, and by the same only where no other answers.
+
+        The second read is of a settled block.
+        """
         if self._first is None:
             return await _attempt(call, None)
         if before is None or isinstance(before, str):
             return before or "not looked at"
         nodes = range(self._chains.endpoints(self._question.chain))
         others = [node for node in nodes if node != before.endpoint]
-        if not others:
-            again = await _attempt(call, before.endpoint)
-            later = isinstance(again, str) or again.block > before.block
-            return again if later else "waiting for a later block to confirm"
-        answer: S | str = "no second node"
-        for node in others:
+        answer: S | str = "no node is set"
+        for node in (*others, before.endpoint):
             answer = await _attempt(call, node)
             if not isinstance(answer, str):
                 break
@@ -164,14 +163,14 @@ class _Reader:
         question, (contract, ids) = self._question, want
         return await self._chains.tokens(
             question.chain, contract, question.owners, token_ids=ids, trails=self._hints(contract, want),
-            endpoint=node, not_before_block=question.not_before,
+            endpoint=node, not_before_block=question.not_before, settled=self._first is not None,
         )  # fmt: skip
 
     async def _anything(self, node: int | None) -> TokenSheet:
         question = self._question
         return await self._chains.anything(
             question.chain, question.owners, trails=self._hints(ANY, None),
-            endpoint=node, not_before_block=question.not_before,
+            endpoint=node, not_before_block=question.not_before, settled=self._first is not None,
         )  # fmt: skip
 
     def _hints(self, contract: str, want: TokenWant | None) -> Mapping[str, Trail]:
@@ -206,7 +205,8 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
         [
             surveys.Read(question.server_id, question.wants.balances, question.owners, answers.sheet)
             for question, answers in asked
-            if answers.sheet is not None and question.wants.balances
+            # A settled block is older than the one that the first read was of.
+            if answers.sheet is not None and question.wants.balances and not answers.settled
         ],
     )
     await token_trails.remember(db, [one for question, answers in asked for one in _new_trails(question, answers)])

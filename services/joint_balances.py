@@ -23,11 +23,13 @@ class _Asked:
 class JointBalances:
     """Joins the questions about one chain and node that are asked in the same turn of the event loop.
 
-    A thousand servers with four members each then cost the requests of one server with four thousand.
+    A thousand servers with four members each then cost the requests of one server with four thousand. With `settled`
+    the answers are of settled blocks.
     """
 
-    def __init__(self, chains: Chains) -> None:
+    def __init__(self, chains: Chains, *, settled: bool = False) -> None:
         self._chains = chains
+        self._settled = settled
         self._open: dict[tuple[str, int | None], list[_Asked]] = {}
 
     async def read(
@@ -104,7 +106,7 @@ class JointBalances:
         if not segments:
             return []
         sheets = await self._chains.balances_in_segments(
-            chain, segments, endpoint=endpoint, not_before_block=not_before
+            chain, segments, endpoint=endpoint, not_before_block=not_before, settled=self._settled
         )
         shares: dict[_Asked, BalanceSheet] = {}
         for some, sheet in zip(alike.values(), sheets, strict=True):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Table, delete, func
@@ -10,7 +11,7 @@ from sqlmodel import SQLModel
 
 from models import Grant, Notice
 from models.session import AsyncSession
-from services import batches, breaker, due, events, findings, grace, unanswered
+from services import batches, breaker, confirmation, due, events, findings, grace, unanswered
 from services.cases import evidence
 from services.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
 from services.looked import Looked, Round, facts_of
@@ -45,6 +46,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     await _adopt(db, moving[Move.ADOPT])
     await _keep(db, moving[Move.KEEP])
     await _wait(db, moving[Move.WAIT])
+    await _note_first(db, active)
     await _forget(db, moving[Move.FORGET])
     await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late])
     await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
@@ -113,7 +115,14 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
             {**bound(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id}
             for pair in pairs
         ],
-        {"state": "giving", "attempts": 1, "no_since": None, "gift_since": None, "held_back_at": None},
+        {
+            "state": "giving",
+            "attempts": 1,
+            "no_since": None,
+            "gift_since": None,
+            "held_back_at": None,
+            "first_no": None,
+        },
         ("rule_ids", "request_id"),
         ("intended_at", "next_at", "updated_at"),
         ("taking", "lost", "held"),
@@ -180,7 +189,7 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     await update_lines(
         db,
         [{**bound(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
-        {"no_since": None, "gift_since": None, "held_back_at": None},
+        {"no_since": None, "gift_since": None, "held_back_at": None, "first_no": None},
         ("rule_ids",),
         (),
         ("held",),
@@ -202,6 +211,21 @@ async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     db.add_all(grace.warnings(pairs))
     rows = [{**bound(pair), "no_since": pair[1].no_since} for pair in pairs]
     await update_lines(db, rows, {}, ("no_since",), (), ("held",))
+
+
+async def _note_first(db: AsyncSession, looked: Sequence[Looked]) -> None:
+    """Keep the answers that a later look has to confirm."""
+    rows = [
+        {**_named(item, role_id), "first_no": confirmation.document(found)}
+        for item in looked
+        for role_id, found in item.first_no.items()
+        if (grant := facts_of(item, role_id)) is not None and confirmation.parsed(grant.first_no) != found
+    ]
+    await update_lines(db, rows, {}, ("first_no",), (), ("held", "giving"))
+
+
+def _named(item: Looked, role_id: str) -> dict[str, Any]:
+    return {"b_server_id": item.case.claim.server_id, "b_discord_id": item.case.claim.discord_id, "b_role_id": role_id}
 
 
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
@@ -253,7 +277,13 @@ async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done:
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
     if doubtful:
-        await due.later(db, worker, [item.case.claim for item in doubtful], [item.doubt for item in doubtful])
+        await due.later(
+            db,
+            worker,
+            [item.case.claim for item in doubtful],
+            [item.doubt for item in doubtful],
+            [item.again_in for item in doubtful],
+        )
     if waits:
         await due.at(db, worker, waits)
     rest = [item.case.claim for key, item in claims.items() if key not in apart]

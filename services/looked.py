@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from gateways.discord_types import Member as LiveMember
 from services import readings
 from services.cases import Case
+from services.confirmation import Earlier
 from services.delegations import Fetched
 from services.expressions import Answer, requirements
 from services.holdings import Question
@@ -39,6 +40,10 @@ class Looked:
     """
     fault: str | None = None
     """Why nothing could be decided at all."""
+    first_no: Mapping[str, Mapping[str, Earlier]] = field(default_factory=dict[str, Mapping[str, Earlier]])
+    """By role the answers that would take it and that a later look has to confirm."""
+    again_in: float | None = None
+    """After how many seconds that look can succeed."""
 
     @property
     def readings(self) -> dict[int, list[Reading]]:

@@ -8,7 +8,7 @@ from gateways.chains import BalanceSheet
 from gateways.token_sheet import TokenSheet, token_ids
 from services.expressions import Answer, Requirement
 from services.stakes import Delegated, Vault
-from services.trait_match import TokenTraits, matches
+from services.trait_match import TokenTraits, matches, only_source
 from services.wants import SOLANA, TokenWant
 
 Place = tuple[str, str, str]
@@ -30,6 +30,8 @@ class Answers:
     """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
     standards: dict[str, str] = field(default_factory=dict[str, str])
     """What contracts turned out to be."""
+    settled: bool = False
+    """Whether the answers are of settled blocks, which are not the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Part:
     reason: str | None = None
     through: str = ""
     mark: str = ""
+    alone: frozenset[tuple[str, str]] = frozenset()
+    """What is known from one source alone that is not the chain (a token and the source), and could be otherwise."""
 
 
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
@@ -115,16 +119,18 @@ def _wanted(leaf: Requirement) -> Callable[[str], bool]:
 
 def _with_trait(leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers) -> Part:
     kind, value = leaf.trait or ("", "")
-    fitting = 0
+    fitting, alone = 0, set[tuple[str, str]]()
     for token_id, amount in held.items():
         traits = answers.traits.get((leaf.chain, leaf.contract, token_id))
         answer = matches(traits if isinstance(traits, TokenTraits) else None, kind, value)
+        if isinstance(traits, TokenTraits) and (source := only_source(traits, kind, value)) is not None:
+            alone.add((token_id, source))
         if answer is Answer.YES:
             fitting += amount
         elif answer is Answer.UNKNOWN and reason is None:
             why = traits if isinstance(traits, str) else "not all of its traits could be read"
             reason = f"token {token_id[:44]}: {why}"
-    return Part(address, fitting, reason)
+    return Part(address, fitting, reason, alone=frozenset(alone))
 
 
 def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> Part:

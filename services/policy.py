@@ -57,6 +57,8 @@ class GrantFacts:
     """An admin protects the member or the role: it is not taken whatever the rules say."""
     created_at: datetime | None = field(default=None, compare=False)
     """When we first meant to give it; no decision depends on it."""
+    first_no: str = ""
+    """The answers by which it would be taken and which wait to be confirmed, as JSON; a yes drops them."""
 
 
 class Move(Enum):
@@ -162,7 +164,9 @@ def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
 
 def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
     """Whether a role that stays does so for other reasons than the ledger says, or the ledger has doubts to drop."""
-    return grant.rule_ids != decision.rule_ids or bool(grant.no_since) or grant.gift or grant.held_back
+    return (
+        grant.rule_ids != decision.rule_ids or bool(grant.no_since or grant.first_no) or grant.gift or grant.held_back
+    )
 
 
 def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:

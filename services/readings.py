@@ -13,7 +13,7 @@ from services.stakes import Delegated
 from services.trait_match import TokenTraits
 from services.wants import family_of
 
-__all__ = ["Answers", "Part", "Place", "Reading", "addresses_on", "agree", "conclude", "needed_of", "read", "unread"]
+__all__ = ["Answers", "Part", "Place", "Reading", "addresses_on", "conclude", "denied", "needed_of", "read", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,15 @@ class Reading:
     parts: tuple[Part, ...] = ()
     by_balance: bool = False
     """Whether the contract itself told how many there are, rather than one token after the other."""
+    first: tuple[str, int] | None = None
+    """The source and the block of the answer that this one confirms."""
+    one_source: bool = False
+    """Whether it depends on one source alone, because there is no other."""
+
+    @property
+    def alone(self) -> frozenset[tuple[str, str]]:
+        """What is known from one source alone (a token and the source)."""
+        return frozenset[tuple[str, str]]().union(*(part.alone for part in self.parts))
 
     def document(self) -> dict[str, Any]:
         """The evidence as the ledger and the log keep it; no address is in it."""
@@ -40,6 +49,8 @@ class Reading:
             "delegated": str(sum(part.amount for part in self.parts if part.through)),
             "block": self.block, "source": self.source, "reason": self.reason,
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
+            **({"first": {"source": self.first[0], "block": self.first[1]}} if self.first else {}),
+            **({"oneSource": True} if self.one_source else {}),
         }  # fmt: skip
 
 
@@ -87,16 +98,6 @@ def conclude(parts: Iterable[Part], needed: int) -> tuple[Answer, str | None]:
     return (Answer.UNKNOWN, reasons[0]) if reasons else (Answer.NO, None)
 
 
-def agree(first: Reading, second: Reading) -> Reading:
-    """Both readings as one: where they disagree, nothing is known."""
-    if first.answer is second.answer:
-        return second
-    return Reading(
-        first.requirement, Answer.UNKNOWN, first.needed, None, second.block, second.source, second.observed_at,
-        second.reason or "two readings disagree",
-    )  # fmt: skip
-
-
 def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """The wallets that count on a chain, each once."""
     family = family_of(chain)
@@ -110,14 +111,40 @@ def unread(
     delegated: Delegated | None = None,
 ) -> Iterator[Place]:
     """The held tokens whose traits would have to be known to answer a requirement that cannot be answered yet."""
-    if leaf.type != "trait" or answers is None:
-        return
-    sheet = answers.tokens.get((leaf.contract, ()))
-    if not isinstance(sheet, TokenSheet) or read(leaf, wallets, answers, delegated).answer is not Answer.UNKNOWN:
-        return
-    of_vaults = [vault.cut(leaf.contract).of(sheet.of(vault.address)) for vault in vaults_for(leaf, delegated)]
-    for held in (*map(sheet.of, addresses_on(leaf.chain, wallets)), *of_vaults):
-        for token_id in held:
-            place = (leaf.chain, leaf.contract, token_id)
+    if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.UNKNOWN):
+        for place in _held(leaf, wallets, answers, delegated):
             if not isinstance(answers.traits.get(place), TokenTraits):
                 yield place
+
+
+def denied(
+    leaf: Requirement,
+    wallets: Iterable[tuple[str, str]],
+    answers: Answers | None,
+    delegated: Delegated | None = None,
+) -> Iterator[Place]:
+    """The held tokens by whose traits the answer to a requirement is no."""
+    if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.NO):
+        yield from _held(leaf, wallets, answers, delegated)
+
+
+def _answers(
+    leaf: Requirement,
+    wallets: Iterable[tuple[str, str]],
+    answers: Answers,
+    delegated: Delegated | None,
+    wanted: Answer,
+) -> bool:
+    by_token = leaf.type == "trait" and isinstance(answers.tokens.get((leaf.contract, ())), TokenSheet)
+    return by_token and read(leaf, wallets, answers, delegated).answer is wanted
+
+
+def _held(
+    leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers, delegated: Delegated | None
+) -> Iterator[Place]:
+    sheet = answers.tokens[leaf.contract, ()]
+    if isinstance(sheet, TokenSheet):
+        of_vaults = [vault.cut(leaf.contract).of(sheet.of(vault.address)) for vault in vaults_for(leaf, delegated)]
+        for held in (*map(sheet.of, addresses_on(leaf.chain, wallets)), *of_vaults):
+            for token_id in held:
+                yield leaf.chain, leaf.contract, token_id

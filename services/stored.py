@@ -150,7 +150,8 @@ _GRANTS = f"""
            CASE WHEN g.state = 'lost' THEN g.updated_at END,
            g.gift_since IS NOT NULL, g.held_back_at IS NOT NULL,
            (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
-           AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at
+           AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id), g.created_at,
+           COALESCE(CAST(g.first_no AS text), '')
     FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
     JOIN server s ON s.id = g.server_id ORDER BY g.role_id
 """

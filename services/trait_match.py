@@ -9,6 +9,8 @@ from decimal import Decimal, InvalidOperation
 from gateways.attributes import Trait
 from services.expressions import Answer
 
+BETWEEN_SOURCES = ", "
+"""Separates the names of sources that told the same list."""
 _AT_LEAST = (">=", "≥")
 _BOUND = re.compile(r"\s*(>=|<=|≥|≤)\s*(\S+)\s*")
 _NUMBER = re.compile(r"[+-]?(\d{1,80}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -16,26 +18,55 @@ _NUMBER = re.compile(r"[+-]?(\d{1,80}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})
 
 @dataclass(frozen=True, slots=True)
 class TokenTraits:
-    """A token's traits as `source` told them. Unless `whole`, it may have others that nobody could read."""
+    """A token's traits as `source` told them. Unless `whole`, it may have others that nobody could read.
+
+    `also` is the whole list of a second source that was asked besides.
+    """
 
     traits: tuple[Trait, ...]
     source: str
     read_at: datetime
     whole: bool = True
+    also: "TokenTraits | None" = None
+
+    @property
+    def lists(self) -> tuple["TokenTraits", ...]:
+        """Every source's own list, the first one first."""
+        return (self,) if self.also is None else (self, self.also)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Every source that the lists come from; a list on which several agree names them all."""
+        return frozenset(name for one in self.lists for name in one.source.split(BETWEEN_SOURCES))
 
 
 def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
     """Whether a token has a trait: yes if any of its values of that kind fits, unknown while not all can be known.
 
-    Kinds and texts fit without regard to case and outer spaces. `>=10` and `<=5` (also ≥ and ≤) want a number at least
-    or at most so large; a wanted number fits the same number however it is written.
+    Of two lists, one that says yes is enough. Kinds and texts fit without regard to case and outer spaces. `>=10` and
+    `<=5` (also ≥ and ≤) want a number at least or at most so large; a wanted number fits the same number however it is
+    written.
     """
     if traits is None:
         return Answer.UNKNOWN
     asked = folded(kind)
-    if any(_fits(trait.value, wanted) for trait in traits.traits if folded(trait.kind) == asked):
+    if any(_has(one, asked, wanted) for one in traits.lists):
         return Answer.YES
-    return Answer.NO if traits.whole else Answer.UNKNOWN
+    return Answer.NO if any(one.whole for one in traits.lists) else Answer.UNKNOWN
+
+
+def only_source(traits: TokenTraits, kind: str, wanted: str) -> str | None:
+    """The source on whose word alone `matches` answers, or None where two sources say the same in full."""
+    if traits.also is None and BETWEEN_SOURCES not in traits.source:
+        return traits.source
+    asked, answer = folded(kind), matches(traits, kind, wanted) is Answer.YES
+    agreeing = [one for one in traits.lists if _has(one, asked, wanted) is answer and (answer or one.whole)]
+    names = list(dict.fromkeys(name for one in agreeing for name in one.source.split(BETWEEN_SOURCES)))
+    return names[0] if len(names) == 1 else None
+
+
+def _has(traits: TokenTraits, kind: str, wanted: str) -> bool:
+    return any(_fits(trait.value, wanted) for trait in traits.traits if folded(trait.kind) == kind)
 
 
 def folded(text: str) -> str:

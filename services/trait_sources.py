@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -10,9 +11,12 @@ from gateways import Gateways
 from gateways.attributes import TraitList
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
-from services.trait_match import TokenTraits
+from services.trait_match import BETWEEN_SOURCES, TokenTraits
+from settings import settings
 
 FROM_OPENSEA, FROM_METADATA = "OpenSea", "token metadata"
+OF_INDEX = " by "
+"""Stands between FROM_METADATA and the name of an index that read them."""
 FETCH_SECONDS = 60.0
 """All of one look outside; what has not come by then is unknown."""
 AT_ONCE = 6
@@ -23,59 +27,86 @@ Place = tuple[str, str, str]
 """Chain, contract and token id."""
 
 
-async def fetch(
-    outside: Gateways, places: Iterable[Place], *, own_word_first: bool = False
-) -> dict[Place, TokenTraits | str]:
-    """The traits as they are told outside now, or for each token why they are unknown. It touches no table.
+def sources_on(outside: Gateways, chain: str) -> int:
+    """How many independent sources tell traits on a chain: OpenSea and the metadata, on Solana each index."""
+    if CHAINS[chain].family == "evm":
+        return 2 if settings().opensea_api_key else 1
+    return outside.chains.endpoints(chain)
 
-    OpenSea is asked first and the tokens' own metadata for what it does not tell; with `own_word_first` the other way
-    round, for a second look at what the first one said. OpenSea's empty list alone says nothing: it is empty too while
-    the metadata are unread.
+
+async def fetch(
+    outside: Gateways,
+    places: Iterable[Place],
+    *,
+    apart_from: Mapping[Place, frozenset[str]] = {},
+    every_source: bool = False,
+    own_word_first: bool = False,
+) -> dict[Place, TokenTraits | str]:
+    """Return each token's traits as they are told outside now, or why they are unknown. It touches no table.
+
+    OpenSea is asked first, and the tokens' own metadata for what it does not tell; with `own_word_first` the other way
+    round, with `every_source` both in any case. The sources that `apart_from` names for a token are not asked about it.
+    OpenSea's empty list alone says nothing: it is empty too while the metadata are unread.
     """
-    wanted = sorted(set(places))
+    wanted = sorted(set(places), key=lambda place: (place[:2], sorted(apart_from.get(place, ())), place[2]))
     found: dict[Place, TokenTraits | str] = dict.fromkeys(wanted, "its traits did not come in time")
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def one_part(chain: str, contract: str, token_ids: Sequence[str]) -> None:
+    async def one_part(ask: _Ask) -> None:
         async with turn:
-            await _fetch_part(outside, chain, contract, token_ids, own_word_first, found)
+            await ask.run(outside, found)
 
-    parts = [
-        (chain, contract, part)
-        for (chain, contract), group in groupby(wanted, key=lambda place: place[:2])
+    asks = [
+        _Ask(chain, contract, part, apart, every_source, own_word_first)
+        for (chain, contract, apart), group in groupby(
+            wanted, key=lambda place: (place[0], place[1], apart_from.get(place, frozenset[str]()))
+        )
         for part in _parts([place[2] for place in group])
     ]
     # So that what is slow does not keep the same others waiting each time.
-    random.shuffle(parts)
+    random.shuffle(asks)
     try:
         async with asyncio.timeout(FETCH_SECONDS):
-            await asyncio.gather(*(one_part(*part) for part in parts))
+            await asyncio.gather(*(one_part(ask) for ask in asks))
     except TimeoutError:
         pass  # what came in time is in `found`
     return found
 
 
-async def _fetch_part(
-    outside: Gateways,
-    chain: str,
-    contract: str,
-    token_ids: Sequence[str],
-    own_word_first: bool,
-    found: dict[Place, TokenTraits | str],
-) -> None:
-    """Ask one source after the other; each answer is in `found` as soon as it is there."""
-    sources = [_of_opensea, _of_metadata]
-    if own_word_first:
-        sources.reverse()
-    told: dict[str, list[TokenTraits | str]] = {token_id: [] for token_id in token_ids}
-    for ask in sources:
-        open_ids = [token_id for token_id, said in told.items() if not said or not _settled(said)]
-        if not open_ids:
-            return
-        answers = await ask(outside, chain, contract, open_ids)
-        for token_id, answer in answers.items():
-            told[token_id].append(answer)
-            found[chain, contract, token_id] = _together(told[token_id])
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """A few tokens of one contract, and which sources are asked about them."""
+
+    chain: str
+    contract: str
+    token_ids: Sequence[str]
+    apart_from: frozenset[str]
+    every_source: bool
+    own_word_first: bool
+
+    async def run(self, outside: Gateways, found: dict[Place, TokenTraits | str]) -> None:
+        """Ask one source after the other; each answer is in `found` as soon as it is there."""
+        told: dict[str, list[TokenTraits | str]] = {token_id: [] for token_id in self.token_ids}
+        sources = (self._opensea, self._metadata)
+        for ask in reversed(sources) if self.own_word_first else sources:
+            wanted = [one for one, said in told.items() if self.every_source or not said or not _settled(said)]
+            if not wanted:
+                return
+            answers = await ask(outside, wanted)
+            for token_id, answer in answers.items():
+                told[token_id].append(answer)
+                found[self.chain, self.contract, token_id] = _together(told[token_id])
+
+    async def _opensea(self, outside: Gateways, token_ids: Sequence[str]) -> Mapping[str, TokenTraits | str]:
+        if FROM_OPENSEA in self.apart_from:
+            return {}
+        return await _of_opensea(outside, self.chain, self.contract, token_ids)
+
+    async def _metadata(self, outside: Gateways, token_ids: Sequence[str]) -> Mapping[str, TokenTraits | str]:
+        if FROM_METADATA in self.apart_from:
+            return {}
+        index = next((_index_in(name) for name in sorted(self.apart_from) if _index_in(name)), "")
+        return await _of_metadata(outside, self.chain, self.contract, token_ids, apart_from=index)
 
 
 def _settled(said: Sequence[TokenTraits | str]) -> bool:
@@ -83,16 +114,16 @@ def _settled(said: Sequence[TokenTraits | str]) -> bool:
 
 
 def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
-    """What two sources say as one answer: the whole list, else what is there.
+    """Combine what sources say: the whole lists, else what is there.
 
     A list that is empty and not whole is a source that tells no traits: two of these agree that there are none.
     """
     lists = [one for one in said if not isinstance(one, str)]
-    for one in lists:
-        if one.whole:
-            return one
+    whole = [one for one in lists if one.whole]
+    if whole:
+        return whole[0] if len(whole) == 1 else replace(whole[0], also=whole[1])
     if len(lists) == 2 and not lists[0].traits and not lists[1].traits:
-        return TokenTraits((), f"{lists[0].source}, {lists[1].source}", lists[1].read_at)
+        return TokenTraits((), BETWEEN_SOURCES.join(one.source for one in lists), lists[1].read_at)
     if any(one.traits for one in lists):
         return max(lists, key=lambda one: len(one.traits))
     reasons = [one for one in said if isinstance(one, str)]
@@ -127,17 +158,23 @@ def _says_all(traits: TraitList) -> bool:
 
 
 async def _of_metadata(
-    outside: Gateways, chain: str, contract: str, token_ids: Sequence[str]
+    outside: Gateways, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str
 ) -> Mapping[str, TokenTraits | str]:
-    """What the tokens' own metadata tell."""
-    said = await outside.metadata.traits(chain, contract, token_ids)
+    """What the tokens' own metadata tell; where an index of the chain reads them, another than `apart_from`."""
+    said = await outside.metadata.traits(chain, contract, token_ids, apart_from=apart_from)
     at = datetime.now(UTC)
     return {
         token_id: str(told)
         if isinstance(told, ProviderError)
-        else TokenTraits(told.found, FROM_METADATA, at, told.whole)
+        else TokenTraits(told.found, f"{FROM_METADATA}{OF_INDEX}{told.index}" if told.index else FROM_METADATA, at,
+                         told.whole)
         for token_id, told in said.items()
-    }
+    }  # fmt: skip
+
+
+def _index_in(source: str) -> str:
+    """The index of a chain that a source's name ends with, if it does."""
+    return source.partition(OF_INDEX)[2]
 
 
 def _parts(token_ids: list[str]) -> list[list[str]]:

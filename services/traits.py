@@ -13,12 +13,12 @@ from models import Collection, Token, now
 from models.session import AsyncSession
 from services.addresses import shorten
 from services.trait_match import TokenTraits, matches
-from services.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch
+from services.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch, sources_on
 from settings import settings
 
 __all__ = [
     "FROM_METADATA", "FROM_OPENSEA", "Place", "TokenTraits", "fetch", "forget_old", "fresh_for", "known", "matches",
-    "of_row", "remember",
+    "of_row", "remember", "sources_on",
 ]  # fmt: skip
 
 FRESH_AT_MOST = timedelta(hours=6)
@@ -78,11 +78,12 @@ async def remember(db: AsyncSession, found: Mapping[Place, TokenTraits | str]) -
 
 
 def _document(traits: TokenTraits) -> dict[str, Any]:
-    return {
+    document: dict[str, Any] = {
         "source": traits.source,
         "whole": traits.whole,
         "traits": [[trait.kind, trait.value] for trait in traits.traits],
     }
+    return document if traits.also is None else {**document, "also": _document(traits.also)}
 
 
 async def forget_old(db: AsyncSession) -> None:
@@ -92,12 +93,18 @@ async def forget_old(db: AsyncSession) -> None:
 
 def of_row(token: Token) -> TokenTraits:
     """What was remembered of a token."""
-    pairs = cast("list[tuple[str, str | int | float]]", token.traits.get("traits", []))
+    return _of_document(token.traits, token.updated_at)
+
+
+def _of_document(document: Mapping[str, Any], read_at: datetime) -> TokenTraits:
+    pairs = cast("list[tuple[str, str | int | float]]", document.get("traits", []))
+    also = document.get("also")
     return TokenTraits(
         tuple(Trait(kind, value) for kind, value in pairs),
-        str(token.traits.get("source", "")),
-        token.updated_at,
-        bool(token.traits.get("whole", False)),
+        str(document.get("source", "")),
+        read_at,
+        bool(document.get("whole", False)),
+        None if also is None else _of_document(also, read_at),
     )
 
 

@@ -29,7 +29,9 @@ class Records:
     def __init__(self, said: Mapping[str, TokenRecord] | ProviderError) -> None:
         self.said = said
 
-    async def records(self, chain: str, contract: str, token_ids: Sequence[str]) -> Mapping[str, TokenRecord]:
+    async def records(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> Mapping[str, TokenRecord]:
         if isinstance(self.said, ProviderError):
             raise self.said
         return self.said

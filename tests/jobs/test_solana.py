@@ -1,10 +1,12 @@
 """Roles for what members hold on Solana: given, kept through every fault of the endpoint, and taken after a sale."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gateways.chain_table import CHAINS
 from models import Rule, Wallet, transaction
 from services import due
 from services.expressions import Requirement, to_document
@@ -61,6 +63,12 @@ class Otters:
             )
             await db.flush()
             await due.mark_server(db, self.town.server_id, due.CHANGED)
+
+
+@pytest.fixture(autouse=True)
+def soon_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few slots settle one, so that nobody waits for thirteen seconds."""
+    monkeypatch.setitem(CHAINS, SOLANA, replace(CHAINS[SOLANA], settled_after=3))
 
 
 @pytest.fixture

@@ -37,7 +37,13 @@ class OneNode:
         return Head(self.block, NOW, chain)
 
     async def balances_in_segments(
-        self, chain: str, segments: Sequence[Segment], *, endpoint: int | None = None, not_before_block: int = 0
+        self,
+        chain: str,
+        segments: Sequence[Segment],
+        *,
+        endpoint: int | None = None,
+        not_before_block: int = 0,
+        settled: bool = False,
     ) -> list[BalanceSheet]:
         self.asked.append((endpoint, not_before_block, list(segments)))
         try:

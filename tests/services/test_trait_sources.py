@@ -9,11 +9,12 @@ import httpx
 import pytest
 
 from gateways import Gateways, close_gateways, gateways
-from gateways.attributes import TraitList
+from gateways.attributes import Trait, TraitList
 from gateways.errors import ProviderDown
 from models import now
 from services import traits
 from services.expressions import Answer
+from services.trait_match import only_source
 from services.traits import FROM_METADATA, FROM_OPENSEA, Place, TokenTraits, fetch, matches
 from settings import settings
 
@@ -143,7 +144,9 @@ class Lists:
             raise self.said
         return self.said
 
-    async def traits(self, chain: str, contract: str, token_ids: Sequence[str]) -> dict[str, TraitList | ProviderDown]:
+    async def traits(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> dict[str, TraitList | ProviderDown]:
         return dict.fromkeys(token_ids, self.said)
 
 
@@ -166,3 +169,34 @@ async def test_two_sources_that_tell_no_traits_agree_and_one_alone_says_nothing(
     for own_word_first in (False, True):
         found = await traits.fetch(told, [place], own_word_first=own_word_first)
         assert answers(found, "Fur", "Gold") == [answer]
+
+
+async def test_a_source_is_left_out_or_asked_besides_as_the_caller_says(outside: Gateways) -> None:
+    place = ("base", STRANGER, "1")
+    shown, gold = TraitList((Trait("Status", "Unrevealed"),)), TraitList((Trait("Fur", "Gold"),))
+    told = replace(outside, opensea=Lists(shown), metadata=Lists(gold))
+    (first,) = (await traits.fetch(told, [place])).values()
+    assert isinstance(first, TokenTraits)
+    assert first.sources == {FROM_OPENSEA}
+    (other,) = (await traits.fetch(told, [place], apart_from={place: first.sources})).values()
+    assert isinstance(other, TokenTraits)
+    assert (other.sources, other.traits) == ({FROM_METADATA}, gold.found)
+    (both,) = (await traits.fetch(told, [place], every_source=True)).values()
+    assert isinstance(both, TokenTraits)
+    assert (both.sources, matches(both, "fur", "gold")) == ({FROM_OPENSEA, FROM_METADATA}, YES)
+    down = replace(told, metadata=Lists(ProviderDown("Token metadata", "HTTP 504")))
+    (alone,) = (await traits.fetch(down, [place], apart_from={place: first.sources})).values()
+    assert "504" in str(alone)
+    (one,) = (await traits.fetch(down, [place], every_source=True)).values()
+    assert isinstance(one, TokenTraits)
+    assert one.sources == {FROM_OPENSEA}
+
+
+def test_two_sources_count_where_they_say_the_same_and_one_where_it_alone_says_so() -> None:
+    gold, red = (Trait("Fur", one) for one in ("Gold", "Red"))
+    both = TokenTraits((red,), FROM_OPENSEA, now(), also=TokenTraits((gold,), FROM_METADATA, now()))
+    assert matches(both, "fur", "gold") is YES
+    assert only_source(both, "fur", "gold") == FROM_METADATA
+    assert (matches(both, "fur", "blue"), only_source(both, "fur", "blue")) == (NO, None)
+    assert only_source(TokenTraits((), f"{FROM_OPENSEA}, {FROM_METADATA}", now()), "fur", "blue") is None
+    assert only_source(TokenTraits((red,), FROM_OPENSEA, now()), "fur", "blue") == FROM_OPENSEA

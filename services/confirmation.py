@@ -1,0 +1,161 @@
+"""What confirms an answer that would take a role: a second answer that depends on nothing the first one did; pure.
+
+Two nodes are two sources, and so is one node twice if the blocks of a confirmation lie between both answers. Two
+answers of the same index or marketplace are one source, unless there is no other and some time lies between them.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from gateways.chain_table import CHAINS
+from services.expressions import Answer
+from services.readings import Reading
+
+OTHERS_SILENT = timedelta(minutes=5)
+"""How long the other nodes of a chain have to be silent before one node may confirm its own answer at a later block."""
+APART = timedelta(minutes=10)
+"""The least time between two answers of a source that is the only one."""
+ASKED_EVERY = 60.0
+"""Seconds after which nodes that are silent are asked again, at the most."""
+KEPT = timedelta(days=1)
+"""How long a first answer waits for the one that confirms it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a chain can be asked by: how many nodes are set for it, and how many sources tell its tokens' traits."""
+
+    nodes: int
+    trait_sources: int
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An answer that an earlier look got: by which node, at which block, and when."""
+
+    answer: Answer
+    source: str
+    block: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Both answers as one. Where time alone is missing, `wait` is how many seconds of it, and `why` the reason."""
+
+    reading: Reading
+    wait: float | None = None
+
+
+def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Means, now: datetime) -> Confirmation:
+    """Return the second answer if it confirms the first one, else unknown.
+
+    `second` is of a settled block. `earlier` is an answer that an earlier look got to the same question.
+    """
+    if first.answer is not second.answer:
+        unsettled = (first.block or 0) - _settled(second)
+        moved = Answer.UNKNOWN not in {first.answer, second.answer} and unsettled > 0
+        reason = second.reason or ("not settled yet" if moved else "two readings disagree")
+        return Confirmation(_unknown(second, reason), _seconds(first, unsettled) if moved else None)
+    if second.answer is Answer.UNKNOWN or second.source is None or second.block is None:
+        return Confirmation(second)
+    before = earlier if earlier is not None and _counts(earlier, second, now) else None
+    if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
+        return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
+    twice = first.alone & second.alone
+    if not twice:
+        return Confirmation(replace(second, first=_told(first if first.source != second.source else before)))
+    source = min(source for _, source in twice)
+    if second.requirement.type != "trait" or means.trait_sources > 1:
+        return Confirmation(_unknown(second, f"only {source} answered, and alone it proves nothing"))
+    since = now - before.at if before is not None else timedelta(0)
+    if since < APART:
+        return Confirmation(_unknown(second, f"waiting to ask {source} again"), (APART - since).total_seconds())
+    return Confirmation(replace(second, first=_told(before), one_source=True))
+
+
+def _counts(earlier: Earlier, second: Reading, now: datetime) -> bool:
+    """Whether an earlier answer was the same, and is no older than a day."""
+    return earlier.answer is second.answer and now - earlier.at < KEPT
+
+
+def _later(first: Reading, second: Reading, before: Earlier | None, means: Means, now: datetime) -> float:
+    """Seconds until a node's answer can confirm what the same node said; 0 when it does."""
+    missing = (before.block if before is not None else first.block or 0) - _settled(second)
+    if before is None or missing > 0:
+        return _seconds(first, max(missing, 1))
+    if means.nodes < 2 or before.source != second.source:
+        return 0.0
+    return min(max(0.0, (OTHERS_SILENT - (now - before.at)).total_seconds()), ASKED_EVERY)
+
+
+def _settled(reading: Reading) -> int:
+    """The newest block that is settled by a second answer; Solana's index cannot be asked about an earlier slot."""
+    chain = CHAINS[reading.requirement.chain]
+    return (reading.block or 0) - (0 if chain.family == "evm" else chain.settled_after)
+
+
+def _seconds(reading: Reading, blocks: int) -> float:
+    """How long so many blocks of a requirement's chain usually take, and a moment more."""
+    return max(0, blocks) * CHAINS[reading.requirement.chain].block_seconds + 1.0
+
+
+def _told(one: Reading | Earlier | None) -> tuple[str, int] | None:
+    return None if one is None or one.source is None else (one.source, one.block or 0)
+
+
+def _unknown(second: Reading, reason: str) -> Reading:
+    return Reading(
+        second.requirement, Answer.UNKNOWN, second.needed, None, second.block, second.source, second.observed_at, reason
+    )
+
+
+Before = Mapping[str, Earlier]
+"""What earlier looks said, by `question_of` a reading."""
+
+
+def question_of(reading: Reading) -> str:
+    """A short text that is the same for the same requirement and the same wallets."""
+    leaf = reading.requirement
+    asked = [leaf.type, leaf.chain, leaf.contract, leaf.min_tokens, leaf.trait, leaf.token_ids]
+    places = sorted((part.address, part.mark) for part in reading.parts)
+    return hashlib.sha256(json.dumps([asked, places]).encode()).hexdigest()[:24]
+
+
+def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:
+    """Return what the next look is to know of these answers: of each question the oldest answer that is still the same.
+
+    An earlier answer is dropped when a second reading at its block, or a later one, said something else.
+    """
+    found: dict[str, Earlier] = {}
+    for reading, second in zip(first, confirmed, strict=True):
+        if reading.source is None or reading.block is None or reading.answer is Answer.UNKNOWN:
+            continue
+        question = question_of(reading)
+        kept = before.get(question)
+        denied = second.answer not in {reading.answer, Answer.UNKNOWN}
+        usable = kept is not None and _counts(kept, reading, now) and not (denied and (second.block or 0) >= kept.block)
+        found[question] = kept if kept is not None and usable else Earlier(reading.answer, reading.source,
+                                                                          reading.block, now)  # fmt: skip
+    return found
+
+
+def document(found: Before) -> dict[str, Any]:
+    """The answers as the ledger keeps them."""
+    return {
+        question: [one.answer.value, one.source, one.block, one.at.isoformat()]
+        for question, one in sorted(found.items())
+    }
+
+
+def parsed(text: str) -> dict[str, Earlier]:
+    """Read what `document` wrote, as JSON; nothing from an empty text."""
+    stored: Mapping[str, Sequence[Any]] = json.loads(text) if text else {}
+    return {
+        question: Earlier(Answer(answer), str(source), int(block), datetime.fromisoformat(at))
+        for question, (answer, source, block, at) in stored.items()
+    }

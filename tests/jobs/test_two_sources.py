@@ -1,0 +1,237 @@
+"""Nobody loses a role by the word of one source: a node, a marketplace, or a block that may yet be replaced."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import close_gateways, gateways, use_gateways
+from gateways.attributes import Trait, TraitList
+from gateways.chain_table import CHAINS
+from gateways.errors import ProviderDown
+from gateways.marketplaces import Marketplace
+from gateways.metadata import Metadata
+from models import Due, transaction
+from services import confirmation
+from services.expressions import Requirement, to_document
+from settings import settings
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import BOTH, given, grants, kinds, looked_at, taken
+from tests.jobs.town import Town
+
+GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status", "Refreshing"),))
+
+
+@dataclass
+class Teller:
+    """A source of traits that says the same of every token, or nothing."""
+
+    said: TraitList | None
+    asked: int = 0
+
+    async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
+        self.asked += 1
+        if self.said is None:
+            raise ProviderDown("OpenSea", "HTTP 500")
+        return self.said
+
+    async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> dict[tuple[str, str], TraitList]:
+        return {token: await self.nft(chain, *token) for token in tokens}
+
+    async def traits(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> dict[str, TraitList | ProviderDown]:
+        self.asked += 1
+        return dict.fromkeys(token_ids, self.said or ProviderDown("Token metadata", "HTTP 504"))
+
+
+@pytest.fixture
+def opensea() -> Teller:
+    return Teller(GOLD)
+
+
+@pytest.fixture
+def metadata() -> Teller:
+    return Teller(GOLD)
+
+
+@pytest.fixture
+async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
+    """A rule for gold fur; carol, who has proved her wallet, has a token."""
+    use_gateways(
+        replace(gateways(), opensea=cast(Marketplace, opensea), metadata=cast(Metadata, cast(object, metadata)))
+    )
+    await town.buys("carol")
+    leaf = Requirement("trait", "base", town.contract, trait=("Fur", "Gold"))
+    await town.change(await town.rule("Holder"), expression=to_document(leaf))
+    return town
+
+
+@pytest.fixture
+def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traits are read outside at every look."""
+    monkeypatch.setattr("services.traits.fresh_for", lambda: timedelta(0))
+
+
+async def reasons(town: Town) -> set[str | None]:
+    async with transaction() as db:
+        mine = col(Due.key).startswith(f"{town.server_id}:")
+        return set((await db.exec(select(Due.reason).where(mine))).all())
+
+
+async def one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Base has its first node alone from now on."""
+    monkeypatch.setenv("RPC_BASE", settings().rpc["base"][0])
+    settings.cache_clear()
+    await close_gateways()
+
+
+def settles_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+    monkeypatch.setitem(CHAINS, "base", replace(CHAINS["base"], settled_after=blocks))
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_opensea_alone_takes_no_role_while_the_metadata_cannot_be_read(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller
+) -> None:
+    async with engine():
+        await gold.prove("carol")
+        await given(gold)
+    opensea.said, metadata.said = REFRESHING, None
+    for _ in range(3):
+        await looked_at(gold)
+    assert [row.state for row in await grants(gold)] == ["held"]
+    assert any("504" in (reason or "") for reason in await reasons(gold))
+    metadata.said = REFRESHING
+    async with engine():
+        await gold.look()
+        await taken(gold)
+    assert (await kinds(gold)).count("role.taken") == 1
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_metadata_that_still_show_the_trait_keep_the_role(gold: Town, engine: Engine, opensea: Teller) -> None:
+    async with engine():
+        await gold.prove("carol")
+        await given(gold)
+        opensea.said = REFRESHING
+        await looked_at(gold)
+        assert await gold.has("carol", "Holder")
+        assert [row.state for row in await grants(gold)] == ["held"]
+
+
+async def test_who_waits_gets_the_role_by_the_metadata_when_opensea_is_behind(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller
+) -> None:
+    opensea.said = REFRESHING
+    async with engine():
+        await gold.prove("carol")
+        await given(gold)
+    assert (opensea.asked, metadata.asked) == (1, 1)
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_the_only_source_of_traits_takes_a_role_after_it_has_said_so_twice_minutes_apart(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opensea.said = None
+    monkeypatch.setattr("services.traits.sources_on", lambda outside, chain: 1)
+    async with engine():
+        await gold.prove("carol")
+        await given(gold)
+    metadata.said = REFRESHING
+    await looked_at(gold)
+    await looked_at(gold)
+    (row,) = await grants(gold)
+    assert row.state == "held"
+    assert row.first_no
+    monkeypatch.setattr(confirmation, "APART", timedelta(0))
+    async with engine():
+        await gold.look()
+        await taken(gold)
+
+
+async def test_a_sale_counts_when_its_block_is_settled_and_the_next_look_comes_about_then(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settles_after(monkeypatch, 30)
+    token = await town.buys("carol")
+    await town.call("chains/base/mine", blocks=30)
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.sells(token)
+        await looked_at(town)
+        assert [row.state for row in await grants(town)] == ["held"]
+        assert any("not settled yet" in (reason or "") for reason in await reasons(town))
+        await town.call("chains/base/mine", blocks=30)
+        await town.look()
+        await taken(town)
+
+
+async def test_a_single_node_confirms_a_sale_at_the_next_look_after_a_few_blocks(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one_node(monkeypatch)
+    settles_after(monkeypatch, 3)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.state == "held"
+    assert row.first_no
+    assert any("later block" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=3)
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["taking"], "one look was enough"
+    async with engine():
+        await taken(town)
+
+
+async def test_a_yes_forgets_what_a_single_node_said_before(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one_node(monkeypatch)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await looked_at(town)
+    assert (await grants(town))[0].first_no
+    await town.buys("carol")
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert (row.state, row.first_no) == ("held", None)
+
+
+async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_some_minutes(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.break_("down", BOTH[1])
+    await town.sells(token)
+    await looked_at(town)
+    await town.call("chains/base/mine", blocks=5)
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.state == "taking"
+    (reading,) = row.evidence["readings"]
+    assert reading["source"] == reading["first"]["source"] == "Base node 1"
+    assert reading["first"]["block"] < reading["block"]

@@ -1,0 +1,129 @@
+"""What a second answer has to be so that a role may be taken: of another source, settled, and the same."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gateways.chain_table import CHAINS
+from services.confirmation import APART, KEPT, OTHERS_SILENT, Earlier, Means, confirm, document, noted, parsed
+from services.expressions import Answer, Requirement
+from services.readings import Part, Reading
+
+YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+WALLET = "0x" + "a1" * 20
+COUNT = Requirement("basic", "base", "0x" + "c0" * 20)
+TRAIT = replace(COUNT, type="trait", trait=("Fur", "Gold"))
+ANY = Requirement("any_nft", "base", "any")
+ONE, TWO = Means(1, 1), Means(2, 2)
+
+
+def reading(answer: Answer = NO, block: int = 100, node: int = 1, leaf: Requirement = COUNT, *said: str) -> Reading:
+    """An answer of one node; `said` are sources that alone told of a token."""
+    part = Part(WALLET, 0, alone=frozenset(("7", source) for source in said))
+    held = None if answer is UNKNOWN else 0
+    return Reading(leaf, answer, 1, held, block, f"Base node {node}", NOW, parts=(part,))
+
+
+def earlier(answer: Answer = NO, block: int = 90, node: int = 1, ago: timedelta = timedelta(minutes=1)) -> Earlier:
+    return Earlier(answer, f"Base node {node}", block, NOW - ago)
+
+
+def test_another_node_confirms_at_once_and_the_evidence_names_both() -> None:
+    found = confirm(reading(), reading(block=98, node=2), None, TWO, NOW)
+    assert (found.reading.answer, found.wait) == (NO, None)
+    said = found.reading.document()
+    assert (said["source"], said["block"]) == ("Base node 2", 98)
+    assert said["first"] == {"source": "Base node 1", "block": 100}
+
+
+def test_what_a_settled_block_does_not_show_yet_is_unknown_until_it_is_settled() -> None:
+    found = confirm(reading(NO, 100), reading(YES, 98, 2), None, TWO, NOW)
+    assert (found.reading.answer, found.reading.reason) == (UNKNOWN, "not settled yet")
+    assert found.wait == 2 * CHAINS["base"].block_seconds + 1
+    disagreeing = confirm(reading(NO, 100), reading(YES, 100, 2), None, TWO, NOW)
+    assert (disagreeing.reading.answer, disagreeing.wait) == (UNKNOWN, None)
+
+
+@pytest.mark.parametrize("answers", [(NO, UNKNOWN), (UNKNOWN, NO), (UNKNOWN, UNKNOWN), (YES, NO), (YES, UNKNOWN)])
+def test_nothing_but_the_same_sure_answer_confirms(answers: tuple[Answer, Answer]) -> None:
+    first, second = answers
+    assert confirm(reading(first), reading(second, 98, 2), None, TWO, NOW).reading.answer is UNKNOWN
+
+
+def test_one_node_confirms_itself_only_at_a_block_that_its_first_answer_has_settled() -> None:
+    alone = confirm(reading(NO, 100), reading(NO, 98), None, ONE, NOW)
+    assert (alone.reading.answer, alone.reading.reason) == (UNKNOWN, "waiting for a later block to confirm")
+    assert alone.wait == 2 * CHAINS["base"].block_seconds + 1
+    for block, expected in ((99, UNKNOWN), (98, NO), (50, NO)):
+        found = confirm(reading(NO, 100), reading(NO, 98), earlier(block=block), ONE, NOW)
+        assert found.reading.answer is expected, block
+        assert (found.wait is None) == (expected is NO)
+    other = confirm(reading(NO, 100), reading(NO, 98), earlier(YES), ONE, NOW)
+    assert other.reading.answer is UNKNOWN, "it said something else then"
+    old = confirm(reading(NO, 100), reading(NO, 98), earlier(ago=KEPT), ONE, NOW)
+    assert old.reading.answer is UNKNOWN
+
+
+def test_while_another_node_is_silent_the_first_may_confirm_itself_after_minutes() -> None:
+    early = confirm(reading(), reading(NO, 98), earlier(ago=OTHERS_SILENT - timedelta(seconds=9)), TWO, NOW)
+    assert (early.reading.answer, early.wait) == (UNKNOWN, 9)
+    late = confirm(reading(), reading(NO, 98), earlier(ago=OTHERS_SILENT), TWO, NOW)
+    assert (late.reading.answer, late.reading.first) == (NO, ("Base node 1", 90))
+    by_the_other = confirm(reading(), reading(NO, 98), earlier(node=2), TWO, NOW)
+    assert by_the_other.reading.answer is NO, "the node that is silent now had said so before"
+
+
+def test_solanas_index_confirms_itself_only_after_as_many_slots_as_settle() -> None:
+    leaf = Requirement("basic", "solana", "C")
+    deep = CHAINS["solana"].settled_after
+    for block, expected in ((1000 - deep, NO), (1001 - deep, UNKNOWN)):
+        found = confirm(reading(NO, 999, 1, leaf), reading(NO, 1000, 1, leaf), earlier(block=block), ONE, NOW)
+        assert found.reading.answer is expected
+
+
+def test_the_same_marketplace_twice_is_one_source() -> None:
+    first = reading(NO, 100, 1, TRAIT, "OpenSea")
+    twice = confirm(first, reading(NO, 98, 2, TRAIT, "OpenSea"), earlier(ago=timedelta(hours=1)), TWO, NOW)
+    assert (twice.reading.answer, twice.wait) == (UNKNOWN, None)
+    assert "only OpenSea" in (twice.reading.reason or "")
+    assert confirm(first, reading(NO, 98, 2, TRAIT, "token metadata"), None, TWO, NOW).reading.answer is NO
+    assert confirm(first, reading(NO, 98, 2, TRAIT), None, TWO, NOW).reading.answer is NO, "both sources said so"
+
+
+def test_the_only_source_of_traits_counts_twice_after_some_minutes_and_the_evidence_says_so() -> None:
+    first, second = (reading(NO, block, node, TRAIT, "token metadata") for block, node in ((100, 1), (98, 2)))
+    means = Means(2, 1)
+    waiting = confirm(first, second, None, means, NOW)
+    assert (waiting.reading.answer, waiting.wait) == (UNKNOWN, APART.total_seconds())
+    early = confirm(first, second, earlier(ago=APART - timedelta(seconds=5)), means, NOW)
+    assert (early.reading.answer, early.wait) == (UNKNOWN, 5)
+    late = confirm(first, second, earlier(ago=APART), means, NOW)
+    assert (late.reading.answer, late.reading.one_source, late.reading.document()["oneSource"]) == (NO, True, True)
+
+
+def test_an_index_that_alone_lists_nothing_never_proves_a_no() -> None:
+    means = Means(2, 1)
+    first, second = (reading(NO, block, node, ANY, "OpenSea") for block, node in ((100, 1), (98, 2)))
+    assert confirm(first, second, earlier(ago=timedelta(hours=2)), means, NOW).reading.answer is UNKNOWN
+
+
+def test_a_no_for_lack_of_a_wallet_needs_nobody_to_confirm_it() -> None:
+    nobody = Reading(COUNT, NO, 1, 0, reason="no proved wallet on this chain")
+    assert confirm(nobody, nobody, None, ONE, NOW).reading.answer is NO
+
+
+def test_the_first_answer_is_kept_until_another_one_contradicts_it() -> None:
+    first = reading(NO, 100)
+    (question,) = found = noted([first], [reading(UNKNOWN)], {}, NOW)
+    assert found[question] == Earlier(NO, "Base node 1", 100, NOW)
+    assert parsed("") == {}
+    assert parsed(json.dumps(document(found))) == found
+    later = NOW + timedelta(minutes=1)
+    assert noted([reading(NO, 130)], [reading(YES, 99, 2)], found, later) == found, "not settled yet"
+    denied = noted([reading(NO, 130)], [reading(YES, 128, 2)], found, later)
+    assert denied[question] == Earlier(NO, "Base node 1", 130, later)
+    assert noted([reading(YES, 130)], [reading(YES, 128)], found, later)[question].answer is YES
+    assert noted([reading(UNKNOWN, 130)], [reading(NO, 128)], found, later) == {}
