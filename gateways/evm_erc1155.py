@@ -1,11 +1,22 @@
-"""ERC-1155: how many of which tokens owners have; nothing tells how many there are, so all history must be known."""
+"""ERC-1155: how many of which tokens owners have. No call says which there are, so *any* id needs the whole history."""
 
+import asyncio
+from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from secrets import randbelow
 
 from gateways.balance_sheet import MOST
 from gateways.evm_questions import Silence
-from gateways.evm_token_read import BALANCE_OF_ID, MOST_QUESTIONS, TokenRead, word
+from gateways.evm_token_read import BALANCE_OF_ID, KEPT_FOR_THE_REST, MOST_QUESTIONS, TokenRead, word
+from gateways.exchanges import together
+
+MOST_PAIRS = 240_000
+"""Pairs of an owner and a named id that one read asks about."""
+PAIRS_AT_A_TIME = 8_000
+"""Pairs that are asked about before the time is looked at again; about two calls."""
+AT_ONCE = 4
 
 
 @dataclass(slots=True)
@@ -16,20 +27,56 @@ class Erc1155:
 
     async def run(self) -> None:
         """Fill the read's amounts. Raises ProviderError when the node fails."""
+        left = await self._exactly()
+        if left:
+            await self._by_history(left)
+
+    async def _exactly(self) -> list[str]:
+        """Ask about every wanted id of as many owners as there is time for; the owners that are left over.
+
+        Where that is not all of them, each read begins with another owner, so that in some reads each has had a turn.
+        """
         read = self.read
-        if read.wanted is not None and read.wanted.count * len(read.owners) <= MOST_QUESTIONS // 2:
-            exact = list(read.wanted)
-            await self._ask({owner: exact for owner in read.owners})  # noqa: C420 (the list is not changed)
-            return
-        complete, reason = await read.follow(read.owners, many=True)
-        await self._ask({owner: read.known([owner]) for owner in read.owners})
-        missing = [owner for owner in read.owners if owner not in complete]
+        if read.wanted is None or not 0 < (count := read.wanted.count) <= MOST_PAIRS:
+            return list(read.owners)
+        ids, done = list(read.wanted), set[str]()
+        size, most = max(1, PAIRS_AT_A_TIME // count), MOST_PAIRS // count
+        first = randbelow(len(read.owners)) if read.owners else 0
+        turns = [*read.owners[first:], *read.owners[:first]][:most]
+        todo = deque(turns[at : at + size] for at in range(0, len(turns), size))
+
+        async def ask(owners: Sequence[str]) -> None:
+            await self._ask([(owner, one) for owner in owners for one in ids])
+            done.update(owners)
+
+        async def worker() -> None:
+            while todo and self._time_left():
+                await ask(todo.popleft())
+
+        # Some are asked about in any case. They also show how many questions the node takes in a call.
+        if todo:
+            await ask(todo.popleft())
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(read.deadline - KEPT_FOR_THE_REST):
+                await together(worker() for _ in range(min(AT_ONCE, len(todo))))
+        return [owner for owner in read.owners if owner not in done]
+
+    def _time_left(self) -> bool:
+        """Return whether more questions can be answered before the time that is kept for the rest."""
+        seconds = self.read.logs.node.request_seconds + KEPT_FOR_THE_REST
+        return asyncio.get_running_loop().time() < self.read.deadline - seconds
+
+    async def _by_history(self, owners: Sequence[str]) -> None:
+        """Ask about the ids that are known to have come to the owners, from earlier reads, logs and an indexer."""
+        read = self.read
+        complete, reason = await read.follow(owners, many=True)
+        await self._ask_known({owner: read.known([owner]) for owner in owners})
+        missing = [owner for owner in owners if owner not in complete]
         if without := [owner for owner in missing if not read.amounts[owner]]:
-            await self._ask(await read.listed(without))
+            await self._ask_known(await read.listed(without))
         read.doubt(missing, reason)
 
-    async def _ask(self, ids: Mapping[str, Sequence[int]]) -> None:
-        """`balanceOf(owner, id)` for each that matters; what is not answered makes the owner unsure."""
+    async def _ask_known(self, ids: Mapping[str, Sequence[int]]) -> None:
         read = self.read
         pairs = [
             (owner, one)
@@ -39,7 +86,11 @@ class Erc1155:
         ]
         if len(pairs) > MOST_QUESTIONS:
             read.doubt({owner for owner, _ in pairs[MOST_QUESTIONS:]}, "there are too many tokens to ask about")
-            pairs = pairs[:MOST_QUESTIONS]
+        await self._ask(pairs[:MOST_QUESTIONS])
+
+    async def _ask(self, pairs: Sequence[tuple[str, int]]) -> None:
+        """`balanceOf(owner, id)` for each; what is not answered makes the owner unsure."""
+        read = self.read
         said = await read.ask([BALANCE_OF_ID + word(owner) + word(one) for owner, one in pairs])
         for (owner, one), amount in zip(pairs, said, strict=True):
             if isinstance(amount, Silence):
