@@ -28,7 +28,8 @@ FEWEST_FOR_A_SCAN = 6
 """From so many owners on the whole collection is read instead of their wallets, if it takes fewer pages."""
 STALE_SLOTS = 225
 """An index this far behind its node's head (about 90 s) is stale."""
-MOST_OWNERS_CONFIRMED = 50
+KEPT_FOR_THE_REST = 1.0
+"""Seconds of the whole time that the node's token accounts must leave."""
 SLOTS_BETWEEN = 2
 """Slots that pass before a confirmation: where there is one endpoint only, its index must have read on meanwhile."""
 
@@ -238,8 +239,8 @@ class SolanaChains:
             if not (scan and await look.at_collection(len(owners))):
                 await look.at_wallets(deadline)
             await look.doubt_by_trails({owner: _mints(trail) for owner, trail in trails.items()})
-            if endpoint is not None and len(owners) <= MOST_OWNERS_CONFIRMED:
-                await look.doubt_by_accounts()
+            if endpoint is not None:
+                await look.doubt_by_accounts(deadline - KEPT_FOR_THE_REST)
             return _sheet(look, head, not_before, trails)
 
     async def _single(
@@ -302,14 +303,15 @@ def _sheet(look: Look, head: Head, not_before: int, trails: Mapping[str, Trail])
         source=look.node.source,
         held=look.held,
         unsure=look.unsure,
-        trails={owner: _trail(look, owner, trails.get(owner, Trail())) for owner in look.owners},
+        trails={owner: _trail(look, owner, trails.get(owner, Trail()), slot) for owner in look.owners},
     )
 
 
-def _trail(look: Look, owner: str, before: Trail) -> Trail:
-    """What was found; where not everything could be learned, what was known before stays with it."""
-    found = look.held.get(owner, {})
-    return before.with_ids(found) if owner in look.unsure else Trail().with_ids(found)
+def _trail(look: Look, owner: str, before: Trail, slot: int) -> Trail:
+    """What was known before and what was found; without tokens that have been somebody else's for long enough."""
+    elsewhere = look.gone_from(owner)
+    gone = [one for one in before.ids if one.rpartition(":")[2] in elsewhere]
+    return before.looked_at(look.held.get(owner, {}), gone, slot, SOLANA.settled_after)
 
 
 def _mints(trail: Trail) -> list[str]:

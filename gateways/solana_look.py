@@ -3,9 +3,10 @@
 import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from gateways.errors import ProviderDown, ProviderError
+from gateways.errors import ProviderBusy, ProviderDown, ProviderError
 from gateways.solana_assets import A_PAGE, Asset, Kind, assets
 from gateways.solana_doubts import (
     ANY,
@@ -22,9 +23,12 @@ MOST_PAGES = 20
 """Of one wallet's list: 20,000 assets."""
 FEW = 100
 """Assets in a page while one that is an NFT proves enough."""
+OWNERS_A_PART = 50
+"""Owners whose token accounts the node is asked for at a time."""
 SHARE_FOR_LISTS = 0.6
 """Of the whole time; the rest is for what speaks against a "nothing"."""
 NOT_IN_TIME = "its list did not come in time"
+ACCOUNTS_NOT_IN_TIME = "the node was not asked for its token accounts in time"
 TOO_MANY = "owns too many assets to read them all"
 UNCLEAR = "owns something of a kind that is not known here"
 NOT_ITS_OWN = "its list has somebody else's assets"
@@ -47,6 +51,7 @@ class Look:
     slot: int | None = None
     _known: dict[str, Asset | None] = field(default_factory=dict[str, Asset | None])
     _lists_work: bool = False
+    _gone: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     async def at_collection(self, most_pages: int) -> bool:
         """Read the whole collection; False, and nothing learned, where it has more pages than that.
@@ -142,28 +147,55 @@ class Look:
         }
         await self._look_up(mint for mints in missing.values() for mint in mints)
         for owner, mints in missing.items():
-            for known in (self._known[mint] for mint in mints):
+            for mint in mints:
+                known = self._known[mint]
                 if known is None:
                     self.unsure[owner] = LOST
-                elif known.owner == owner and self._counts(known):
+                elif known.owner != owner or not self._counts(known):
+                    self._gone.setdefault(owner, set()).add(mint)
+                else:
                     self.unsure[owner] = CONTRADICTS
 
-    async def doubt_by_accounts(self) -> None:
-        """Where nothing was seen, the node's own token accounts must not show anything either."""
+    def gone_from(self, owner: str) -> AbstractSet[str]:
+        """The mints that were seen at the owner before, and that the index now names somebody else's, or burnt."""
+        return self._gone.get(owner, frozenset[str]())
 
-        async def one(owner: str) -> tuple[str, frozenset[str] | str]:
+    async def doubt_by_accounts(self, deadline: float) -> None:
+        """Where nothing was seen, the node's own token accounts must not show anything either.
+
+        They are asked for a few owners at a time. Those whose turn has not come by `deadline` (loop time), or before
+        the node wants a pause, are unsure.
+        """
+        # So that those who come last are not the same each time.
+        waiting = random.sample(nothing := self.nothing(), len(nothing))
+        for start in range(0, len(waiting), OWNERS_A_PART):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    goes_on = await self._doubt_by_accounts(waiting[start : start + OWNERS_A_PART])
+            except TimeoutError:
+                goes_on, start = False, start - OWNERS_A_PART
+            if not goes_on:
+                left = waiting[start + OWNERS_A_PART :]
+                self.unsure |= {owner: ACCOUNTS_NOT_IN_TIME for owner in left if owner not in self.unsure}
+                return
+
+    async def _doubt_by_accounts(self, owners: Sequence[str]) -> bool:
+        """Ask about these; False once the node wants a pause."""
+
+        async def one(owner: str) -> tuple[str, frozenset[str] | ProviderError]:
             try:
                 return owner, await mints_of(self.node, owner)
             except ProviderError as fault:
-                return owner, str(fault)
+                return owner, fault
 
-        shown = dict(await asyncio.gather(*(one(owner) for owner in self.nothing())))
-        await self._look_up(mint for mints in shown.values() if not isinstance(mints, str) for mint in mints)
+        shown = dict(await asyncio.gather(*(one(owner) for owner in owners)))
+        await self._look_up(mint for mints in shown.values() if isinstance(mints, frozenset) for mint in mints)
         for owner, mints in shown.items():
-            if isinstance(mints, str):
-                self.unsure[owner] = mints
+            if isinstance(mints, ProviderError):
+                self.unsure[owner] = str(mints)
             elif any(known is None or self._counts(known) for known in (self._known[mint] for mint in mints)):
                 self.unsure[owner] = NODE_KNOWS_MORE
+        return not any(isinstance(mints, ProviderBusy) for mints in shown.values())
 
     async def _look_up(self, mints: Iterable[str]) -> None:
         fresh = [mint for mint in dict.fromkeys(mints) if self._known.get(mint) is None]

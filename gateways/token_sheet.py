@@ -1,7 +1,7 @@
 """Which tokens of a contract each owner held at one block, what could not be learned, and hints for the next look."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
@@ -15,11 +15,15 @@ class Trail:
     """Tokens that are known to have come to an owner: hints to verify on the chain, never proof.
 
     `searched` says, by the node's place in the settings, which blocks (first and last, both included) that node
-    searched for more: one node's silence says nothing of another's.
+    searched for more: one node's silence says nothing of another's. `gone` are ids among them that the chain said are
+    not the owner's any more, each with the block at which it first said so. `dropped` are ids that were taken out of
+    the trail, because that is settled.
     """
 
     ids: frozenset[str] = frozenset()
     searched: Mapping[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    gone: Mapping[str, int] = field(default_factory=dict[str, int])
+    dropped: frozenset[str] = frozenset()
 
     @property
     def full(self) -> bool:
@@ -30,7 +34,18 @@ class Trail:
         """The trail with more ids, as many as it keeps."""
         room = MOST_IDS_KEPT - len(self.ids)
         fresh = [one for one in ids if one not in self.ids][:room]
-        return Trail(self.ids | frozenset(fresh), self.searched) if fresh else self
+        return replace(self, ids=self.ids | frozenset(fresh)) if fresh else self
+
+    def looked_at(self, held: Iterable[str], gone: Iterable[str], block: int, settled_after: int) -> "Trail":
+        """Return the trail after a look at `block`, with what is `held`, and without what is `gone` and settled.
+
+        What is gone leaves when it was already gone `settled_after` blocks ago; what is neither stays.
+        """
+        here = frozenset(held)
+        since = {one: self.gone.get(one, block) for one in gone if one in self.ids and one not in here}
+        dropped = frozenset(one for one, first in since.items() if block - first >= settled_after)
+        waiting = {one: first for one, first in since.items() if one not in dropped}
+        return Trail(self.ids - dropped, self.searched, waiting, dropped).with_ids(sorted(here))
 
 
 _NONE: Mapping[str, int] = MappingProxyType({})

@@ -95,7 +95,8 @@ class TokenTrail(SQLModel, table=True):
     """Tokens of a contract that are known to have come to a wallet, and which blocks each node searched for more.
 
     Hints where to look on the chain, not holdings. The contract is "any" for tokens of whatever collection, whose ids
-    then read "contract:id". `searched` maps a node's place in the settings to a first and a last block.
+    then read "contract:id". `searched` maps a node's place in the settings to a first and a last block, `gone` an id
+    to the block at which the chain first said that it is not the wallet's any more.
     """
 
     __tablename__ = "token_trail"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -105,4 +106,5 @@ class TokenTrail(SQLModel, table=True):
     address: str = Field(primary_key=True)
     ids: list[str] = texts()
     searched: dict[str, Any] = document()
+    gone: dict[str, Any] = document()
     updated_at: datetime = moment()

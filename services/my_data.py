@@ -63,7 +63,7 @@ _PARTS = {
         ORDER BY o.chain, o.contract, o.address, o.scope
     """,
     "walletTokensToLookAt": """
-        SELECT o.chain, o.contract, o.address, o.ids, o.searched, o.updated_at AS "updatedAt"
+        SELECT o.chain, o.contract, o.address, o.ids, o.searched, o.gone, o.updated_at AS "updatedAt"
         FROM token_trail o JOIN wallet w ON w.address = o.address WHERE w.user_id = :user
         ORDER BY o.chain, o.contract, o.address
     """,

@@ -1,5 +1,6 @@
 """Where to look for wallets' tokens: what nodes' logs and earlier looks told, kept from one look to the next."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import func, text
@@ -30,14 +31,17 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
     found: dict[str, dict[str, Trail]] = {}
     for row in rows.all():
         searched = {int(node): (int(first), int(last)) for node, (first, last) in row.searched.items()}
-        found.setdefault(row.contract, {})[row.address] = Trail(frozenset(row.ids), searched)
+        found.setdefault(row.contract, {})[row.address] = Trail(
+            frozenset(row.ids), searched, {one: int(block) for one, block in row.gone.items()}
+        )
     return found
 
 
 async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, Trail]]) -> None:
     """Keep trails (chain, contract, wallet, trail). What somebody else found meanwhile stays known.
 
-    Ids are only ever added: who says that blocks were searched must not have lost what was found there.
+    Ids are added, and dropped only where a look says so: blocks that count as searched must not lose what was found
+    there. An id that came back meanwhile is found by the next look, which asks for what the owner holds first.
     """
     merged: dict[tuple[str, str, str], Trail] = {}
     for chain, contract, address, trail in found:
@@ -45,7 +49,8 @@ async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, Trail]
     rows = {
         (chain, contract, address): {
             "chain": chain, "contract": contract, "address": address, "ids": sorted(trail.ids),
-            "searched": {str(node): list(span) for node, span in trail.searched.items()}, "updated_at": models.now(),
+            "searched": {str(node): list(span) for node, span in trail.searched.items()}, "gone": dict(trail.gone),
+            "updated_at": models.now(),
         }
         for (chain, contract, address), trail in merged.items()
     }  # fmt: skip
@@ -58,9 +63,35 @@ async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, Trail]
         await db.execute(
             statement.on_conflict_do_update(
                 index_elements=["chain", "contract", "address"],
-                set_={"ids": both, "searched": statement.excluded.searched, "updated_at": func.now()},
+                set_={
+                    "ids": both, "searched": statement.excluded.searched, "gone": statement.excluded.gone,
+                    "updated_at": func.now(),
+                },
             )
-        )
+        )  # fmt: skip
+    await _drop(db, {key: trail.dropped - trail.ids for key, trail in merged.items()})
+
+
+async def _drop(db: AsyncSession, gone: Mapping[tuple[str, str, str], Iterable[str]]) -> None:
+    """Take ids out of trails, by chain, contract and wallet."""
+    rows = [
+        {"chain": chain, "contract": contract, "address": address, "gone": one}
+        for (chain, contract, address), ids in sorted(gone.items())
+        for one in sorted(ids)
+    ]
+    if not rows:
+        return
+    statement = """
+        WITH dropped AS (
+            SELECT chain, contract, address, array_agg(gone) AS gone
+            FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS d (chain text, contract text, address text, gone text)
+            GROUP BY chain, contract, address)
+        UPDATE token_trail t
+        SET ids = ARRAY(SELECT one FROM unnest(t.ids) AS one WHERE NOT one = ANY(d.gone) ORDER BY one),
+            gone = t.gone - d.gone
+        FROM dropped d WHERE (t.chain, t.contract, t.address) = (d.chain, d.contract, d.address)
+    """
+    await db.execute(text(statement), {"rows": json.dumps(rows)})
 
 
 def _both(one: Trail, other: Trail) -> Trail:
@@ -69,4 +100,5 @@ def _both(one: Trail, other: Trail) -> Trail:
     for node, (first, last) in other.searched.items():
         before = searched.get(node, (0, -1))
         searched[node] = (first, last) if last - first >= before[1] - before[0] else before
-    return Trail(one.ids | other.ids, searched)
+    gone = dict(other.gone) | {token: min(block, other.gone.get(token, block)) for token, block in one.gone.items()}
+    return Trail(one.ids | other.ids, searched, gone, one.dropped | other.dropped)

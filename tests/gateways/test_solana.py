@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateways import solana_lists, solana_node
+from gateways import solana_lists, solana_look, solana_node
 from gateways.balance_sheet import Segment
 from gateways.base58 import decode, encode
+from gateways.chain_table import CHAINS
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown
 from gateways.solana import SolanaChains
 from gateways.solana_doubts import KNOWN_COLLECTION
@@ -230,6 +231,52 @@ async def test_a_list_that_lacks_what_the_index_itself_knows_is_not_believed(
         asset(TOKENS[2], OTHER, grouping=[{"group_key": "collection", "group_value": KNOWN_COLLECTION}])
     )
     assert OWNER in (await chains.anything(SOLANA, [OWNER], trails={OWNER: trail})).unsure
+
+
+async def test_a_token_that_is_somebody_elses_leaves_the_trail_once_that_is_settled(
+    node: StandIn, chains: SolanaChains
+) -> None:
+    index = Index(node, asset(TOKENS[1], OTHER))
+    elsewhere, burnt, lost = TOKENS[0], TOKENS[3], TOKENS[4]
+    index.known = {elsewhere: asset(elsewhere, OTHER), burnt: asset(burnt, burnt=True)}
+    trail = Trail(frozenset({elsewhere, burnt}))
+
+    async def looked(before: Trail) -> Trail:
+        return (await chains.tokens(SOLANA, COLLECTION, [OWNER], trails={OWNER: before})).trails[OWNER]
+
+    first = await looked(trail)
+    slot = node.slot
+    assert (first.ids, first.gone, first.dropped) == (trail.ids, {elsewhere: slot, burnt: slot}, frozenset())
+    assert await looked(first) == first, "a quiet look changes nothing"
+    index.known[elsewhere] = asset(elsewhere)
+    assert elsewhere not in (await looked(first)).gone, "it is the owner's again, whatever the list says"
+    index.known[elsewhere] = asset(elsewhere, OTHER)
+    node.slot += CHAINS[SOLANA].settled_after
+    later = await looked(first.with_ids([lost]))
+    assert (later.ids, later.gone, later.dropped) == ({lost}, {}, {elsewhere, burnt})
+
+
+async def test_the_nodes_accounts_are_asked_of_any_number_of_losers_in_parts(
+    node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solana_look, "OWNERS_A_PART", 20)
+    Index(node, asset(TOKENS[1], OTHER))
+    losers = [key(2**190 + number) for number in range(70)]
+    asked = set[str]()
+
+    def accounts(params: Any) -> Any:
+        asked.add(params[0])
+        return {"context": {"slot": 1}, "value": []}
+
+    node.says["getTokenAccountsByOwner"] = accounts
+    assert (await chains.tokens(SOLANA, COLLECTION, losers, endpoint=0)).unsure == {}
+    assert asked == set(losers)
+
+    asked.clear()
+    node.says["getTokenAccountsByOwner"] = lambda params: accounts(params) if len(asked) < 30 else busy("60")(None)
+    sheet = await chains.tokens(SOLANA, COLLECTION, losers, endpoint=0)
+    assert set(losers) - set(sheet.unsure) <= asked, "a loser that the node was not asked about is not believed"
+    assert len(sheet.unsure) >= len(losers) - 40
 
 
 async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn, chains: SolanaChains) -> None:

@@ -114,7 +114,7 @@ async def test_what_is_gone_is_gone_and_a_later_slot_confirms_it(
         sheet = await chains.tokens(
             SOLANA, contract, [bob], trails=first.trails, endpoint=endpoint, not_before_block=done["block"]
         )
-        assert (sheet.held, sheet.unsure, sheet.trails[bob].ids) == ({}, {}, frozenset())
+        assert (sheet.held, sheet.unsure, set(sheet.trails[bob].gone)) == ({}, {}, {token})
         assert sheet.block >= done["block"] > first.block
         assert sheet.block_time >= first.block_time
 
