@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 import nextcord
 from nextcord.ext import commands
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
+from bot.busy import Busy
 from bot.facts import guild_facts, member_facts
 from models import transaction
 from services import channels, guilds
@@ -19,113 +21,162 @@ log = logging.getLogger("holdfast.bot")
 DATABASE_PAUSE = 2.0
 """Seconds between tries while the database does not answer: no event may be lost by that."""
 
-
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between tries to read a guild's members."""
+
+LISTS_AT_ONCE, PART = 4, 1_000
+"""Guilds whose members are read at the same time, and members that one transaction writes."""
+
+READY_WITHIN = 60.0
+"""Seconds after which the bot counts as ready although some guild's members were not read yet."""
+
+QUIET, LONGEST_WAIT = 0.3, 2.0
+"""Seconds without a change of roles before they are judged, and how long that is put off at most: moving one role
+past 250 others is 250 events."""
+
+T = TypeVar("T")
 
 
 class ListIncomplete(Exception):
     """Discord's list of a guild's members cannot be all of it."""
 
 
-class Events(commands.Cog):
-    """Keeps the product's picture of guilds up to date."""
+class Events(Busy):
+    """Keeps the product's picture of guilds up to date. No guild waits for another one."""
 
     def __init__(self, bot: commands.AutoShardedBot) -> None:
         self.bot: commands.AutoShardedBot = bot
-        # One event after another: each reads the cache when its turn comes, so the last one written is the newest.
-        self.turn: asyncio.Lock = asyncio.Lock()
+        # One event of a guild after another: each reads the cache when its turn comes, so the last one written is the
+        # newest.
+        self.turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.lists: dict[int, asyncio.Task[None]] = {}
+        """By guild, the reading of its members."""
+        self.room: asyncio.Semaphore = asyncio.Semaphore(LISTS_AT_ONCE)
+        self.checks: dict[int, asyncio.Task[None]] = {}
+        """By guild, the judgement of its roles that waits for quiet."""
+        self.stirred: dict[int, float] = {}
+        """By guild, when its roles last changed (loop time)."""
+
+    def tasks(self) -> Collection[asyncio.Task[None]]:
+        """Readings and judgements."""
+        return (*self.lists.values(), *self.checks.values())
 
     @commands.Cog.listener()
     async def on_ready(self) -> None:
-        """Tell of every guild, and of those that are gone; after a new session everything may have changed."""
-        for guild in self.bot.guilds:
-            if not guild.unavailable:
-                await self._seen(guild)
+        """Pass on every guild, and those that are gone; after a new session everything may have changed."""
+        tried = [self._begin(guild) for guild in self.bot.guilds if not guild.unavailable]
         present = [str(guild.id) for guild in self.bot.guilds]
-        await self._tell(lambda db: guilds.present(db, present))
-        await self._tell(guilds.ready)
+        await self._tell(0, lambda db: guilds.present(db, present))
+        if tried:
+            await asyncio.wait(tried, timeout=READY_WITHIN)
+        await self._tell(0, guilds.ready)
         log.info("ready in %s guilds", len(self.bot.guilds))
 
     @commands.Cog.listener()
     async def on_guild_join(self, guild: nextcord.Guild) -> None:
-        """Tell of a new guild."""
-        await self._seen(guild)
+        """Pass on a new guild."""
+        self._begin(guild)
 
     @commands.Cog.listener()
     async def on_guild_available(self, guild: nextcord.Guild) -> None:
-        """Tell of a guild that was out for a while."""
+        """Pass on a guild that was out for a while."""
         if self.bot.is_ready():
-            await self._seen(guild)
+            self._begin(guild)
 
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
         """The bot was removed (an outage is another event)."""
-        await self._tell(lambda db: guilds.left(db, str(guild.id)))
+        await self._tell(guild.id, lambda db: guilds.left(db, str(guild.id)))
 
     @commands.Cog.listener()
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:
         """A new name, icon or owner."""
-        await self._runs(after)
+        self._changed(after.id)
 
     @commands.Cog.listener()
     async def on_guild_role_update(self, before: nextcord.Role, after: nextcord.Role) -> None:
         """A role moved or got other permissions: who runs the guild and what may be granted can change."""
-        await self._runs(after.guild)
+        self._changed(after.guild.id)
 
     @commands.Cog.listener()
     async def on_guild_role_delete(self, role: nextcord.Role) -> None:
         """A role is gone."""
-        await self._runs(role.guild)
+        self._changed(role.guild.id)
 
     @commands.Cog.listener()
     async def on_member_join(self, member: nextcord.Member) -> None:
         """Somebody came (back)."""
-        await self._tell(lambda db: guilds.member_joined(db, str(member.guild.id), member_facts(member)))
+        guild_id = member.guild.id
+        await self._tell(guild_id, lambda db: guilds.member_joined(db, str(guild_id), member_facts(member)))
 
     @commands.Cog.listener()
     async def on_member_update(self, before: nextcord.Member, after: nextcord.Member) -> None:
         """Somebody's roles, name or screening changed."""
         if after.id == after.guild.me.id or self._power(before) != self._power(after):
-            await self._runs(after.guild)
-        await self._tell(lambda db: guilds.member_changed(db, str(after.guild.id), member_facts(after)))
+            self._changed(after.guild.id)
+        guild_id = after.guild.id
+        await self._tell(guild_id, lambda db: guilds.member_changed(db, str(guild_id), member_facts(after)))
 
     @commands.Cog.listener()
     async def on_raw_member_remove(self, payload: nextcord.RawMemberRemoveEvent) -> None:
         """Somebody left, whether or not the cache knew them."""
-        await self._tell(lambda db: guilds.member_left(db, str(payload.guild_id), str(payload.user.id)))
+        guild_id, user_id = payload.guild_id, payload.user.id
+        await self._tell(guild_id, lambda db: guilds.member_left(db, str(guild_id), str(user_id)))
 
     @commands.Cog.listener()
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
         """A channel is gone; it may be the one for verification or for alerts."""
-        await self._tell(lambda db: channels.gone(db, str(channel.guild.id), str(channel.id)))
+        guild_id = channel.guild.id
+        await self._tell(guild_id, lambda db: channels.gone(db, str(guild_id), str(channel.id)))
 
     @staticmethod
     def _power(member: nextcord.Member) -> bool:
         return member.guild_permissions.administrator
 
-    async def _seen(self, guild: nextcord.Guild) -> None:
+    def _begin(self, guild: nextcord.Guild) -> asyncio.Future[None]:
+        """Begin to read a guild's members, instead of a reading that is under way; done after the first try."""
+        if (before := self.lists.pop(guild.id, None)) is not None:
+            before.cancel()
+        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._seen(guild, tried))
+        self.lists[guild.id] = task
+        task.add_done_callback(lambda done: self._list_over(guild.id, done, tried))
+        return tried
+
+    def _list_over(self, guild_id: int, task: asyncio.Task[None], tried: asyncio.Future[None]) -> None:
+        if self.lists.get(guild_id) is task:
+            del self.lists[guild_id]
+        if not tried.done():
+            tried.set_result(None)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("passing guild %s on failed", guild_id, exc_info=fault)
+
+    async def _seen(self, guild: nextcord.Guild, tried: asyncio.Future[None]) -> None:
         pause = FIRST_PAUSE
+        await self._tell(guild.id, lambda db: guilds.seen(db, guild_facts(guild)))
         while not self.bot.is_closed() and self.bot.get_guild(guild.id) is guild:
             try:
-                await self._list(guild)
+                async with self.room:
+                    await self._list(guild)
             except (nextcord.Forbidden, nextcord.NotFound) as fault:
-                log.warning("the members of guild %s are not told: %s", guild.id, fault)
+                log.warning("the members of guild %s may not be read: %s", guild.id, fault)
                 return
             except Exception as fault:
                 # Whatever the library makes of an answer that is none: without the list, nobody who came or left
                 # meanwhile would be noticed.
                 log.warning("the members of guild %s could not be read (%r), again in %.0f s", guild.id, fault, pause)
-                log.debug("the reading failed so", exc_info=True)
+                log.debug("reading members failed", exc_info=True)
+                if not tried.done():
+                    tried.set_result(None)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
-                await self._tell(lambda db: guilds.seen(db, guild_facts(guild)))
                 return
 
     async def _list(self, guild: nextcord.Guild) -> None:
         # Over REST, because the gateway answers one request for all members in 30 seconds, so a bot that restarts
         # quickly would wait in vain.
+        began = await self._tell(guild.id, guilds.list_begins)
         listed = {member.id: member async for member in guild.fetch_members(limit=None)}
         if guild.me.id not in listed:
             raise ListIncomplete(f"the bot itself is not among {len(listed)} members")
@@ -133,24 +184,54 @@ class Events(commands.Cog):
             if guild.get_member(member.id) is None:
                 # The library tells of changes only for members that it has in its cache, and has no public way in.
                 guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
+        ids = list(listed)
+        # In short transactions, between which the guild's own events have their turns.
+        for start in range(0, len(ids), PART):
+            part = ids[start : start + PART]
+            await self._tell(guild.id, lambda db, part=part: self._write_part(db, guild, part))
+        while await self._tell(guild.id, lambda db: guilds.list_ended(db, str(guild.id), began)):
+            pass
+        await self._judge(guild)
 
-    async def _runs(self, guild: nextcord.Guild) -> None:
+    async def _write_part(self, db: Any, guild: nextcord.Guild, ids: Sequence[int]) -> None:
+        members = [member for one in ids if (member := guild.get_member(one)) is not None]
+        await guilds.listed(db, str(guild.id), [member_facts(member) for member in members])
+
+    def _changed(self, guild_id: int) -> None:
+        """Judge a guild's roles, and who runs it, once for all changes that come together."""
+        self.stirred[guild_id] = asyncio.get_running_loop().time()
+        if guild_id not in self.checks:
+            self.checks[guild_id] = asyncio.create_task(self._judge_when_quiet(guild_id))
+
+    async def _judge_when_quiet(self, guild_id: int) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            while guild_id in self.stirred:
+                latest = clock() + LONGEST_WAIT
+                while (left := min(self.stirred[guild_id] + QUIET, latest) - clock()) > 0:
+                    await asyncio.sleep(left)
+                # What changes from now on is judged again.
+                del self.stirred[guild_id]
+                if (guild := self.bot.get_guild(guild_id)) is not None:
+                    await self._judge(guild)
+        finally:
+            del self.checks[guild_id]
+
+    async def _judge(self, guild: nextcord.Guild) -> None:
         async def write(db: Any) -> None:
             facts = guild_facts(guild)
             await guilds.who_runs(db, facts)
             await guilds.check_roles(db, facts)
 
-        await self._tell(write)
+        await self._tell(guild.id, write)
 
-    async def _tell(self, write: Callable[[Any], Awaitable[None]]) -> None:
-        """Pass one thing on when its turn comes, in a transaction of its own, as often as it takes."""
-        async with self.turn:
+    async def _tell(self, guild_id: int, write: Callable[[Any], Awaitable[T]]) -> T:
+        """Pass one thing on when the guild's turn comes, in a transaction of its own, as often as it takes."""
+        async with self.turns[guild_id]:
             while True:
                 try:
                     async with transaction() as db:
-                        await write(db)
+                        return await write(db)
                 except (OperationalError, InterfaceError, NoneFree) as fault:
                     log.warning("the database did not answer, the event waits: %s", getattr(fault, "orig", fault))
                     await asyncio.sleep(DATABASE_PAUSE)
-                else:
-                    return

@@ -19,7 +19,9 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
 
 
 def guild_facts(guild: nextcord.Guild) -> GuildFacts:
-    """A guild with its roles and everybody in the library's cache."""
+    """A guild with its roles, and of its members in the library's cache those who may run it, and the bot."""
+    mighty = [role.id for role in guild.roles if role.permissions.administrator]
+    alone = {guild.me.id, guild.owner_id}
     return GuildFacts(
         id=str(guild.id),
         name=guild.name,
@@ -30,5 +32,9 @@ def guild_facts(guild: nextcord.Guild) -> GuildFacts:
             RoleFacts(str(role.id), role.name, role.position, role.managed, role.permissions.value)
             for role in guild.roles
         ),
-        members=tuple(member_facts(member) for member in guild.members),
+        members=tuple(
+            member_facts(member)
+            for member in guild.members
+            if member.id in alone or guild.id in mighty or any(member.get_role(role_id) for role_id in mighty)
+        ),
     )

@@ -60,6 +60,12 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
+async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
+    """Mark these people in a server, whether or not we know them as its members."""
+    who = "SELECT CAST(:server AS integer) AS server_id, unnest(CAST(:people AS text[])) AS discord_id"
+    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
+
+
 def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> None:
     """Mark whose wallets these are, or were delegated to on the chain, in every server with the bot where they are."""
     statement, values = _marking(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import delete, text, update
 from sqlmodel import col, select
@@ -10,7 +11,7 @@ from models import Access, Grant, Rule, Server, now
 from models.session import AsyncSession
 from services import due, events, members, rule_states, schedules
 from services.members import MemberFacts
-from services.role_safety import find, judge, standing
+from services.role_safety import ADMINISTRATOR, find, judge, standing
 from services.servers import allow
 
 BOT_READY = "bot.ready"
@@ -38,11 +39,14 @@ class GuildFacts:
     bot_id: str
     roles: tuple[RoleFacts, ...]
     members: tuple[MemberFacts, ...]
-    """Everybody who is there, bots included."""
+    """At least the bot, the owner and everybody who may be an administrator."""
 
 
 async def seen(db: AsyncSession, guild: GuildFacts) -> None:
-    """The bot is in this guild: keep it, its members and who runs it; if it is new there, look at everybody."""
+    """Store that the bot is in this guild, and judge its roles; if it is new there, look at everybody we know there.
+
+    Its members follow: parts of their list by `listed`, then `list_ended` and `who_runs`.
+    """
     server = await known(db, guild.id)
     came = server is None or not server.bot_invited
     if server is None:
@@ -54,12 +58,28 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
     db.add(server)
     await db.flush()
     server_id = server.id or 0
-    await members.replace_all(db, server_id, guild.members)
-    await _who_runs(db, server_id, guild)
     await check_roles(db, guild)
     if came:
         await events.record(db, events.line("bot.joined", server_id=server_id))
         await due.mark_server(db, server_id, due.JOINED)
+
+
+async def list_begins(db: AsyncSession) -> datetime:
+    """Return the database's time, by which `list_ended` finds those who are not on a list."""
+    (rows,) = await db.together(("SELECT now()", {}))
+    return rows[0][0]
+
+
+async def listed(db: AsyncSession, guild_id: str, part: Sequence[MemberFacts]) -> None:
+    """Store a part of the list of a guild's members."""
+    if server := await known(db, guild_id):
+        await members.listed(db, server.id or 0, part)
+
+
+async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
+    """Treat members who were not on the list that began then as gone, some at a time; return how many."""
+    server = await known(db, guild_id)
+    return await members.list_ended(db, server.id or 0, began) if server else 0
 
 
 async def who_runs(db: AsyncSession, guild: GuildFacts) -> None:
@@ -72,10 +92,11 @@ async def who_runs(db: AsyncSession, guild: GuildFacts) -> None:
 
 
 async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None:
+    mighty = {role.id for role in guild.roles if role.permissions & ADMINISTRATOR}
     admins = [
         member.discord_id
         for member in guild.members
-        if standing(guild.id, guild.owner_id, guild.roles, member.discord_id, member.roles).is_admin
+        if (member.discord_id == guild.owner_id or guild.id in mighty or mighty & member.roles)
         and member.discord_id != guild.bot_id
     ]
     await db.execute(delete(Access).where(col(Access.server_id) == server_id, col(Access.discord_id).not_in(admins)))

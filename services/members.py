@@ -1,18 +1,22 @@
 """Who is in a server, with which roles: what the gateway and Discord's answers tell us, kept for bulk decisions."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import delete, func, text, tuple_, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways.discord_types import Member as LiveMember
-from models import Grant, Member, Rule, now
+from models import Grant, Member, Rule
 from models.session import AsyncSession
 from services import due, events
 from services.errors import MemberNotFound
 from services.policy import GrantFacts
+
+LEFT_AT_ONCE = 1_000
+"""Members who are treated as gone in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +54,29 @@ async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) ->
 
 
 async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """Keep these members of a server with their roles, in sets."""
-    moment = now()
-    ordered = sorted(members, key=lambda member: member.discord_id)
-    for start in range(0, len(ordered), 2000):
-        statement = insert(Member).values(
-            [
-                {
-                    "server_id": server_id, "discord_id": member.discord_id, "name": member.name,
-                    "avatar": member.avatar, "roles": sorted(member.roles), "pending": member.pending,
-                    "bot": member.bot, "left_at": None, "seen_at": moment,
-                }
-                for member in ordered[start : start + 2000]
-            ]
-        )  # fmt: skip
-        changed = ("name", "avatar", "roles", "pending", "bot", "left_at", "seen_at")
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["server_id", "discord_id"],
-                set_={name: statement.excluded[name] for name in changed},
-            )
-        )
+    """Store these members of a server with their roles."""
+    rows = [
+        {
+            "discord_id": member.discord_id, "name": member.name, "avatar": member.avatar,
+            "roles": sorted(member.roles), "pending": member.pending, "bot": member.bot,
+        }
+        for member in members
+    ]  # fmt: skip
+    if rows:
+        await db.execute(text(_KEEP), {"server": server_id, "rows": json.dumps(rows)})
+
+
+# In one order, so that two that overlap wait for each other instead of deadlocking.
+_KEEP = """
+    INSERT INTO member (server_id, discord_id, name, avatar, roles, pending, bot, left_at, seen_at)
+    SELECT :server, discord_id, name, avatar, roles, pending, bot, NULL, now()
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS m (
+        discord_id text, name text, avatar text, roles text[], pending boolean, bot boolean)
+    ORDER BY discord_id
+    ON CONFLICT (server_id, discord_id) DO UPDATE SET
+        name = EXCLUDED.name, avatar = EXCLUDED.avatar, roles = EXCLUDED.roles, pending = EXCLUDED.pending,
+        bot = EXCLUDED.bot, left_at = NULL, seen_at = EXCLUDED.seen_at
+"""
 
 
 async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
@@ -94,6 +100,16 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .where(tuple_(col(Member.server_id), col(Member.discord_id)).in_(gone), col(Member.left_at).is_(None))
         .values(left_at=func.now(), roles=[])
     )
+    # What a vault delegated counts for the oldest claim of a server's members: with that one gone it is another's.
+    wallets = await db.execute(
+        text(
+            'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
+            "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))"
+        ),
+        {"people": [discord_id for _, discord_id in gone]},
+    )
+    if addresses := [str(address) for (address,) in wallets.all()]:
+        await due.mark_rivals(db, addresses, due.CHANGED)
 
 
 async def came_back(db: AsyncSession, grants: Mapping[tuple[int, str], Sequence[GrantFacts]]) -> None:
@@ -154,34 +170,46 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
         await due.mark_member(db, server_id, member.discord_id, due.JOINED)
 
 
-async def replace_all(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """The whole list of a server's members: keep it, and let go of those not on it.
+async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
+    """Store a part of the list of a server's members.
 
-    Who came unheard is looked at, and who lost a role there is a rule for: perhaps they left and came back.
-
-    Whoever is missing on it and has a role of ours is asked for by name before that is believed: a list that was cut
-    off must cost nobody what the ledger knows of them.
+    Marks as due who came unheard, and who lost a role that a rule names: perhaps they left and came back.
     """
     result = await db.execute(
-        text("SELECT discord_id, roles FROM member WHERE server_id = :server AND left_at IS NULL"),
-        {"server": server_id},
+        text(
+            "SELECT discord_id, roles FROM member WHERE server_id = :server AND left_at IS NULL "
+            "AND discord_id = ANY(CAST(:people AS text[]))"
+        ),
+        {"server": server_id, "people": [member.discord_id for member in members]},
     )
     had = {str(discord_id): frozenset[str](roles) for discord_id, roles in result.all()}
-    before, present = set(had), {member.discord_id for member in members}
     await keep(db, server_id, members)
-    granted = await db.exec(select(Grant.discord_id).where(Grant.server_id == server_id).distinct())
-    missing = before - present
-    doubtful = missing & set(granted.all())
-    await _unknown(db, server_id, sorted(doubtful))
-    await left_many(db, [(server_id, discord_id) for discord_id in sorted(missing - doubtful)])
     ruled = frozenset((await db.exec(select(Rule.role_id).where(Rule.server_id == server_id).distinct())).all())
-    lost = {one.discord_id for one in members if (had.get(one.discord_id, frozenset()) - one.roles) & ruled}
-    if stirred := sorted((present - before) | lost):
+    stirred = sorted(
+        one.discord_id for one in members if one.discord_id not in had or (had[one.discord_id] - one.roles) & ruled
+    )
+    if stirred:
         await due.mark_members(db, server_id, stirred, due.JOINED)
 
 
-async def _unknown(db: AsyncSession, server_id: int, people: Sequence[str]) -> None:
-    """Nothing is known of these any more, so the look at them begins with asking Discord."""
-    await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(people)))
-    for discord_id in people:
-        await due.mark_member(db, server_id, discord_id, due.JOINED)
+async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
+    """Treat members who were not seen since the list began as gone, LEFT_AT_ONCE at most; return how many.
+
+    A member who is missing on the list and has a role of ours is asked for by name before that is believed: a list
+    that was cut off must cost nobody what the ledger knows of them. `began` is the database's time.
+    """
+    result = await db.execute(
+        text(
+            'SELECT m.discord_id, EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id '
+            "AND g.discord_id = m.discord_id) FROM member m WHERE m.server_id = :server AND m.left_at IS NULL "
+            "AND m.seen_at < :began ORDER BY m.discord_id LIMIT :most"
+        ),
+        {"server": server_id, "began": began, "most": LEFT_AT_ONCE},
+    )
+    missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]
+    if doubtful := [discord_id for discord_id, ours in missing if ours]:
+        # Nothing is known of these any more, so the look at them begins with asking Discord.
+        await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
+        await due.mark_named(db, server_id, doubtful, due.JOINED)
+    await left_many(db, [(server_id, discord_id) for discord_id, ours in missing if not ours])
+    return len(missing)

@@ -1,14 +1,22 @@
 """What the gateway tells is told on, also while the database does not answer."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot import events
 from bot.events import Events
+from models import now, transaction
+from services import guilds, health
+from services.tasks import stop
 from tests.jobs.conftest import product as product
+from tests.jobs.town import until
 
 AWAY = [
     OperationalError("", None, Exception("the server closed the connection")),
@@ -29,5 +37,155 @@ async def test_no_event_is_lost_while_the_database_is_away(
         if told == ["tried"]:
             raise fault
 
-    await Events(bot=object())._tell(write)  # pyright: ignore[reportArgumentType]
+    await Events(bot=object())._tell(1, write)  # pyright: ignore[reportArgumentType]
     assert told == ["tried", "written"]
+
+
+@dataclass
+class SomeMember:
+    """What the product reads of a library's member."""
+
+    id: int
+    guild: Any = None
+    name: str = "somebody"
+    nick: str | None = None
+    global_name: str | None = None
+    pending: bool = False
+    bot: bool = False
+    avatar: None = None
+    roles: tuple[Any, ...] = ()
+
+    def get_role(self, role_id: int) -> None:
+        return None
+
+
+@dataclass
+class SomeGuild:
+    """What the product reads of a library's guild; `gate` opens when Discord lists its members."""
+
+    id: int
+    people: int
+    fails: bool = False
+    gate: Callable[[], Any] | None = None
+    name: str = "A guild"
+    icon: None = None
+    unavailable: bool = False
+    roles: tuple[Any, ...] = ()
+    cache: dict[int, SomeMember] = field(default_factory=dict[int, SomeMember])
+
+    def __post_init__(self) -> None:
+        first = self.id * 1_000_000
+        self.cache = {first + place: SomeMember(first + place, self) for place in range(self.people)}
+
+    @property
+    def me(self) -> SomeMember:
+        return self.cache[self.owner_id]
+
+    @property
+    def owner_id(self) -> int:
+        return self.id * 1_000_000
+
+    @property
+    def members(self) -> list[SomeMember]:
+        return list(self.cache.values())
+
+    def get_member(self, one: int) -> SomeMember | None:
+        return self.cache.get(one)
+
+    async def fetch_members(self, limit: None) -> AsyncIterator[SomeMember]:
+        if self.fails:
+            raise OSError("no answer")
+        for member in self.members:
+            yield member
+
+
+class SomeBot:
+    """The library's bot, in these guilds."""
+
+    def __init__(self, *here: SomeGuild) -> None:
+        self.guilds = list(here)
+
+    def get_guild(self, guild_id: int) -> SomeGuild | None:
+        return next((guild for guild in self.guilds if guild.id == guild_id), None)
+
+    def is_closed(self) -> bool:
+        return False
+
+    def is_ready(self) -> bool:
+        return True
+
+
+async def members_of(guild: SomeGuild) -> int:
+    async with transaction() as db:
+        count = await db.execute(
+            text(
+                "SELECT count(*) FROM member m JOIN server s ON s.id = m.server_id "
+                "WHERE s.discord_id = :guild AND m.left_at IS NULL"
+            ),
+            {"guild": str(guild.id)},
+        )
+        return int(count.scalar_one())
+
+
+async def test_no_guild_waits_for_another_ones_list(product: None) -> None:
+    large, small = SomeGuild(1, 30_000), SomeGuild(2, 3)
+    cog = Events(SomeBot(large, small))  # pyright: ignore[reportArgumentType]
+    cog._begin(small)  # pyright: ignore[reportArgumentType]
+
+    async def listed(guild: SomeGuild, least: int) -> bool:
+        return await members_of(guild) >= least
+
+    try:
+        await until(lambda: listed(small, 3))
+        cog._begin(large)  # pyright: ignore[reportArgumentType]
+        await until(lambda: listed(large, 1))
+        for guild in (small, large):
+            newcomer = SomeMember(guild.owner_id + 999_999, guild)
+            guild.cache[newcomer.id] = newcomer
+            await cog.on_member_join(newcomer)  # pyright: ignore[reportArgumentType]
+        assert await members_of(small) == 4
+        assert await members_of(large) < 30_001, "its own events do not wait for the end of the list either"
+        await until(lambda: listed(large, 30_001))
+        await until(lambda: _idle(cog))
+        del large.cache[large.owner_id + 5]
+        await asyncio.wait([cog._begin(large)])  # pyright: ignore[reportArgumentType]
+        assert await members_of(large) == 30_000
+    finally:
+        await stop(*cog.tasks())
+
+
+async def _idle(cog: Events) -> bool:
+    return not cog.tasks()
+
+
+async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None) -> None:
+    began = now()
+    here = [SomeGuild(1, 3, fails=True), *(SomeGuild(place, 3) for place in range(2, 8))]
+    cog = Events(SomeBot(*here))  # pyright: ignore[reportArgumentType]
+    try:
+        await cog.on_ready()
+        async with transaction() as db:
+            assert await health.bot_ready(db, began)
+        assert [await members_of(guild) for guild in here] == [0, *[3] * 6]
+        here[0].fails = False
+        await until(lambda: _all_there(here[0]))
+    finally:
+        await stop(*cog.tasks())
+
+
+async def _all_there(guild: SomeGuild) -> bool:
+    return await members_of(guild) == guild.people
+
+
+async def test_roles_that_move_together_are_judged_once(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    guild, judged = SomeGuild(1, 3), list[str]()
+
+    async def judge(db: Any, facts: guilds.GuildFacts) -> None:
+        judged.append(facts.id)
+
+    monkeypatch.setattr(guilds, "check_roles", judge)
+    cog = Events(SomeBot(guild))  # pyright: ignore[reportArgumentType]
+    for _ in range(250):
+        await cog.on_guild_update(guild, guild)  # pyright: ignore[reportArgumentType]
+    await until(lambda: _idle(cog))
+    assert judged == ["1"]

@@ -305,8 +305,12 @@ async def test_members_who_cannot_be_listed_at_first_are_known_as_soon_as_discor
     monkeypatch.setattr(nextcord.Guild, "fetch_members", failing)
     monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
     async with bot():
+        await until(lambda: _known(town, "carol"))
         assert answers == []
-        assert await row(town, "carol") is not None
         known = await row(town, "dave")
         assert known is not None
         assert known.left_at is None
+
+
+async def _known(town: Town, who: str) -> bool:
+    return await row(town, who) is not None

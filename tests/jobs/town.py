@@ -92,7 +92,11 @@ class Town:
             ),
         )  # fmt: skip
         async with transaction() as db:
+            began = await guilds.list_begins(db)
             await guilds.seen(db, facts)
+            await guilds.listed(db, facts.id, facts.members)
+            await guilds.list_ended(db, facts.id, began)
+            await guilds.who_runs(db, facts)
             server = await guilds.known(db, guild["id"])
             assert server is not None
             self.server_id = server.id or 0
