@@ -11,13 +11,15 @@ from models.types import maybe_moment, moment
 class Due(SQLModel, table=True):
     """Somebody who must be looked at; unique, so marking twice is marking once with the greater urgency."""
 
-    __table_args__ = (Index("ix_due_next", text("priority DESC"), "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
+    __table_args__ = (Index("ix_due_turn", text("priority DESC"), "turn", "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
     kind: str = Field(primary_key=True)
     """`member`: every role of one member of one server."""
     key: str = Field(primary_key=True)
     """For `member`: `<server id>:<Discord id>`."""
     priority: int = 0
+    turn: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """The place among the members of the same server that were marked together: servers take turns by it."""
     due_at: datetime = moment()
     version: int = Field(default=1, sa_type=BigInteger)
     attempts: int = 0

@@ -1,6 +1,7 @@
 """Who must be looked at: marking members as due, claiming them in batches, and being done with them."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -20,7 +21,10 @@ AGAIN = 10
 """A second try of whoever was no part of the round alone: before the round, and after all that is new."""
 
 LEASE = timedelta(seconds=60)
-LONGEST_PAUSE = 300
+LONGEST_PAUSE = 2 * 3600
+"""Seconds until a member who stayed unknown again and again is looked at again, if nothing new is known meanwhile."""
+LATE = 2**31 - 1
+"""The turn of a member who has to wait for a moment: behind the turns of all servers, in the order of the moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +165,16 @@ def _marking(who: str, priority: int, values: dict[str, object], *, raises_versi
     # Always in the same order, so that two marks that overlap wait for each other instead of deadlocking.
     statement = f"""
         WITH marked AS (
-        INSERT INTO due (kind, key, priority, due_at, version, attempts, request_id)
-        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, 0, CAST(:request AS text)
+        INSERT INTO due (kind, key, priority, due_at, version, attempts, request_id, turn)
+        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, 0, CAST(:request AS text),
+               row_number() OVER (PARTITION BY w.server_id ORDER BY w.discord_id)
         FROM ({who}) w ORDER BY 2
         ON CONFLICT (kind, key) DO UPDATE SET
             version = due.version + :step,
             priority = GREATEST(due.priority, EXCLUDED.priority),
             due_at = LEAST(due.due_at, EXCLUDED.due_at),
+            turn = LEAST(due.turn, EXCLUDED.turn),
+            attempts = CASE WHEN :step > 0 THEN 0 ELSE due.attempts END,
             request_id = COALESCE(EXCLUDED.request_id, due.request_id)
         RETURNING 1)
         SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
@@ -176,28 +183,54 @@ def _marking(who: str, priority: int, values: dict[str, object], *, raises_versi
     return statement, {**values, **more}
 
 
-CLAIM = """
+_FREE = """
+    SELECT ctid, priority, turn, due_at FROM due
+    WHERE kind = 'member' AND {which} AND priority >= :least AND due_at <= now()
+    AND (claimed_until IS NULL OR claimed_until < now())
+    AND (cardinality(CAST(:busy AS text[])) = 0 OR split_part(key, ':', 1) <> ALL(CAST(:busy AS text[])))
+    ORDER BY priority DESC, turn, due_at LIMIT {most} FOR UPDATE SKIP LOCKED
+"""
+
+CLAIM = f"""
+    WITH new AS ({_FREE.format(which="priority > :again", most=":limit")}),
+    again AS ({_FREE.format(which="priority = :again", most=":quarter")}),
+    swept AS ({_FREE.format(which="priority < :again", most=":limit")}),
+    picked AS (
+        SELECT ctid FROM (
+            SELECT *, row_number() OVER (ORDER BY priority DESC, turn, due_at) > :half AS more FROM new
+            UNION ALL SELECT *, false FROM again
+            UNION ALL SELECT *, row_number() OVER (ORDER BY turn, due_at) > :quarter FROM swept
+        ) found ORDER BY more, priority DESC, turn, due_at LIMIT :limit
+    )
     UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker
-    WHERE d.ctid = ANY(ARRAY(
-        SELECT ctid FROM due
-        WHERE kind = 'member' AND priority >= :least AND due_at <= now()
-        AND (claimed_until IS NULL OR claimed_until < now())
-        ORDER BY priority DESC, due_at LIMIT :limit FOR UPDATE SKIP LOCKED
-    ))
-    RETURNING d.key, d.version, d.attempts, d.priority, d.request_id
+    WHERE d.ctid = ANY(ARRAY(SELECT ctid FROM picked))
+    RETURNING d.key, d.version, d.attempts, d.priority, d.request_id, d.turn
 """
 """By the place of the locked rows, not by a join: of a table that is empty most of the time the planner may expect one
-row, and then compares each row with each. Whoever changed between being found and being locked is left for the next."""
+row, and then compares each row with each. A row that changed between being found and being locked is left for the next.
+
+Three kinds of members share a claim, so that none of them can keep the others waiting: half is for what is new, a
+quarter for second tries, a quarter for the round. What one kind leaves free, the new and the round may take."""
 
 
-async def claim(db: AsyncSession, worker: str, limit: int, least: int = SWEPT) -> list[Claim]:
-    """Up to `limit` due members of at least this priority whom no other has, the most urgent first, under a lease."""
-    (rows,) = await db.together((CLAIM, {"limit": limit, "least": least, "lease": LEASE, "worker": worker}))
+async def claim(
+    db: AsyncSession, worker: str, limit: int, least: int = SWEPT, *, without: Collection[int] = ()
+) -> list[Claim]:
+    """Claim up to `limit` due members of at least this priority under a lease, the most urgent first.
+
+    Within one priority the servers take turns: each server's first member comes before any server's second one. The
+    members of the servers in `without` are left alone.
+    """
+    values = {
+        "limit": limit, "half": -(-limit // 2), "quarter": -(-limit // 4), "least": least, "again": AGAIN,
+        "lease": LEASE, "worker": worker, "busy": [str(server_id) for server_id in without],
+    }  # fmt: skip
+    (rows,) = await db.together((CLAIM, values))
     claims: list[Claim] = []
-    for key, version, attempts, priority, request in rows:
+    for key, version, attempts, priority, request, _ in sorted(rows, key=lambda row: (-row[3], row[5], row[0])):
         server, _, discord_id = key.partition(":")
         claims.append(Claim(int(server), discord_id, version, attempts, priority, request))
-    return sorted(claims, key=lambda one: -one.priority)
+    return claims
 
 
 async def count_anew(db: AsyncSession) -> None:
@@ -233,10 +266,9 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
 def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
     """Locks the claims and tells, in one row, the keys of those of which nothing has become known since."""
     statement = f"""
-        SELECT ARRAY(SELECT d.key FROM {_CLAIMS} JOIN due d ON d.kind = 'member' AND d.key = c.key
-        WHERE d.version = c.version AND d.claimed_by = :worker ORDER BY d.key FOR UPDATE OF d) AS keys
+        SELECT ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND {_UNCHANGED} ORDER BY d.key FOR UPDATE OF d) AS keys
     """
-    return statement, _arrays(worker, claims)
+    return statement, _values(worker, claims)
 
 
 def hold(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
@@ -250,14 +282,10 @@ def hold(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
 def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once."""
     statement = f"""
-        WITH gone AS (
-            DELETE FROM due d USING {_CLAIMS}
-            WHERE d.kind = 'member' AND d.key = c.key AND d.version = c.version AND d.claimed_by = :worker
-        )
-        UPDATE due d SET claimed_until = NULL, claimed_by = NULL FROM {_CLAIMS}
-        WHERE d.kind = 'member' AND d.key = c.key AND d.version <> c.version AND d.claimed_by = :worker
+        WITH gone AS (DELETE FROM due d WHERE {_CLAIMED} AND {_UNCHANGED})
+        UPDATE due d SET claimed_until = NULL, claimed_by = NULL WHERE {_CLAIMED} AND NOT {_UNCHANGED}
     """
-    db.later(statement, _arrays(worker, claims))
+    db.later(statement, _values(worker, claims))
 
 
 async def later(
@@ -273,40 +301,50 @@ async def later(
     """
     known = known_pauses or [None] * len(claims)
     pauses = [
-        min(5 * 2 ** min(claim.attempts, 10), LONGEST_PAUSE) if pause is None else ceil(pause)
+        min(5 * 2 ** min(claim.attempts, 20), LONGEST_PAUSE) if pause is None else ceil(pause)
         for claim, pause in zip(claims, known, strict=True)
     ]
+    more = {claim.key: [pause, reason] for claim, pause, reason in zip(claims, pauses, reasons, strict=True)}
     await db.execute(
         text(
-            """
-            UPDATE due d SET attempts = d.attempts + 1, priority = LEAST(d.priority, :again), reason = w.reason,
-                             due_at = now() + w.pause * interval '1 second'
-            FROM (SELECT * FROM unnest(string_to_array(:keys, ','),
-                                       CAST(string_to_array(:versions, ',') AS bigint[]), CAST(:pauses AS integer[]),
-                                       CAST(:reasons AS text[])) AS w (key, version, pause, reason)) w
-            WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
+            f"""
+            UPDATE due d SET attempts = d.attempts + 1, priority = LEAST(d.priority, :again), turn = :late,
+                             reason = {_MORE} ->> 1,
+                             due_at = now() + CAST({_MORE} ->> 0 AS integer) * interval '1 second'
+            WHERE {_CLAIMED} AND {_UNCHANGED}
             """
         ),
-        {**_arrays(worker, claims), "pauses": pauses, "reasons": list(reasons), "again": AGAIN},
+        {**_values(worker, claims), "more": json.dumps(more), "again": AGAIN, "late": LATE},
     )
     await let_go(db, worker, claims)
 
 
 async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datetime]]) -> None:
     """Look at these again at the given times (a grace time that ends)."""
+    more = {claim.key: moment.isoformat() for claim, moment in moments}
     await db.execute(
         text(
-            """
-            UPDATE due d SET attempts = 0, priority = 0, reason = NULL, due_at = w.due_at
-            FROM (SELECT * FROM unnest(string_to_array(:keys, ','),
-                                       CAST(string_to_array(:versions, ',') AS bigint[]),
-                                       CAST(:moments AS timestamptz[])) AS w (key, version, due_at)) w
-            WHERE d.kind = 'member' AND d.key = w.key AND d.version = w.version AND d.claimed_by = :worker
+            f"""
+            UPDATE due d SET attempts = 0, priority = 0, reason = NULL, turn = :late,
+                             due_at = CAST((SELECT CAST(:more AS jsonb)) ->> d.key AS timestamptz)
+            WHERE {_CLAIMED} AND {_UNCHANGED}
             """
         ),
-        {**_arrays(worker, [claim for claim, _ in moments]), "moments": [moment for _, moment in moments]},
+        {**_values(worker, [claim for claim, _ in moments]), "more": json.dumps(more), "late": LATE},
     )
     await let_go(db, worker, [claim for claim, _ in moments])
+
+
+async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
+    """Give these back unseen, to be claimed after a pause; unlike `later` it counts as no attempt."""
+    await db.execute(
+        text(
+            "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
+            "due_at = now() + :seconds * interval '1 second' "
+            "WHERE kind = 'member' AND claimed_by = :worker AND key = ANY(string_to_array(:keys, ','))"
+        ),
+        {"worker": worker, "keys": joined(claim.key for claim in claims), "seconds": seconds, "late": LATE},
+    )
 
 
 async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
@@ -320,12 +358,16 @@ async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None
     )
 
 
-_CLAIMS = "unnest(string_to_array(:keys, ','), CAST(string_to_array(:versions, ',') AS bigint[])) AS c (key, version)"
+_CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d.claimed_by = :worker"
+_MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
+_UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"
+"""Looked up, not joined: who has claimed what changes faster than the planner learns of it, and a join that expects
+few rows compares each with each. In a SELECT of its own, so that a plan that is kept parses the document once."""
 
 
-def _arrays(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
+def _values(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
     return {
         "worker": worker,
         "keys": joined(claim.key for claim in claims),
-        "versions": joined(claim.version for claim in claims),
+        "versions": json.dumps({claim.key: claim.version for claim in claims}),
     }

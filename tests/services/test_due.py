@@ -1,7 +1,9 @@
 """Members wait in one table: marked once, claimed by one worker, never lost."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -145,6 +147,86 @@ async def test_a_second_try_of_the_round_stays_behind_those_not_looked_at_yet() 
     assert [claim.discord_id for claim in await claimed(limit=1)] == ["6"]
 
 
+async def test_pauses_reach_two_hours_and_no_more() -> None:
+    await mark(1, "5")
+    claim = (await claimed())[0]
+    for attempts, pause in ((9, 2560), (11, 7200), (4_000, 7200)):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET claimed_by = 'w1', claimed_until = now() + interval '1 minute'"))
+            await due.later(db, "w1", [replace(claim, attempts=attempts)], [None])
+        (row,) = await rows()
+        assert round((row.due_at - now()).total_seconds()) == pause
+
+
+async def test_what_becomes_known_of_a_member_ends_the_growing_of_their_pauses_and_a_round_does_not() -> None:
+    async with transaction() as db:
+        member = await a_member(db, await a_server(db), wallet=address())
+    await mark(member.server_id, member.discord_id)
+    async with transaction() as db:
+        await due.later(db, "w1", await due.claim(db, "w1", 1), ["a node did not answer"])
+        await due.mark_all(db)
+    (row,) = await rows()
+    assert row.attempts == 1
+    await mark(member.server_id, member.discord_id, due.SEEN)
+    (row,) = await rows()
+    assert row.attempts == 0
+
+
+async def test_servers_take_turns_so_that_a_large_one_does_not_hold_back_a_small_one() -> None:
+    async with transaction() as db:
+        large, small = await a_server(db), await a_server(db)
+        for _ in range(40):
+            await a_member(db, large, wallet=address())
+        for _ in range(3):
+            await a_member(db, small, wallet=address())
+        await due.mark_server(db, large.id or 0, due.CHANGED)
+    async with transaction() as db:
+        await due.mark_server(db, small.id or 0, due.CHANGED)
+    first = await claimed(limit=6)
+    assert Counter(claim.server_id for claim in first) == {large.id: 3, small.id: 3}
+    assert len(await claimed(limit=100)) == 37
+
+
+async def test_members_who_stay_unknown_keep_neither_the_round_nor_what_is_new_from_being_claimed() -> None:
+    for number in range(40):
+        await mark(1, f"unknown {number}")
+    async with transaction() as db:
+        await due.later(db, "w1", claims := await due.claim(db, "w1", 40), [None] * len(claims))
+        await db.execute(text("UPDATE due SET due_at = now() - interval '1 hour'"))
+    for number in range(10):
+        await mark(2, f"round {number}", due.SWEPT)
+        await mark(3, f"new {number}", due.SEEN)
+    first = await claimed(limit=8)
+    assert Counter(claim.discord_id.split()[0] for claim in first) == {"new": 4, "unknown": 2, "round": 2}
+
+
+async def test_a_server_whose_members_are_all_new_keeps_the_round_of_the_others_going() -> None:
+    for number in range(40):
+        await mark(1, f"new {number}")
+    for number in range(10):
+        await mark(2, f"round {number}", due.SWEPT)
+    first = await claimed(limit=8)
+    assert Counter(claim.discord_id.split()[0] for claim in first) == {"new": 6, "round": 2}
+
+
+async def test_the_members_of_servers_that_are_busy_are_left_alone() -> None:
+    for server_id in (1, 11, 111):
+        await mark(server_id, "5")
+    async with transaction() as db:
+        assert {claim.server_id for claim in await due.claim(db, "w1", 10, without={11})} == {1, 111}
+
+
+async def test_what_is_put_off_comes_again_after_its_pause_and_counts_as_no_attempt() -> None:
+    await mark(1, "5")
+    async with transaction() as db:
+        await due.put_off(db, "w1", await due.claim(db, "w1", 1), 30)
+    assert await claimed() == []
+    async with transaction() as db:
+        await db.execute(text("UPDATE due SET due_at = due_at - interval '30 seconds'"))
+    (claim,) = await claimed()
+    assert claim.attempts == 0
+
+
 async def test_a_grace_time_brings_the_member_back_when_it_ends() -> None:
     await mark(1, "5")
     claims = await claimed()
@@ -216,7 +298,10 @@ async def test_claiming_never_compares_each_row_with_each() -> None:
     for number in range(20):
         await mark(1, str(number))
     async with transaction() as db:
-        values = {"limit": 10, "least": 0, "lease": due.LEASE, "worker": "w1"}
+        values = {
+            "limit": 10, "half": 5, "quarter": 3, "least": 0, "again": due.AGAIN, "lease": due.LEASE, "worker": "w1",
+            "busy": ["7"],
+        }  # fmt: skip
         lines = (await db.execute(text(f"EXPLAIN {due.CLAIM}"), values)).scalars().all()
     plan = "\n".join(lines)
     assert "Nested Loop" not in plan, plan
