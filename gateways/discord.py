@@ -31,7 +31,7 @@ from gateways.discord_types import (
     refusal,
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
-from gateways.refusals import Refusals, TooManyRefusals
+from gateways.refusals import GuildRests, Refusals, TooManyRefusals
 from gateways.shapes import Shape, listed
 from gateways.turns import FairGate
 
@@ -39,7 +39,10 @@ VERSION = "1.0"
 ATTEMPTS = 5
 GUILDS_A_PAGE = 200
 CONNECTIONS = 100
-MEMBER_ROLE = "/guilds/{}/members/{}/roles/{}"
+MEMBER = "/guilds/{}/members/{}"
+MEMBER_ROLE = f"{MEMBER}/roles/{{}}"
+UNSIGNED_SECONDS = 10.0
+"""For how long a 429 that is not Discord's own is remembered."""
 PATIENCE = 1.0
 """Seconds that a role write waits for its turn: who writes many has other guilds to serve meanwhile."""
 
@@ -109,6 +112,8 @@ class Discord(ChannelCalls):
         self._deadline = deadline
         self._limiter = limiter or Limiter()
         self.refusals = Refusals()
+        self._unsigned: dict[int, float] = {}
+        """Buckets in which a 429 without any sign of Discord's came lately, and when (loop time)."""
         self._date: tuple[datetime, float] | None = None
         """Discord's newest Date header, and when it was heard (loop time)."""
         # The User-Agent's form is Discord's condition (external-apis §1.1).
@@ -136,7 +141,7 @@ class Discord(ChannelCalls):
 
     async def member(self, guild_id: str, user_id: str) -> Member:
         """GET /guilds/{guild}/members/{user}."""
-        answer = await self._get("/guilds/{}/members/{}", guild_id, user_id)
+        answer = await self._get(MEMBER, guild_id, user_id)
         return replace(read_member(answer, user_id), read_at=self._time())
 
     async def user(self, user_id: str) -> BotUser:
@@ -225,13 +230,14 @@ class Discord(ChannelCalls):
             return await http.request(method, url, headers=headers, content=content)
 
         route, top = f"{method} {template}", (ids[0] if ids else "") if major is None else major
+        guild_id = ids[0] if template.startswith("/guilds/{}") else ""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._deadline
         last = "no answer in time"
         for attempt in range(ATTEMPTS):
             until = min(deadline, loop.time() + PATIENCE) if template == MEMBER_ROLE else deadline
             try:
-                ticket = await self._ticket(route, top, until)
+                ticket = await self._ticket(route, top, until, guild_id)
             except NotYet as wait:
                 if attempt == 0:
                     raise
@@ -249,10 +255,10 @@ class Discord(ChannelCalls):
                 self._date = said, loop.time()
             if answer is not None and answer.status_code == 429:
                 last = "too many requests"
-                self._too_many(ticket, answer, attempt, deadline)
+                self._too_many(ticket, answer, attempt, deadline, guild_id)
                 continue
             if answer is not None and answer.status_code < 500:
-                return self._accept(answer, method)
+                return self._accept(answer, method, guild_id)
             last = last if answer is None else f"HTTP {answer.status_code}"
             # Pauses of about 0.5, 1, 2, 4 s; the spread keeps many callers from coming back as one.
             pause = 0.5 * 2**attempt * random.uniform(0.8, 1.2)
@@ -261,7 +267,10 @@ class Discord(ChannelCalls):
             await asyncio.sleep(pause)
         raise ProviderBusy(DISCORD, last) if last == "too many requests" else ProviderDown(DISCORD, last)
 
-    async def _ticket(self, route: str, major: str, deadline: float) -> Ticket:
+    async def _ticket(self, route: str, major: str, deadline: float, guild_id: str) -> Ticket:
+        rests = route.endswith(MEMBER_ROLE) or (self.refusals.reads_rest and route == f"GET {MEMBER}")
+        if rests and (pause := self.refusals.guild_pause(guild_id)) > 0:
+            raise GuildRests(DISCORD, "it refused too much in this server", retry_after=pause)
         if (pause := self.refusals.pause()) > 0:
             raise TooManyRefusals(DISCORD, "stopped asking after too many refusals", retry_after=pause)
         try:
@@ -269,35 +278,45 @@ class Discord(ChannelCalls):
         except WaitTooLong as wait:
             raise NotYet(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
 
-    def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float) -> None:
+    def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float, guild_id: str) -> None:
         """Pause what a 429 is about: its bucket, or everything (external-apis §1.7)."""
         pulse.count(pulse.DISCORD, pulse.THROTTLED)
         body = _json(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
         scope = answer.headers.get("x-ratelimit-scope")
-        if scope != "shared":
-            self.refusals.add()
         said = fields.get("retry_after")
         seconds = float(said) if isinstance(said, int | float) and not isinstance(said, bool) and said >= 0 else None
         if seconds is None:
             seconds = seconds_to_wait(answer.headers.get("retry-after"))
         if seconds is None:
             seconds = float(2**attempt)
-        # An answer that carries none of Discord's own signs comes from what guards it, and is about all of us.
+        # An answer that carries none of Discord's own signs comes from what guards it.
         ours = scope is not None or "x-ratelimit-bucket" in answer.headers or "retry_after" in fields
         everything = scope == "global" or "x-ratelimit-global" in answer.headers or fields.get("global") is True
-        if everything or not ours:
+        if scope != "shared" and not everything:
+            self.refusals.add(guild_id)
+        if everything or (not ours and self._guarded(ticket)):
             self._limiter.pause_all(seconds)
         else:
             self._limiter.pause(ticket, seconds)
         if asyncio.get_running_loop().time() + seconds >= deadline:
             raise ProviderBusy(DISCORD, "too many requests", retry_after=seconds)
 
-    def _accept(self, answer: httpx.Response, method: str) -> object:
+    def _guarded(self, ticket: Ticket) -> bool:
+        """Whether what guards Discord refuses all of us: it lately refused in more than one place.
+
+        One place alone may be a fault of one route, for which no other guild has to wait.
+        """
+        now = asyncio.get_running_loop().time()
+        self._unsigned = {place: at for place, at in self._unsigned.items() if now - at < UNSIGNED_SECONDS}
+        self._unsigned[id(ticket.bucket)] = now
+        return len(self._unsigned) > 1
+
+    def _accept(self, answer: httpx.Response, method: str, guild_id: str) -> object:
         """The JSON of a success, nothing for a write's 204, or the refusal as an error."""
         status = answer.status_code
         if status in {401, 403}:
-            self.refusals.add()
+            self.refusals.add(guild_id)
         if status >= 400:
             raise refusal(status, _json(answer))
         if method in {"PUT", "DELETE"}:

@@ -27,6 +27,8 @@ class Watch:
 
     async def run(self) -> None:
         """Watch for ever."""
+        # Nobody waits at a screen for what this process reads, so that rests with a guild too.
+        gateways().discord.refusals.reads_rest = True
         async with transaction() as db:
             await schedules.ensure(db, PROBES, timedelta())
             await schedules.ensure(db, ALERTS, timedelta())

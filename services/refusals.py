@@ -1,36 +1,72 @@
 """How often Discord refused all processes together, so that none of them goes on once that is too much."""
 
+import json
+
 from sqlalchemy import text
 
-from gateways.refusals import WINDOW, Refusals
+from gateways.refusals import GUILD_ALLOWED, WINDOW, Refusals
 from models import transaction
 from models.session import AsyncSession
 
+RESTS = (600, 1_800, 7_200)
+"""Seconds for which a guild rests after GUILD_ALLOWED refusals; the last one repeats."""
+
 
 async def share(refusals: Refusals) -> None:
-    """Tell the others of this process's refusals, and learn of theirs. To be done every few seconds."""
-    count = refusals.untold
+    """Report this process's refusals to the others, and read theirs. Call it every few seconds."""
+    count, guilds = refusals.untold, refusals.untold_guilds
     async with transaction() as db:
         if count:
-            await db.execute(
-                text(
-                    "INSERT INTO refusal (minute, count) VALUES (date_trunc('minute', now()), :count) "
-                    "ON CONFLICT (minute) DO UPDATE SET count = refusal.count + EXCLUDED.count"
-                ),
+            db.later(
+                "INSERT INTO refusal (minute, count) VALUES (date_trunc('minute', now()), :count) "
+                "ON CONFLICT (minute) DO UPDATE SET count = refusal.count + EXCLUDED.count",
                 {"count": count},
             )
+        if guilds:
+            values = {"counts": json.dumps(guilds), "window": WINDOW, "allowed": GUILD_ALLOWED}
+            db.later(_COUNT, values)
+            db.later(_REST, {"counts": json.dumps(guilds), "allowed": GUILD_ALLOWED, "rests": list(RESTS)})
         # A minute that has only partly left the window still counts as a whole.
-        result = await db.execute(
-            text(
+        (((together,),), resting) = await db.together(
+            (
                 "SELECT COALESCE(sum(count), 0) FROM refusal "
-                "WHERE minute > now() - make_interval(secs => :window) - interval '1 minute'"
+                "WHERE minute > now() - make_interval(secs => :window) - interval '1 minute'",
+                {"window": WINDOW},
             ),
-            {"window": WINDOW},
+            (
+                "SELECT guild_id, extract(epoch FROM rests_until - now()) FROM guild_refusal WHERE rests_until > now()",
+                {},
+            ),
         )
-        together = int(result.scalar_one())
-    refusals.told(count, together)
+    refusals.told(count, int(together))
+    refusals.told_guilds(guilds, {str(guild_id): float(seconds) for guild_id, seconds in resting})
+
+
+# What is refused while a guild rests was on its way, or somebody at a screen asked: it begins no further rest.
+_COUNT = """
+    INSERT INTO guild_refusal (guild_id, began_at, count, rests)
+    SELECT key, now(), CAST(value AS integer), 0 FROM jsonb_each_text(CAST(:counts AS jsonb)) ORDER BY key
+    ON CONFLICT (guild_id) DO UPDATE SET
+        count = EXCLUDED.count + CASE WHEN guild_refusal.began_at > now() - make_interval(secs => :window)
+                                      THEN guild_refusal.count ELSE 0 END,
+        began_at = CASE WHEN guild_refusal.began_at > now() - make_interval(secs => :window)
+                        THEN guild_refusal.began_at ELSE now() END
+    WHERE guild_refusal.rests_until IS NULL OR guild_refusal.rests_until <= now()
+"""
+_REST = """
+    UPDATE guild_refusal SET count = 0, began_at = now(), rests = rests + 1,
+        rests_until = now() + make_interval(
+            secs => (CAST(:rests AS integer[]))[LEAST(rests + 1, cardinality(CAST(:rests AS integer[])))])
+    WHERE guild_id IN (SELECT jsonb_object_keys(CAST(:counts AS jsonb))) AND count >= :allowed
+"""
 
 
 async def clear(db: AsyncSession) -> None:
-    """Forget minutes that no longer count."""
+    """Forget minutes that no longer count, and guilds where nothing was refused for a day."""
     await db.execute(text("DELETE FROM refusal WHERE minute < now() - interval '1 hour'"))
+    await db.execute(
+        text(
+            "DELETE FROM guild_refusal WHERE began_at < now() - interval '1 day' "
+            "AND (rests_until IS NULL OR rests_until < now() - interval '1 day')"
+        )
+    )

@@ -124,13 +124,16 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
                        (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
                         AND state IN ('giving', 'taking')),
                        (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
-                        AND state IN ('giving', 'taking') AND last_error IS NOT NULL)
+                        AND state IN ('giving', 'taking') AND last_error IS NOT NULL),
+                       (SELECT extract(epoch FROM q.rests_until - now()) FROM guild_refusal q
+                        JOIN server s ON s.discord_id = q.guild_id
+                        WHERE s.id = CAST(:server AS integer) AND q.rests_until > now())
                 """
             ),
             {"server": str(server_id), "members": f"{server_id}:%", "many": _LASTING_TRIES},
         )
     ).one()
-    due, oldest_at, failing, stuck, writes, writes_failing = row
+    due, oldest_at, failing, stuck, writes, writes_failing, rests = row
     waits = oldest_at is not None and now - oldest_at > _LATE
     parts = [
         "Nobody waits to be looked at." if due == 0 else f"{_people(due)} to be looked at.",
@@ -138,9 +141,10 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
         "" if writes == 0 else f"{writes} role {'change waits' if writes == 1 else 'changes wait'} to be written.",
         "" if writes_failing == 0 else f"Of these, {writes_failing} could not be written yet.",
         "" if stuck == 0 else f"{stuck} of these failed {_LASTING_TRIES} times or more and are tried ever more rarely.",
+        "" if rests is None else f"Discord refused so much in this server that no role is written for {ago(rests)}.",
     ]
-    state = BAD if waits or stuck else WARNING if failing or writes_failing else GOOD
-    mend = _STUCK if stuck else None
+    state = BAD if waits or stuck or rests is not None else WARNING if failing or writes_failing else GOOD
+    mend = _RESTS if rests is not None else _STUCK if stuck else None
     if waits:
         mend = "The background jobs do not keep up: tell whoever runs the bot."
     return QueueHealth(
@@ -152,6 +156,10 @@ def _people(count: int) -> str:
     return "1 member waits" if count == 1 else f"{count} members wait"
 
 
+_RESTS = (
+    "Check the bot's role and its permissions in Server Settings › Roles. It goes on when the time is over; other "
+    "servers are not concerned."
+)
 _STUCK = (
     "Mend what the reasons here name (a provider, a role, a permission); it is tried again within 5 minutes, and at "
     "once after Re-check. If it is a fault of our own, tell whoever runs the bot."

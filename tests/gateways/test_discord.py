@@ -21,7 +21,7 @@ from gateways.discord_types import (
     audit_reason,
 )
 from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
-from gateways.refusals import ALLOWED, TooManyRefusals
+from gateways.refusals import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
 from tests.gateways.wire import Wire
 
 GUILD = "197038439483310086"
@@ -143,7 +143,7 @@ def test_a_reason_never_exceeds_512_characters_nor_breaks_inside_one() -> None:
         (400, 50028, MissingPermissions),
         (401, 0, TokenRejected),
         (400, 50035, ProviderRefused),
-        (403, 40333, ProviderRefused),
+        (403, 40333, ProviderDown),
     ],
 )
 async def test_each_refusal_has_its_own_error_and_is_asked_once(
@@ -322,6 +322,54 @@ async def test_after_too_many_refusals_we_stop_by_ourselves(server: Wire) -> Non
     assert caught.value.retry_after is not None
     assert len(server.asked) == 1
     await discord.close()
+
+
+async def test_a_guild_that_refused_too_much_rests_alone_and_its_admins_read_on(discord: Discord, server: Wire) -> None:
+    server.says(web.json_response({"code": 60003, "message": "Two factor is required"}, status=403))
+    for _ in range(GUILD_ALLOWED):
+        with pytest.raises(ProviderRefused):
+            await discord.add_role(GUILD, USER, ROLE, "x")
+    with pytest.raises(GuildRests) as caught:
+        await discord.add_role(GUILD, USER, ROLE, "x")
+    assert caught.value.retry_after is not None
+    assert len(server.asked) == GUILD_ALLOWED
+    server.says(done())
+    await discord.add_role("7", USER, ROLE, "x")
+    server.says(says({"user": user(), "roles": [], "nick": None}))
+    await discord.member(GUILD, USER)
+    discord.refusals.reads_rest = True
+    with pytest.raises(GuildRests):
+        await discord.member(GUILD, USER)
+
+
+async def test_global_limits_count_as_no_refusals(discord: Discord, server: Wire) -> None:
+    server.says(too_many(0.05, "global"), done())
+    await discord.add_role(GUILD, USER, ROLE, "x")
+    assert discord.refusals.untold == 0
+    server.says(too_many(0.05), done())
+    await discord.add_role(GUILD, USER, ROLE, "x")
+    assert discord.refusals.untold_guilds == {GUILD: 1}
+
+
+def from_the_guard() -> web.Response:
+    return web.Response(status=429, text="<html>error code: 1015</html>", headers={"Retry-After": "60"})
+
+
+async def test_a_429_of_the_guard_in_one_place_stops_that_place_and_in_two_places_everything(
+    discord: Discord, server: Wire
+) -> None:
+    server.says(from_the_guard())
+    with pytest.raises(ProviderBusy):
+        await discord.add_role(GUILD, USER, ROLE, "x")
+    server.says(done())
+    await discord.add_role("7", USER, ROLE, "x")
+    server.says(from_the_guard())
+    with pytest.raises(ProviderBusy):
+        await discord.add_role("8", USER, ROLE, "x")
+    server.says(done())
+    with pytest.raises(ProviderBusy):
+        await discord.add_role("7", USER, ROLE, "x")
+    assert len(server.asked) == 3
 
 
 async def test_the_bots_guilds_are_read_page_by_page(discord: Discord, server: Wire) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from gateways.refusals import ALLOWED, ALLOWED_TOGETHER, UNTOLD, Refusals
+from gateways.refusals import ALLOWED, ALLOWED_TOGETHER, GUILD_ALLOWED, UNTOLD, Refusals
 from models import transaction
 from services import refusals
 
@@ -42,3 +42,57 @@ async def test_who_cannot_tell_the_others_stops_soon() -> None:
     assert process.pause() > 0
     await refusals.share(process)
     assert process.pause() == 0
+
+
+async def refused(process: Refusals, guild: str, times: int) -> None:
+    for _ in range(times):
+        process.add(guild)
+    await refusals.share(process)
+
+
+async def rests() -> list[int]:
+    async with transaction() as db:
+        found = await db.execute(
+            text(
+                "SELECT round(extract(epoch FROM rests_until - now()) / 60) FROM guild_refusal "
+                "WHERE guild_id = '7' AND rests_until IS NOT NULL"
+            )
+        )
+        return [int(minutes) for (minutes,) in found.all()]
+
+
+async def test_a_guild_in_which_too_much_is_refused_rests_alone_and_each_time_longer() -> None:
+    writer, web = Refusals(), Refusals()
+    await refused(web, "7", GUILD_ALLOWED - 1)
+    assert web.guild_pause("7") == 0
+    await refused(writer, "7", 1)
+    await refusals.share(web)
+    for process in (writer, web):
+        assert process.guild_pause("7") > 500
+        assert process.guild_pause("8") == process.pause() == 0
+    for minutes in (10, 30, 120, 120):
+        assert await rests() == [minutes]
+        await refused(writer, "7", GUILD_ALLOWED)
+        assert await rests() == [minutes], "what was on its way makes it no longer"
+        async with transaction() as db:
+            await db.execute(text("UPDATE guild_refusal SET rests_until = now()"))
+        await refusals.share(writer)
+        assert writer.guild_pause("7") == 0
+        await refused(writer, "7", GUILD_ALLOWED)
+
+
+async def test_a_guilds_refusals_of_more_than_ten_minutes_ago_count_no_longer() -> None:
+    writer = Refusals()
+    await refused(writer, "7", GUILD_ALLOWED - 1)
+    async with transaction() as db:
+        await db.execute(text("UPDATE guild_refusal SET began_at = now() - interval '11 minutes'"))
+    await refused(writer, "7", 1)
+    assert await rests() == []
+
+
+async def test_a_guild_rests_before_its_count_is_shared() -> None:
+    writer = Refusals()
+    for _ in range(GUILD_ALLOWED):
+        assert writer.guild_pause("7") == 0
+        writer.add("7")
+    assert writer.guild_pause("7") > 0
