@@ -101,6 +101,16 @@ class Asked:
                 found.append(at)
         return found
 
+    def forget_inexact(self) -> None:
+        """Make amounts unknown that are large and were not read exactly."""
+        for contract, row in enumerate(self.cells.rows):
+            for at in self.inexact(contract):
+                row[at] = UNKNOWN
+
+    def knows_something(self) -> bool:
+        """Whether any amount is known."""
+        return any(any(row) for row in self.cells.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class BalanceSheet:

@@ -29,6 +29,9 @@ __all__ = [
     "Trail",
 ]
 
+PAIRS_A_DEADLINE = 100_000
+"""Balances that are read within the time for one question; more of them are given more time."""
+
 
 class Chains(Protocol):
     """The chains, each through one or more independent nodes. A failure is a ProviderError, never an amount.
@@ -180,11 +183,13 @@ class EvmChains:
     ) -> list[BalanceSheet]:
         """`balanceOf(address)` of every segment's contracts for its owners, at the answering node's head.
 
-        The head is at or after `not_before_block`. An amount is None (unknown) where the contract's own call failed;
-        ValueError for an address that is none.
+        The head is at or after `not_before_block`. An amount is None (unknown) where the contract's own call failed, or
+        where there was no time for it; ValueError for an address that is none.
         """
         asked = [(_callable(segment.contracts), packed(segment.owners)) for segment in segments]
-        deadline = asyncio.get_running_loop().time() + self._pool.deadline
+        pairs = sum(len(wanted) // 20 * (len(holders) // 20) for wanted, holders in asked)
+        seconds = self._pool.deadline * max(1.0, pairs / PAIRS_A_DEADLINE)
+        deadline = asyncio.get_running_loop().time() + seconds
         return await self._pool.first(
             chain,
             lambda node: self._bulk[node].read(asked, not_before_block, deadline, settled=settled),

@@ -1,13 +1,12 @@
 """Reads many balances from one node by the loop program: the pairs of many segments in few calls, all at one block."""
 
-import asyncio
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from gateways.balance_sheet import UNKNOWN, Asked
+from gateways.balance_sheet import Asked
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
 from gateways.evm_errors import TookTooLong, TooMuch
@@ -28,6 +27,8 @@ REMEMBERED = 600.0
 AT_ONCE = 4
 USELESS = 8
 """So many answers without use, from a contract that takes all the gas it gets, and it is not asked again."""
+MOST_SILENCES = 2
+"""A node that answers none of so many calls in time is not asked for less and less until the time is up."""
 CLOCK_SLACK = 90
 """Seconds by which the TIMESTAMP inside a call may differ from its block's: some nodes run calls in the next block."""
 BODY_TOO_LARGE = 413
@@ -119,30 +120,30 @@ class LoopRead:
     todo: deque[Piece] = field(default_factory=deque[Piece])
     later: deque[Piece] = field(default_factory=deque[Piece])
     useless: Counter[bytes] = field(default_factory=Counter[bytes])
+    silences: int | None = 0
+    """Calls that were not answered in time; None once one was."""
 
-    async def run(self, seconds_for_the_rest: Callable[[], float]) -> None:
+    async def run(self) -> None:
         """Fill the cells. Raises a ProviderError when the node fails; a contract's own failure leaves it unknown.
 
-        Contracts that use up their share of the gas are asked again, after all others, for at most
-        `seconds_for_the_rest()`.
+        Contracts that use up their share of the gas are asked again, after all others.
         """
         for number, one in enumerate(self.asked):
             if one.cells.contracts and one.cells.owners:
                 self.todo.append(Piece(number, range(one.cells.contracts), 0, one.cells.owners))
-        if not self.tried:
+        while not self.tried and self.silences is not None and self.todo:
             # The first call alone finds out whether and how this node can do it.
             await self._next()
         await self._all()
         await self._exactly()
-        if self.later:
-            try:
-                async with asyncio.timeout(max(0.0, seconds_for_the_rest())):
-                    while self.later:
-                        self.todo, self.later = self.later, deque()
-                        await self._all()
-                    await self._exactly()
-            except (TimeoutError, ProviderError):
-                self._forget_inexact()
+        try:
+            while self.later:
+                self.todo, self.later = self.later, deque()
+                await self._all()
+                await self._exactly()
+        except ProviderError:
+            for one in self.asked:
+                one.forget_inexact()
 
     async def _all(self) -> None:
         async def worker() -> None:
@@ -161,11 +162,12 @@ class LoopRead:
         try:
             answer = await self._ask(1, entries, owners)
         except (TooMuch, TookTooLong) as fault:
-            if sum(piece.owners * len(piece.contracts) for piece in pieces) <= FEWEST_CHECKS:
+            if sum(piece.owners * len(piece.contracts) for piece in pieces) <= FEWEST_CHECKS or self._is_silent(fault):
                 raise
             self.pace.halve(fault, len(entries) * ENTRY + len(owners))
             self.todo.extendleft(reversed(pieces))
             return
+        self.silences = None
         for run, line in zip(runs, answer.cells, strict=True):
             self.asked[run.piece.segment].cells.rows[run.contract][run.piece.start : run.piece.stop] = line
         whole = [reached == entry.owners for reached, entry in zip(answer.reached, entries, strict=True)]
@@ -175,6 +177,12 @@ class LoopRead:
             self.pace.learn(
                 answer, [all_of_it and any(line) for all_of_it, line in zip(whole, answer.cells, strict=True)]
             )
+
+    def _is_silent(self, fault: ProviderError) -> bool:
+        """Return whether the node has answered nothing at all so far, and not in time for the second time."""
+        if self.silences is not None and isinstance(fault, TookTooLong):
+            self.silences += 1
+        return (self.silences or 0) >= MOST_SILENCES
 
     def _take(self) -> list[Piece]:
         """As many pieces as fit into a call; the last one is cut so that it fits."""
@@ -275,13 +283,6 @@ class LoopRead:
                 cell = int.from_bytes(line[index * 8 : index * 8 + 8], "big")
                 asked.cells.put(contract, at, cell - 1 if cell else None)
             del large[: len(some)]
-
-    def _forget_inexact(self) -> None:
-        """Cells that say "more than a byte" and were never read exactly are unknown."""
-        for asked in self.asked:
-            for contract, row in enumerate(asked.cells.rows):
-                for at in asked.inexact(contract):
-                    row[at] = UNKNOWN
 
     async def _ask(self, width: int, entries: Sequence[Entry], owners: bytes) -> LoopAnswer:
         data = call_data(secrets.token_bytes(27), width, entries, owners)

@@ -91,10 +91,19 @@ class BulkReader:
         raise fault or ProviderConfused(self.node.name, "no way to read balances works")
 
     async def _by(self, way: Way, head: Head, asked: list[Asked], deadline: float) -> None:
+        """Fill the cells in one way. What there is no time for stays unknown; TimeoutError where that is everything."""
+        try:
+            async with asyncio.timeout_at(deadline - KEPT_FOR_THE_ANSWER):
+                await self._filled(way, head, asked)
+        except TimeoutError:
+            for one in asked:
+                one.forget_inexact()
+            if not any(one.knows_something() for one in asked):
+                raise
+
+    async def _filled(self, way: Way, head: Head, asked: list[Asked]) -> None:
         if way is Way.OVERRIDE:
-            loop = asyncio.get_running_loop()
-            read = LoopRead(self.node, self._pace, head, asked, tried=self.way is way)
-            await read.run(lambda: deadline - loop.time() - KEPT_FOR_THE_ANSWER)
+            await LoopRead(self.node, self._pace, head, asked, tried=self.way is way).run()
         else:
             fallback = FallbackRead(self.node, head, asked)
             multicall = self.node.chain.multicall3

@@ -110,6 +110,8 @@ class Front:
     instead: Callable[[], web.Response] | None = None
     judge: Callable[[Any], web.Response | None] = field(default=lambda _: None)
     """What is said instead to some requests, by their bodies."""
+    hangs: Callable[[Any], bool] = field(default=lambda _: False)
+    """Which bodies are not answered."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
     bytes: int = 0
@@ -126,6 +128,8 @@ class Front:
         self.calls += calls
         if self.instead is not None:
             return self.instead()
+        if self.hangs(body):
+            await asyncio.sleep(30)
         if (refusal := self.judge(body)) is not None:
             return refusal
         said = await _passed(self.node, body)

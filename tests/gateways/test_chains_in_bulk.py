@@ -12,7 +12,7 @@ from aiohttp import web
 from gateways.balance_sheet import BalanceSheet, Segment
 from gateways.chain_table import MULTICALL3
 from gateways.chains import EvmChains
-from gateways.errors import ProviderConfused, ProviderError
+from gateways.errors import ProviderConfused, ProviderDown, ProviderError
 from gateways.evm_pool import NodePool
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
 
@@ -123,6 +123,30 @@ async def test_chunks_shrink_when_a_call_is_too_much(chains: EvmChains, end: Fro
         end.calls.clear()
         check(await chains.balances("base", COLLECTIONS, WALLETS), COLLECTIONS)
     assert end.methods().count("eth_call") < shrunk / 5, "and grow back when it no longer is"
+
+
+async def test_a_node_that_answers_no_call_is_not_asked_for_less_and_less(end: Front, stack: AsyncExitStack) -> None:
+    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=0.5, deadline=60))
+    stack.push_async_callback(chains.close)
+    end.hangs = lambda body: b"eth_call" in body
+    with pytest.raises(ProviderDown):
+        await chains.balances("base", COLLECTIONS, WALLETS)
+    assert end.methods().count("eth_call") == 2
+
+
+async def test_what_there_is_no_time_for_is_unknown_and_the_rest_is_kept(end: Front, stack: AsyncExitStack) -> None:
+    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=20, deadline=4))
+    stack.push_async_callback(chains.close)
+    end.hangs = lambda body: b"eth_call" in body and end.methods().count("eth_call") > 2
+    segments = [Segment((one,), tuple(WALLETS)) for one in COLLECTIONS]
+    sheets = await chains.balances_in_segments("base", segments)
+    unknown = sum(sheet.unknown(one) for sheet, one in zip(sheets, COLLECTIONS, strict=True))
+    assert 0 < unknown < len(COLLECTIONS) * len(WALLETS)
+    amounts = [(w, sheet.amount(one, w)) for sheet, one in zip(sheets, COLLECTIONS, strict=True) for w in WALLETS]
+    assert all(amount in {None, HOLDERS.get(owner, 0)} for owner, amount in amounts)
+    end.hangs = lambda body: b"eth_call" in body
+    with pytest.raises(ProviderDown):
+        await chains.balances("base", COLLECTIONS, WALLETS[:50])
 
 
 async def test_a_node_too_weak_for_the_smallest_call_is_an_error(chains: EvmChains, end: Front) -> None:
