@@ -39,6 +39,14 @@ class RoomView:
     most_conditions: int
     refusal: str
 
+    @property
+    def words(self) -> str:
+        """The counts in a sentence."""
+        return (
+            f"{self.rules} of {self.most_rules} rules and {self.conditions} of {self.most_conditions} conditions of "
+            "this server are in use."
+        )
+
 
 async def room(db: AsyncSession, server_id: int) -> RoomView:
     """Return what a server has used of its limits."""

@@ -130,10 +130,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self.turn += 1
 
     def _show_room(self, room: RoomView) -> None:
-        self.room = (
-            f"{room.rules} of {room.most_rules} rules and {room.conditions} of {room.most_conditions} conditions "
-            "of this server are in use."
-        )
+        self.room = room.words
         self.full = "" if self.rule_id else room.refusal
 
     def _signature(self) -> str:

@@ -7,7 +7,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import rules
+from services import rule_limits, rules
 from services.actors import Actor
 from services.errors import NotFound
 from services.impact import Proposal
@@ -49,6 +49,8 @@ class RulesState(rx.State):
     shown_for: int = 0
     """Whose rules these are: a server's internal id, 0 before the first time."""
     rows: list[RuleRowView] = []
+    room: str = ""
+    """How much of its limits the server has used."""
     working: int = 0
     asked_id: int = 0
     asked_what: str = ""
@@ -66,6 +68,7 @@ class RulesState(rx.State):
         try:
             async with transaction() as db:
                 listed = await rules.list_rules(db, gateways(), actor, page.server_id)
+                self.room = (await rule_limits.room(db, page.server_id)).words
         except NotFound:
             page._lost()
         else:
@@ -75,6 +78,7 @@ class RulesState(rx.State):
         page = await self.get_state(ServerPageState)
         async with transaction() as db:
             listed = await rules.list_rules(db, gateways(), actor, page.server_id)
+            self.room = (await rule_limits.room(db, page.server_id)).words
         self.rows = [_row(rule, page) for rule in listed]
 
     @signed_in

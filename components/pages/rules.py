@@ -22,7 +22,10 @@ def rules_tab() -> rx.Component:
             RulesState.shown_for == ServerPageState.server_id,
             rx.cond(
                 RulesState.rows,
-                rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid grid-cols-1 gap-4"),
+                rx.el.div(
+                    rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid grid-cols-1 gap-4"),
+                    rx.el.p(RulesState.room, class_name="muted mt-3 text-sm"),
+                ),
                 _none(),
             ),
             rx.el.div(*[skeleton("h-32") for _ in range(2)], class_name="grid grid-cols-1 gap-4"),
