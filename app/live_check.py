@@ -117,7 +117,7 @@ def _node(outside: Gateways, chain: str, place: int) -> Check:
         head = await outside.chains.head(chain, place)
         if chain in EVM_CHAINS:
             first = max(0, head.block - BLOCKS)
-            moved = await outside.transfers.of_wallets(chain, [NOBODY], first, head.block, place)
+            moved = (await outside.transfers.of_wallets(chain, [NOBODY], first, head.block, place)).transfers
             return f"the right chain, its newest block is {head.block}; logs are told ({len(moved)} transfers)"
         held = await outside.chains.anything(chain, [NOBODY_ON_SOLANA], endpoint=place)
         return f"the right network, its newest slot is {head.block}; the index of assets answers at {held.block}"

@@ -21,7 +21,7 @@ from benchmarks import roles, town
 from benchmarks.lab import CHAIN, ROOT, Lab, lab, wallet
 from benchmarks.rounds import environment, goal
 from gateways import gateways
-from gateways.evm_transfers import Transfer
+from gateways.evm_transfers import Read, Transfer
 from jobs.__main__ import lives
 from jobs.follower import Follower
 from models import transaction
@@ -46,9 +46,9 @@ class Seen:
         self._ask = transfers.of_contracts
         transfers.of_contracts = self._of_contracts
 
-    async def _of_contracts(self, *arguments: Any) -> list[Transfer]:
-        found: list[Transfer] = await self._ask(*arguments)
-        if fresh := set(found) - self._known:
+    async def _of_contracts(self, *arguments: Any) -> Read:
+        found: Read = await self._ask(*arguments)
+        if fresh := set(found.transfers) - self._known:
             self.moments += [time.monotonic()] * len(fresh)
             self._known |= fresh
         return found

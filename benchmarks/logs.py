@@ -39,7 +39,7 @@ def ours(url: str, contracts: list[str], first: int, last: int) -> None:
         count = total = 0
         with Measured() as time:
             for block in range(first, last + 1):
-                found = await transfers.of_contracts(CHAIN, contracts, block, block, 0)
+                found = (await transfers.of_contracts(CHAIN, contracts, block, block, 0)).transfers
                 count, total = count + len(found), total + sum_of(found)
         await pool.close()
         time.tell(count, total)

@@ -19,6 +19,10 @@ class Reverted(RpcRefused):
     data: bytes = b""
 
 
+class NeedsAddress(RpcRefused):
+    """The node gives logs only of contracts that the request names; fewer blocks change nothing."""
+
+
 class TooMuch(RpcRefused):
     """The call wants more gas, time or bytes than the node gives; a smaller one may pass."""
 
@@ -31,7 +35,12 @@ class StateMissing(ProviderDown):
     """The node does not have that block (yet, or any more)."""
 
 
-_BUSY = re.compile(r"rate.?limit|too many requests|throttl|capacity|compute units", re.IGNORECASE)
+_BUSY = re.compile(
+    r"rate.?limit|too many requests|throttl|capacity|compute units|quota|credits|(request|call)s? (limit|count)"
+    r"|requests? per|(daily|monthly) (request|limit|allowance)",
+    re.IGNORECASE,
+)
+_NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (required|mandatory)", re.IGNORECASE)
 _MISSING = re.compile(
     r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found|pruned", re.IGNORECASE
 )
@@ -45,6 +54,8 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
     said = f"JSON-RPC error {code} ({message})"
     if code in {429, -32005} or _BUSY.search(message):
         return ProviderBusy(provider, said)
+    if code == -32701 or _NEEDS_ADDRESS.search(message):
+        return NeedsAddress(provider, said, status=200, code=code)
     if _MISSING.search(message):
         return StateMissing(provider, said)
     if code == 3 or "revert" in message.lower():

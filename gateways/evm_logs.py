@@ -8,7 +8,7 @@ from typing import cast
 
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from gateways.evm import Head, Node, binary, quantity
-from gateways.evm_errors import TookTooLong
+from gateways.evm_errors import NeedsAddress, TookTooLong, TooMuch
 from gateways.token_sheet import MOST_IDS_KEPT, Trail
 
 # Topics: external-apis §4.5. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has four.
@@ -30,7 +30,13 @@ PIECES_A_LOOK = 400
 """Requests in one search; the next one goes on."""
 TRIED_AGAIN_AFTER = 20
 """So many pieces of the greatest size in a row, and a greater one is tried."""
+INTERNAL_ERROR = -32603
+_METHOD = re.compile(r"(eth_)?getLogs", re.IGNORECASE)
+"""Messages name the method, which is no word about a size."""
 _ABOUT_SIZE = re.compile(r"range|results|blocks|logs|size", re.IGNORECASE)
+_ABOUT_RANGE = re.compile(r"range|blocks", re.IGNORECASE)
+_ABOUT_CONTENT = re.compile(r"results|size|too large|logs", re.IGNORECASE)
+_INTERNAL = re.compile(r"internal (server |json-rpc )?error", re.IGNORECASE)
 
 
 class TooNarrow(ProviderRefused):
@@ -206,9 +212,22 @@ def _groups(owners: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 def too_much(fault: ProviderError) -> bool:
-    """Whether fewer blocks may pass; nodes agree on no code for it (external-apis §4.8)."""
-    if isinstance(fault, Unauthorized):
+    """Whether a request for the logs of fewer blocks may pass; nodes agree on no code for it (external-apis §4.8)."""
+    if isinstance(fault, Unauthorized | NeedsAddress):
         return False
+    if isinstance(fault, TookTooLong | TooMuch):
+        return True
+    words = _METHOD.sub("", str(fault))
     if isinstance(fault, ProviderBusy):
-        return bool(_ABOUT_SIZE.search(str(fault)))
-    return isinstance(fault, ProviderRefused | TookTooLong)
+        return bool(_ABOUT_SIZE.search(words))
+    if not isinstance(fault, ProviderRefused):
+        return False
+    # An internal error comes whatever was asked for; only its words can say that it was the size.
+    internal = fault.code == INTERNAL_ERROR or _INTERNAL.search(words) is not None
+    return not internal or _ABOUT_SIZE.search(words) is not None
+
+
+def about_range(fault: ProviderError) -> bool:
+    """Whether the node refused the number of blocks as such, whatever is in them."""
+    words = _METHOD.sub("", str(fault))
+    return _ABOUT_RANGE.search(words) is not None and _ABOUT_CONTENT.search(words) is None

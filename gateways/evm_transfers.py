@@ -3,28 +3,42 @@
 The registry of delegations is read along, in the same request: what goes from a vault to a delegate there is a right.
 """
 
+import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, cast
 
 import msgspec
 import orjson
 
 from gateways import delegations
-from gateways.errors import ProviderConfused, ProviderError
+from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 from gateways.evm import Head, Node, patiently
-from gateways.evm_errors import TookTooLong
-from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, too_much
+from gateways.evm_errors import NeedsAddress, TookTooLong
+from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, about_range, too_much
 from gateways.evm_pool import NodePool
+from gateways.log_spans import LogSpan
 
 NOBODY = "0x" + 40 * "0"
 
+_UNUSED = "0x" + 18 * "f1" + "5afe"
+"""An address that nothing was ever heard of: a node that refuses its logs refuses everything."""
 _THIRD = (TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 """The events that have sender and receiver as their third and fourth topic."""
 
-FIRST_SPAN, WIDEST_SPAN = 500, 10_000
-"""Blocks in one request: where we start, and the most that the widest paid plans allow (external-apis §4.8)."""
 CONTRACTS_AT_ONCE = 500
 WALLETS_AT_ONCE = 500
+MOST_EXCESSIVE = 16
+"""Addresses that may be too much at once; where more are, it is the node."""
+STUCK_AFTER = 3
+"""Reads that failed at the same block, after which it is found out whether one address is the cause."""
+SPENT_SHARE = 0.6
+"""Of the time for a question: no further piece of the range is begun after it."""
+WALLETS_TRIED_AGAIN = 3_600.0
+"""Seconds after which a node that wanted contracts named is asked for wallets' logs once more."""
+CONTRACTS, WALLETS = "contracts", "wallets"
+"""What logs are asked for by; a node may take more blocks of the one than of the other."""
 
 
 class Transfer(NamedTuple):
@@ -61,11 +75,29 @@ class _Logs(msgspec.Struct):
 _LOGS = msgspec.json.Decoder(_Logs)
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a node's logs say of a range of blocks."""
+
+    transfers: list[Transfer]
+    last: int
+    """The last block that was read: before the one that was asked for where the time was over."""
+    excessive: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Addresses that have more logs in one block than the node gives, and its words; theirs are not among the
+    transfers."""
+    skipped: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Contract → how many of its logs are none that a token or the registry writes."""
+
+
 class Transfers(Protocol):
     """What moved on the chains. Every failure is a ProviderError, never an empty list."""
 
     def endpoints(self, chain: str) -> int:
         """How many nodes are set for the chain; 0 when it is off."""
+        ...
+
+    def for_wallets(self, chain: str) -> Sequence[int]:
+        """The nodes that give logs by wallets, as far as is known; others want contracts named."""
         ...
 
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
@@ -76,37 +108,65 @@ class Transfers(Protocol):
         """The hash of a block as one node has it; None when it has no such block (any more)."""
         ...
 
-    async def of_contracts(
-        self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
-    ) -> list[Transfer]:
+    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
         """Every transfer of these contracts' tokens in the blocks from `first` to `last`, both included.
 
         With the registry of delegations among the contracts, its changes too.
         """
         ...
 
-    async def of_wallets(
-        self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int
-    ) -> list[Transfer]:
+    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> Read:
         """Every transfer of any contract's tokens from or to these wallets in the blocks from `first` to `last`."""
         ...
 
 
+@dataclass(slots=True)
+class _Reading:
+    """One read under way."""
+
+    node: Node
+    kind: str
+    addresses: Sequence[str]
+    last: int
+    found: list[Transfer] = field(default_factory=list[Transfer])
+    excessive: dict[str, str] = field(default_factory=dict[str, str])
+    skipped: Counter[str] = field(default_factory=Counter[str])
+
+
 class TransferLogs:
-    """The real thing, for the EVM chains. It learns how many blocks each node allows in one request."""
+    """The real thing, for the EVM chains. It learns how many blocks each node allows in one request.
+
+    One address never decides about the range: where a single block is too much for a node, its logs are asked for by
+    ever fewer addresses, and one that is too much alone is left out and named.
+    """
 
     def __init__(self, nodes: NodePool) -> None:
         self._nodes = nodes
-        self._spans: dict[str, int] = {}
+        self._spans: dict[tuple[str, str], LogSpan] = {}
+        self._suspects: dict[tuple[str, str], tuple[str, ...]] = {}
+        """Chain and kind → the addresses among which is the one that makes the nodes fail."""
+        self._stuck: dict[tuple[str, str], tuple[int, int]] = {}
+        """URL and kind → the block at which reads fail, and how often in a row."""
+        self._wallets_refused: dict[str, float] = {}
+        """URL → until when (loop time) the node is not asked for wallets' logs."""
 
     def endpoints(self, chain: str) -> int:
         """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return self._nodes.endpoints(chain)
 
+    def for_wallets(self, chain: str) -> Sequence[int]:
+        """The nodes of the chain but those that lately refused logs without a contract's address."""
+        clock = asyncio.get_running_loop().time()
+        return [
+            node.index
+            for node in self._nodes.all()
+            if node.chain.key == chain and self._wallets_refused.get(node.url, 0.0) <= clock
+        ]
+
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
         """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`.
 
-        It is handed on: whoever is looked at because of what it brought is looked at in this block.
+        It is handed on: the members whom its transfers concern are looked at in this block.
         """
 
         async def ask(node: Node) -> Head:
@@ -130,66 +190,162 @@ class TransferLogs:
 
         return await self._nodes.first(chain, ask, endpoint=endpoint)
 
-    async def of_contracts(
-        self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
-    ) -> list[Transfer]:
+    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
         """By the contracts' addresses and the events; one request for all of them where that fits."""
-        filters: list[Mapping[str, object]] = [
-            {
-                "address": list(contracts[start : start + CONTRACTS_AT_ONCE]),
-                "topics": [[TRANSFER, *_THIRD, *delegations.CHANGED]],
-            }
-            for start in range(0, len(contracts), CONTRACTS_AT_ONCE)
-        ]
-        return await self._all(chain, filters, first, last, endpoint)
+        return await self._read(chain, CONTRACTS, contracts, first, last, endpoint)
 
-    async def of_wallets(
-        self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int
-    ) -> list[Transfer]:
-        """By the wallets as indexed topics: sender and receiver, of both families of events."""
-        filters: list[Mapping[str, object]] = []
-        for start in range(0, len(wallets), WALLETS_AT_ONCE):
-            who = ["0x" + 24 * "0" + wallet[2:] for wallet in wallets[start : start + WALLETS_AT_ONCE]]
-            filters += [
-                {"topics": [TRANSFER, who]},
-                {"topics": [TRANSFER, None, who]},
-                {"topics": [list(_THIRD), None, who]},
-                {"topics": [list(_THIRD), None, None, who]},
-            ]
-        return await self._all(chain, filters, first, last, endpoint)
+    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+        """By the wallets as indexed topics: sender and receiver, of both families of events.
 
-    async def _all(
-        self, chain: str, filters: Sequence[Mapping[str, object]], first: int, last: int, endpoint: int
-    ) -> list[Transfer]:
-        async def ask(node: Node) -> list[Transfer]:
-            found: list[Transfer] = []
-            for one in filters:
-                found += await self._range(node, one, first, last)
-            return found
+        Raises NeedsAddress where the node gives logs of named contracts only; it is then not among `for_wallets`.
+        """
+        return await self._read(chain, WALLETS, wallets, first, last, endpoint)
 
-        return await self._nodes.first(chain, ask, endpoint=endpoint)
+    async def _read(
+        self, chain: str, kind: str, addresses: Sequence[str], first: int, last: int, endpoint: int
+    ) -> Read:
+        done: list[_Reading] = []
 
-    async def _range(self, node: Node, wanted: Mapping[str, object], first: int, last: int) -> list[Transfer]:
-        """The range in pieces that the node takes; a refused piece is halved, an easy one followed by a wider."""
-        found: list[Transfer] = []
-        while first <= last:
-            span = self._spans.get(node.url, FIRST_SPAN)
-            until = min(last, first + span - 1)
-            where = {"fromBlock": hex(first), "toBlock": hex(until)}
+        async def ask(node: Node) -> None:
+            reading = _Reading(node, kind, addresses, first - 1)
+            done.append(reading)
+            await self._pieces(reading, first, last)
+
+        try:
+            await self._nodes.first(chain, ask, endpoint=endpoint)
+        except ProviderError as fault:
+            # What was read is kept: a range that never fits into the time of one question would never be read.
+            if not done or done[-1].last < first:
+                if isinstance(fault, NeedsAddress) and done:
+                    until = asyncio.get_running_loop().time() + WALLETS_TRIED_AGAIN
+                    self._wallets_refused[done[-1].node.url] = until
+                raise
+        reading = done[-1]
+        return Read(reading.found, reading.last, reading.excessive, reading.skipped)
+
+    async def _pieces(self, reading: _Reading, first: int, last: int) -> None:
+        """Read the range in pieces that the node takes, until the time is over."""
+        node, kind, before = reading.node, reading.kind, reading.last
+        clock = asyncio.get_running_loop()
+        until = clock.time() + SPENT_SHARE * self._nodes.deadline
+        span = self._spans.setdefault((node.url, kind), LogSpan())
+        while first <= last and (reading.last == before or clock.time() < until):
+            end = min(last, first + span.blocks - 1)
             try:
-                answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
+                found = await self._piece(reading, first, end)
             except ProviderError as fault:
-                if until == first or not too_much(fault):
+                self._note_failure(reading, first, fault)
+                slow = isinstance(fault, TookTooLong) or self._is_stuck(reading, first)
+                if end == first or not (slow or too_much(fault)):
                     raise
-                self._spans[node.url] = max(1, (until - first + 1) // 2)
-                if isinstance(fault, TookTooLong):
+                span.refused(end - first + 1, for_range=about_range(fault), slow=slow)
+                if slow:
                     raise
                 continue
-            found += read_logs(node.name, answer, first, until)
-            if until - first + 1 == span:
-                self._spans[node.url] = min(WIDEST_SPAN, span + max(1, span // 4))
-            first = until + 1
+            self._stuck.pop((node.url, kind), None)
+            reading.found += found
+            reading.last = end
+            span.gave(end - first + 1)
+            first = end + 1
+
+    def _note_failure(self, reading: _Reading, first: int, fault: ProviderError) -> None:
+        """Count reads that fail at one block for a reason that says nothing: no size, no number of requests, no key."""
+        if isinstance(fault, ProviderBusy | Unauthorized | NeedsAddress) or too_much(fault):
+            return
+        place = reading.node.url, reading.kind
+        block, times = self._stuck.get(place, (first, 0))
+        self._stuck[place] = first, times + 1 if block == first else 1
+
+    def _is_stuck(self, reading: _Reading, first: int) -> bool:
+        block, times = self._stuck.get((reading.node.url, reading.kind), (first, 0))
+        return block == first and times >= STUCK_AFTER
+
+    async def _piece(self, reading: _Reading, first: int, last: int) -> list[Transfer]:
+        """The logs of a few blocks, of those under suspicion apart from the others."""
+        place = reading.node.chain.key, reading.kind
+        suspects = self._suspects.get(place, ())
+        suspected = [one for one in reading.addresses if one in suspects] if suspects else []
+        others = [one for one in reading.addresses if one not in suspects] if suspected else reading.addresses
+        found: list[Transfer] = []
+        for group in _cut(others, CONTRACTS_AT_ONCE if reading.kind == CONTRACTS else WALLETS_AT_ONCE):
+            try:
+                found += await self._group(reading, group, first, last)
+            except TookTooLong:
+                self._suspects.pop(place, None)
+                if first == last and not suspected:
+                    self._suspects[place] = tuple(group)
+                raise
+        if suspected:
+            half = max(1, len(suspected) // 2)
+            for group in (suspected[:half], suspected[half:]):
+                try:
+                    found += await self._group(reading, group, first, last) if group else ()
+                except TookTooLong as fault:
+                    if first < last:
+                        raise
+                    if len(group) > 1 or len(suspected) > 1:
+                        self._suspects[place] = tuple(group)
+                        raise
+                    await self._leave_out(reading, group[0], first, fault)
+            self._suspects.pop(place, None)
         return found
+
+    async def _group(self, reading: _Reading, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
+        """The logs of these addresses; of a single block in as many parts as it takes."""
+        try:
+            return await self._ask(reading, addresses, first, last)
+        except TookTooLong:
+            raise
+        except ProviderError as fault:
+            if first < last:
+                raise
+            if not too_much(fault):
+                if self._is_stuck(reading, first):
+                    # Some nodes break on what is too much, and say so in words of all kinds.
+                    raise TookTooLong(reading.node.name, str(fault).partition(": ")[2]) from fault
+                raise
+            if len(addresses) == 1:
+                await self._leave_out(reading, addresses[0], first, fault)
+                return []
+        half = len(addresses) // 2
+        return [
+            *await self._group(reading, addresses[:half], first, last),
+            *await self._group(reading, addresses[half:], first, last),
+        ]
+
+    async def _leave_out(self, reading: _Reading, address: str, block: int, fault: ProviderError) -> None:
+        """Name an address that is too much alone; raise the fault where the node gives no logs of the block at all."""
+        try:
+            await self._ask(reading, [_UNUSED], block, block)
+        except ProviderError:
+            raise fault from None
+        reading.excessive[address] = str(fault)
+        if len(reading.excessive) > MOST_EXCESSIVE:
+            raise fault
+
+    async def _ask(self, reading: _Reading, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
+        found: list[Transfer] = []
+        node, where = reading.node, {"fromBlock": hex(first), "toBlock": hex(last)}
+        for wanted in _filters(reading.kind, addresses):
+            answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
+            found += read_logs(node.name, answer, first, last, node.chain.delegates, reading.skipped)
+        return found
+
+
+def _cut(addresses: Sequence[str], most: int) -> list[Sequence[str]]:
+    return [addresses[start : start + most] for start in range(0, len(addresses), most)]
+
+
+def _filters(kind: str, addresses: Sequence[str]) -> list[Mapping[str, object]]:
+    if kind == CONTRACTS:
+        return [{"address": list(addresses), "topics": [[TRANSFER, *_THIRD, *delegations.CHANGED]]}]
+    who = ["0x" + 24 * "0" + wallet[2:] for wallet in addresses]
+    return [
+        {"topics": [TRANSFER, who]},
+        {"topics": [TRANSFER, None, who]},
+        {"topics": [list(_THIRD), None, who]},
+        {"topics": [list(_THIRD), None, None, who]},
+    ]
 
 
 def decode_logs(content: bytes) -> object:
@@ -205,26 +361,38 @@ def decode_logs(content: bytes) -> object:
     return {"id": answer.id, "result": answer.result}
 
 
-def read_logs(provider: str, answer: object, first: int, last: int) -> list[Transfer]:
+def read_logs(
+    provider: str,
+    answer: object,
+    first: int,
+    last: int,
+    registry: str | None = None,
+    skipped: Counter[str] | None = None,
+) -> list[Transfer]:
     """The transfers in an answer to eth_getLogs; ERC-20's, which look alike with a topic less, are left out.
 
-    `answer` is the result that `decode_logs` gave, or plain JSON. Raises ProviderConfused for anything that is no list
-    of logs of these blocks.
+    `answer` is the result that `decode_logs` gave, or plain JSON. Of delegations only what the `registry` itself wrote
+    counts. Logs that are neither are counted in `skipped` by their contract: anybody may write what they like in a log
+    of their own. Raises ProviderConfused for what only a node can get wrong: no list of logs of these blocks.
     """
     if not isinstance(answer, list):
         raise ProviderConfused(provider, "the logs are no list")
+    odd = Counter[str]() if skipped is None else skipped
     try:
-        return _transfers(provider, msgspec.convert(cast("list[object]", answer), list[Log]), first, last)
+        logs = msgspec.convert(cast("list[object]", answer), list[Log])
+        return _transfers(provider, logs, first, last, (registry or "").lower(), odd)
     except (ValueError, IndexError) as fault:
         raise ProviderConfused(provider, "a log has a wrong shape") from fault
 
 
-def _transfers(provider: str, logs: Sequence[Log], first: int, last: int) -> list[Transfer]:
-    """Raises ValueError or IndexError for a log of a wrong shape."""
+def _transfers(
+    provider: str, logs: Sequence[Log], first: int, last: int, registry: str, skipped: Counter[str]
+) -> list[Transfer]:
+    """Raises ValueError for a log as no contract can write it."""
     found: list[Transfer] = []
     # Thousands of rounds: nothing in here is looked up or called that need not be. A NamedTuple's own constructor is
     # a function in Python, tuple's is none. Logs come block by block: most have the number of the one before.
-    add, make, registry = found.append, tuple[int | str, ...].__new__, delegations.CHANGED
+    add, make, changed, third = found.append, tuple[int | str, ...].__new__, delegations.CHANGED, _THIRD
     number, block = "", 0
     for log in logs:
         topics = log.topics
@@ -233,14 +401,21 @@ def _transfers(provider: str, logs: Sequence[Log], first: int, last: int) -> lis
             block = int(number, 16)
             if not first <= block <= last:
                 raise ProviderConfused(provider, f"a log of block {block}, which was not asked for")
-        event, at = topics[0], 1
-        if event != TRANSFER and event not in registry:
+        event = topics[0] if topics else ""
+        address = log.address.lower()
+        if event == TRANSFER:
+            if len(topics) != 4:
+                continue  # an ERC-20's
+            at = 1
+        elif event in third and len(topics) == 4:
             at = 2
-        if len(topics) != 4 and event not in registry:
+        elif event in changed and address == registry and len(topics) >= 3:
+            at = 1
+        else:
+            skipped[address] += 1
             continue
         sender, receiver = topics[at], topics[at + 1]
         if len(sender) != 66 or len(receiver) != 66:
             raise ValueError(topics)
-        sender, receiver = "0x" + sender[26:].lower(), "0x" + receiver[26:].lower()
-        add(make(Transfer, (block, log.block_hash, log.address.lower(), sender, receiver)))
+        add(make(Transfer, (block, log.block_hash, address, "0x" + sender[26:].lower(), "0x" + receiver[26:].lower())))
     return found

@@ -26,6 +26,7 @@ from services import due, health, heap, logs, sweep
 from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
+from services.following import WALLETS
 from services.ledger import INTENT_CHANNEL
 from services.transfers import followed_chains
 from settings import settings
@@ -50,7 +51,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         turns = Turns(worker_name())
         for chain in followed_chains(gateways()):
             called = asyncio.Event()
-            found.append(Follower(chain, turns, called).run)
+            found += [Follower(chain, turns, called).run, Follower(chain, turns, kind=WALLETS).run]
             if gateways().heads.offered(chain):
                 found.append(HeadCalls(chain, called).run)
         if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:

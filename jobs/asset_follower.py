@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Collection, Mapping
 
 from gateways import gateways
 from jobs.follower import LEASE_SECONDS, until_the_next_beat
@@ -10,9 +11,10 @@ from jobs.lasting import AWAY, first_line
 from jobs.looker import is_dead
 from jobs.turns import Turns
 from models import transaction
-from services import asset_polling, due, following
+from services import asset_polling, due, following, sightings
 from services.asset_polling import SOLANA, Poll, Polled, Question
 from services.following import Position
+from services.sightings import Marks, Moved
 from services.transfers import Unreadable
 from settings import settings
 
@@ -25,6 +27,7 @@ class AssetFollower:
     def __init__(self, turns: Turns) -> None:
         self._turns: Turns = turns
         self._poll: Poll = Poll()
+        self._marks: Marks = Marks()
         self._open: deque[Question] = deque()
         """What is still to be asked before all has been asked once more."""
         self._slots: dict[Question, int] = {}
@@ -53,7 +56,8 @@ class AssetFollower:
 
         Raises Unreadable when it is not answered; it comes up again in its turn.
         """
-        if await self._turns.of(SOLANA) is None:
+        turn = await self._turns.of(SOLANA)
+        if turn is None:
             self._poll.forget()
             return False
         clock = asyncio.get_running_loop()
@@ -69,7 +73,7 @@ class AssetFollower:
             finally:
                 used = outside.mints.requests() - sent
                 self._rests_until = clock.time() + used * 60 / settings().solana_follow_requests
-            await self._note(question, polled)
+            await self._note(question, polled, turn.watched.servers)
         return True
 
     async def _begin(self) -> None:
@@ -77,13 +81,14 @@ class AssetFollower:
             self._open.extend(await asset_polling.questions(db))
         self._slots = {question: self._slots[question] for question in self._open if question in self._slots}
 
-    async def _note(self, question: Question, polled: Polled) -> None:
+    async def _note(self, question: Question, polled: Polled, servers: Mapping[str, Collection[int]]) -> None:
         self._slots[question] = polled.slot
         oldest, newest = min(self._slots.values()), max(self._slots.values())
         try:
             # First the lease: who lost it must not write for a chain that is not theirs.
             async with following.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
-                following.concern(db, SOLANA, [(owner, polled.slot) for owner in polled.changed])
+                moved = [Moved(question.collection, owner, polled.slot) for owner in polled.changed]
+                sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
                 # What they did while nobody looked is not known; no hurry, for that was not just now.
                 due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
         except following.Overtaken:

@@ -1,4 +1,4 @@
-"""The follower of one chain: reads what moved since it last looked, and has those whom it concerns looked at."""
+"""The follower of one chain: reads what moved since it last looked, and marks the members whom it concerns as due."""
 
 import asyncio
 import logging
@@ -8,10 +8,12 @@ from jobs.lasting import AWAY, first_line
 from jobs.looker import is_dead, worker_name
 from jobs.turns import Turns
 from models import transaction
-from services import delegations, due, following
+from services import delegations, due, following, quarantine, sightings
 from services.calls import wait
-from services.following import Position
-from services.transfers import Look, Reader, Unreadable
+from services.following import CONTRACTS, WALLETS, Position, cursor_of
+from services.sightings import Marks
+from services.transfers import Look, Reader, Unreadable, WalletReader
+from services.watch_list import Watched
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.follower")
@@ -27,16 +29,24 @@ NOTED_SECONDS = 5.0
 class Follower:
     """Follows one chain while it holds the lease on it; a process without the lease waits for it.
 
-    The followers of one process share their `turns`.
+    It follows the contracts that rules name, or the wallets of members (`kind`): two followers of their own, so that
+    neither waits for the other or fails with it. The followers of one process share their `turns`.
     """
 
-    def __init__(self, chain: str, turns: Turns | None = None, called: asyncio.Event | None = None) -> None:
+    def __init__(
+        self, chain: str, turns: Turns | None = None, called: asyncio.Event | None = None, kind: str = CONTRACTS
+    ) -> None:
         self.chain: str = chain
+        self.kind: str = kind
+        self.cursor: str = cursor_of(chain, kind)
         self.called: asyncio.Event = called or asyncio.Event()
         """Set when there is a new block, where an endpoint tells."""
         self._turns: Turns = turns or Turns(worker_name())
         self.name: str = self._turns.owner
-        self._reader: Reader = Reader(chain)
+        self._reader: Reader | WalletReader = (
+            Reader(chain) if kind == CONTRACTS else WalletReader(chain, settings().follow_wallets)
+        )
+        self._marks: Marks = Marks()
         self._noted: tuple[Position, int, float] | None = None
         """What was last written down, and when (loop time)."""
 
@@ -51,10 +61,10 @@ class Follower:
             try:
                 more = await self.once()
             except Unreadable as fault:
-                log.warning("%s is not read right now: %s", self.chain, fault)
+                log.warning("%s is not read right now: %s", self.cursor, fault)
                 self._noted = None
                 async with transaction() as db:
-                    await following.failed(db, self.chain, self.name, str(fault))
+                    await following.failed(db, self.cursor, self.name, str(fault))
             except AWAY as fault:
                 log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
             if not more:
@@ -67,22 +77,26 @@ class Follower:
 
         Raises Unreadable when the node whose turn it is does not answer; the next look asks another.
         """
-        turn = await self._turns.of(self.chain)
-        if turn is None or not turn.watched:
+        turn = await self._turns.of(self.chain, self.kind)
+        if turn is None or not turn.watched.asked(self.kind):
             # Nothing is asked of a chain that no rule names; once one does, everybody is looked at anyway.
             self._reader.forget()
             return None if turn is None else False
-        look = await self._reader.look(gateways(), turn.position, turn.watched)
+        addresses = turn.watched.of(self.kind)
+        look = await self._reader.look(gateways(), turn.position, addresses)
         moment = asyncio.get_running_loop().time()
-        if look.moved or look.missed or not self._is_noted(look, moment):
+        ended = any(kind == self.kind for kind, _ in turn.watched.released)
+        news = look.moved or look.missed or look.excessive or ended or turn.watched.late
+        if news or not self._is_noted(look, moment):
             self._noted = None
             try:
-                if await self._note(look):
+                if await self._note(look, turn.watched):
                     self._noted = (look.position, look.head, moment)
             finally:
                 if self._noted is None:
                     # What this look found is written nowhere: the next one must find it as if for the first time.
                     self._reader.forget()
+                    self._marks = Marks()
         return look.more
 
     def _is_noted(self, look: Look, moment: float) -> bool:
@@ -92,16 +106,25 @@ class Follower:
         position, head, since = self._noted
         return (position, head) == (look.position, look.head) and moment - since < NOTED_SECONDS
 
-    async def _note(self, look: Look) -> bool:
-        """Write down what came of a look; False, and nothing written, when the lease is not ours any more."""
+    async def _note(self, look: Look, watched: Watched) -> bool:
+        """Write down the outcome of a look; False, and nothing written, when the lease is not ours any more."""
+        slices = self._reader.slices if isinstance(self._reader, WalletReader) else 1
         try:
             # First the lease: who lost it must not mark for a position that is not theirs to write.
-            async with following.advancing(self.chain, self.name, look.position, look.head) as db:
+            async with following.advancing(self.cursor, self.name, look.position, look.head, slices) as db:
                 await delegations.doubt(db, self.chain, look.delegated)
-                following.concern(db, self.chain, look.moved)
+                clock = asyncio.get_running_loop().time()
+                sightings.concern(db, self.chain, look.moved, watched.servers, self._marks, clock)
                 if look.missed:
-                    log.warning("%s was not followed for long: everybody is looked at", self.chain)
+                    log.warning("%s was not followed for long: everybody is looked at", self.cursor)
                     await due.mark_all(db)
+                if look.excessive:
+                    log.warning("quarantined chain=%s %s=%s", self.chain, self.kind, ",".join(look.excessive))
+                    await quarantine.begin(db, self.chain, self.kind, look.excessive, watched.servers)
+                if ended := [one for kind, one in watched.released if kind == self.kind and one not in look.excessive]:
+                    await quarantine.end(db, self.chain, self.kind, ended, watched.servers)
+                if watched.late and self.kind == WALLETS:
+                    due.mark_holders(db, self.chain, watched.late, due.SWEPT)
         except following.Overtaken:
             return False
         return True

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from models import transaction
 from services import following
-from services.following import Position, Watched
+from services.following import CONTRACTS, Position, cursor_of
+from services.watch_list import Watched, WatchList
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class _Reading:
     """One read that has not begun yet: whoever joins it gets an answer that is newer than their question."""
 
     answer: asyncio.Future[dict[str, Turn]]
-    chains: set[str] = field(default_factory=set[str])
+    cursors: set[str] = field(default_factory=set[str])
 
 
 class Turns:
@@ -34,28 +35,30 @@ class Turns:
     def __init__(self, owner: str) -> None:
         self.owner: str = owner
         self._reading: _Reading | None = None
+        self._watch_list: WatchList = WatchList()
 
-    async def of(self, chain: str) -> Turn | None:
+    async def of(self, chain: str, kind: str = CONTRACTS) -> Turn | None:
         """The chain's turn, the lease taken or renewed; None while another process follows the chain."""
+        cursor = cursor_of(chain, kind)
         while True:
             if self._reading is None:
-                return (await self._read(chain)).get(chain)
-            self._reading.chains.add(chain)
+                return (await self._read(cursor)).get(cursor)
+            self._reading.cursors.add(cursor)
             try:
-                return (await asyncio.shield(self._reading.answer)).get(chain)
+                return (await asyncio.shield(self._reading.answer)).get(cursor)
             except _GivenUp:
                 continue
 
-    async def _read(self, chain: str) -> dict[str, Turn]:
+    async def _read(self, cursor: str) -> dict[str, Turn]:
         """Read for everybody who asks before the read begins. Raises what the database says, to all of them."""
-        reading = self._reading = _Reading(asyncio.get_running_loop().create_future(), {chain})
+        reading = self._reading = _Reading(asyncio.get_running_loop().create_future(), {cursor})
         try:
             await asyncio.sleep(0)
             self._reading = None
             async with transaction() as db:
-                positions = await following.claim(db, sorted(reading.chains), self.owner)
-                watched = await following.watched(db) if positions else {}
-            turns = {key: Turn(at, watched.get(key, Watched((), ()))) for key, at in positions.items()}
+                positions = await following.claim(db, sorted(reading.cursors), self.owner)
+                watched = await self._watch_list.read(db) if positions else {}
+            turns = {key: Turn(at, watched.get(key.partition(":")[0], Watched())) for key, at in positions.items()}
         except BaseException as fault:
             self._reading = None
             reading.answer.set_exception(fault if isinstance(fault, Exception) else _GivenUp())

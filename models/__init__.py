@@ -22,7 +22,7 @@ from models.session import AsyncSession
 from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
-from models.work import Counter, Cursor, Due, GuildRefusal, RateShare, Refusal, Schedule, Sighting
+from models.work import Counter, Cursor, Due, GuildRefusal, Quarantine, RateShare, Refusal, Schedule, Sighting
 
 __all__ = [
     "Access",
@@ -46,6 +46,7 @@ __all__ = [
     "Notice",
     "Observation",
     "ProviderState",
+    "Quarantine",
     "RateShare",
     "Refusal",
     "RoleRefusal",

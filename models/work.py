@@ -46,6 +46,7 @@ class Cursor(SQLModel, table=True):
     """How far a chain is followed, and who follows it until when."""
 
     chain: str = Field(primary_key=True)
+    """The chain's key where contracts are followed; `<chain>:wallets` for the wallets of members."""
     block: int = Field(sa_type=BigInteger)
     block_hash: str = ""
     head: int = Field(default=0, sa_type=BigInteger)
@@ -55,6 +56,26 @@ class Cursor(SQLModel, table=True):
     owner: str | None = None
     owned_until: datetime | None = maybe_moment()
     updated_at: datetime = moment()
+    slices: int = Field(default=1, sa_column_kwargs={"server_default": "1"})
+    """In how many turns the addresses are read, where they are too many for one look."""
+
+
+class Quarantine(SQLModel, table=True):
+    """An address that had more logs in a block than a node gives, and until when it is followed no more.
+
+    It is watched again from `until` on; `ended_at` is set when the first look with it is written down.
+    """
+
+    chain: str = Field(primary_key=True)
+    kind: str = Field(primary_key=True)
+    """`contracts` or `wallets`: what the logs were asked for by."""
+    address: str = Field(primary_key=True)
+    reason: str
+    times: int = 1
+    """How often in a row; each time it lasts longer."""
+    since: datetime = moment()
+    until: datetime = Field(sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    ended_at: datetime | None = maybe_moment()
 
 
 class Sighting(SQLModel, table=True):

@@ -7,7 +7,8 @@ from sqlalchemy import text
 
 from models import now
 from models.session import AsyncSession
-from services import following, provider_health, providers, work_health
+from services import following, provider_health, providers, watch_list, work_health
+from services.following import CONTRACTS
 from services.health_views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
 
 BOT_SILENT_AFTER = timedelta(seconds=60)
@@ -123,7 +124,8 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
     """How far behind the followers of those chains are that rules name."""
-    watched = await following.watched(db)
-    found = provider_health.lag([one for one in await following.views(db) if one.chain in watched], moment)
+    watched = await watch_list.named(db)
+    followed = [one for one in await following.views(db) if one.chain in watched and one.kind == CONTRACTS]
+    found = provider_health.lag(followed, moment)
     long = FOLLOWER_LATE_AFTER.total_seconds()
     return tuple(replace(one, state=BAD) if one.seconds > long else one for one in found)

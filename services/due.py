@@ -131,6 +131,12 @@ async def disturb_server(db: AsyncSession, server_id: int) -> None:
     )
 
 
+async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) -> int:
+    """Mark whom a rule of these servers can concern."""
+    who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
+    return await _mark(db, who, priority, {"servers": list(servers)})
+
+
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
     """Mark everybody whom a rule can concern, for the daily round.
 

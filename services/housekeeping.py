@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from models.session import AsyncSession
-from services import following, refusals, rule_states, surveys, traits, unanswered
+from services import quarantine, refusals, rule_states, sightings, surveys, traits, unanswered
 
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
@@ -18,7 +18,8 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
-    await following.clear_sightings(db)
+    await sightings.clear(db)
+    await quarantine.clear(db)
     await traits.forget_old(db)
     await refusals.clear(db)
     await unanswered.clear(db)

@@ -7,9 +7,11 @@ from gateways import Gateways, pulse
 from gateways.chain_table import CHAINS
 from models import ProviderState
 from services import sources
-from services.following import FollowView
+from services.addresses import shorten
+from services.following import WALLETS, FollowView
 from services.health_views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
 from services.providers import SILENT_AFTER
+from services.quarantine import Quarantined
 
 UNKNOWN = "unknown"
 _WAIT = "Nothing for you to do: it goes on by itself once it answers. If it lasts, tell whoever runs the bot."
@@ -20,6 +22,9 @@ _SAYS = {
     pulse.CONFUSED: "answers what makes no sense",
     pulse.REFUSED: "does not accept our key",
 }
+QUARANTINE_REASON = (
+    "it writes more logs in a block than nodes give. Its members are looked at by the daily round meanwhile."
+)
 _LAGS_AFTER = timedelta(minutes=5)
 
 States = Mapping[str, ProviderState]
@@ -123,17 +128,31 @@ def _node(
     )  # fmt: skip
 
 
-def lag(followed: Sequence[FollowView], now: datetime) -> tuple[LagHealth, ...]:
-    """How far each followed chain is behind the newest block that its nodes told us of."""
+def lag(
+    followed: Sequence[FollowView], now: datetime, quarantined: Sequence[Quarantined] = ()
+) -> tuple[LagHealth, ...]:
+    """How far each followed chain is behind the newest block that its nodes told us of.
+
+    `quarantined` are contracts that are not followed right now although rules name them.
+    """
     found: list[LagHealth] = []
     for one in followed:
+        title = CHAINS[one.chain].title
         seconds = max(0, int((now - one.updated_at).total_seconds()))
         late = now - one.updated_at > _LAGS_AFTER
         blocks = "1 block" if one.behind == 1 else f"{one.behind} blocks"
-        text = f"{CHAINS[one.chain].title} is followed up to block {one.block}, {blocks} behind its newest."
+        wallets = one.kind == WALLETS
+        what = f"For rules about any NFT, members' wallets on {title} are" if wallets else f"{title} is"
+        text = f"{what} followed up to block {one.block}, {blocks} behind its newest."
+        if one.slices > 1:
+            text += f" There are so many wallets that they are read in {one.slices} turns, so a purchase shows later."
         if one.fault:
             text += f" The last look failed: {one.fault}."
         if late:
             text += f" Nothing was read for {ago(seconds)}; sales there are noticed by the daily round meanwhile."
-        found.append(LagHealth(WARNING if late else GOOD, one.chain, one.block, one.behind, seconds, text))
+        away = [] if wallets else [rest for rest in quarantined if rest.chain == one.chain]
+        for rest in away:
+            left = ago((rest.until - now).total_seconds())
+            text += f" {shorten(rest.contract)} is not followed for {left} more: {QUARANTINE_REASON}"
+        found.append(LagHealth(WARNING if late or away else GOOD, one.chain, one.block, one.behind, seconds, text))
     return tuple(found)

@@ -10,10 +10,11 @@ from gateways import Gateways
 from gateways.discord_types import Role
 from models import Access, Rule, Server, now
 from models.session import AsyncSession
-from services import following, provider_health, providers, rights, rule_states, work_health
+from services import following, provider_health, providers, quarantine, rights, rule_states, work_health
 from services.actors import Actor
 from services.errors import ProviderUnavailable
 from services.expressions import parse, requirements
+from services.following import ANY, CONTRACTS
 from services.health_views import (
     BAD,
     GOOD,
@@ -66,14 +67,19 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
     states = await providers.states(db)
-    used = frozenset(leaf.chain for rule in rules for leaf in requirements(parse(rule.expression)))
-    followed = [one for one in await following.views(db) if one.chain in used]
+    leaves = {(leaf.chain, leaf.contract) for rule in rules for leaf in requirements(parse(rule.expression))}
+    used = frozenset(chain for chain, _ in leaves)
+    followed = [
+        one
+        for one in await following.views(db)
+        if one.chain in used and (one.kind == CONTRACTS or (one.chain, ANY) in leaves)
+    ]
     bot = _bot(place.server, states, moment)
     permissions = _permissions(place)
     order = _role_order(place, rules)
     sweep = await work_health.last_sweep(db, moment)
     shown = provider_health.providers(outside, states, used, moment)
-    lag = provider_health.lag(followed, moment)
+    lag = provider_health.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
     paused = await work_health.paused_rules(db, server_id)
     breakers = await work_health.breakers(db, server_id, names)
     queue = await work_health.queue(db, server_id, moment)

@@ -11,8 +11,9 @@ from gateways import pulse
 from gateways.chain_table import CHAINS
 from models import ProviderState, Rule, Server, now
 from models.session import AsyncSession
-from services import rule_states
-from services.provider_health import consequence
+from services import quarantine, rule_states
+from services.addresses import shorten
+from services.provider_health import QUARANTINE_REASON, consequence
 from services.role_safety import ADMINISTRATOR
 from services.server_health import NEEDED
 from services.work_health import mend_of
@@ -50,6 +51,7 @@ async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
         *await _stopped(db, servers),
         *await _lacking(db, servers),
         *await _nodes(db, servers),
+        *await _quarantined(db, servers),
     ]
 
 
@@ -160,3 +162,17 @@ async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
             for server_id in concerned.get(chain, [])
         ]  # fmt: skip
     return found
+
+
+async def _quarantined(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    """Contracts of these servers' rules that are not followed right now."""
+    return [
+        Trouble(
+            one.server_id, f"quarantine:{one.chain}:{one.contract}",
+            f"{shorten(one.contract)} on {CHAINS[one.chain].title} is not followed for a while",
+            f"Purchases and sales of {shorten(one.contract)} show later than usual: {QUARANTINE_REASON}",
+            "Nothing for you to do: it is followed again after a pause. If it lasts, ask the collection's makers why "
+            "their contract writes so many logs.",
+        )
+        for one in await quarantine.of_servers(db, servers)
+    ]  # fmt: skip

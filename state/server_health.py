@@ -108,7 +108,7 @@ def _work(view: HealthView) -> list[HealthLineView]:
         _line("queue", queue.state, "Queue", queue.text, queue.mend),
     ]
     lines += [_line(f"unknown:{at}", one.state, "Unknown", one.text) for at, one in enumerate(view.unknown)]
-    lines += [_line(f"lag:{one.chain}", one.state, "Following", one.text) for one in view.lag]
+    lines += [_line(f"lag:{place}", one.state, "Following", one.text) for place, one in enumerate(view.lag)]
     return lines
 
 

@@ -1,19 +1,25 @@
 """Transfers read from a node's logs: what is one, what is not, and ranges that a node refuses."""
 
+import asyncio
 import json
+import time
+import unittest.mock
+from collections import Counter
 from typing import Any
 
 import orjson
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from eth_utils.crypto import keccak
 
+from gateways import evm, log_spans
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Decode, Node
 from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm_pool import NodePool
-from gateways.evm_transfers import Log, Transfer, TransferLogs, decode_logs, read_logs
+from gateways.evm_transfers import Log, Read, Transfer, TransferLogs, decode_logs, read_logs
 from tests.gateways.wire import Wire
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
@@ -77,8 +83,28 @@ def test_a_log_is_a_transfer_or_something_else(topics: tuple[str, ...], found: l
     typed = decoded(logs)
     assert isinstance(typed, list)
     assert isinstance(typed[0], Log)
-    assert read_logs("a node", typed, 1, 9) == expected
-    assert read_logs("a node", logs, 1, 9) == expected
+    assert read_logs("a node", typed, 1, 9, CONTRACT) == expected
+    assert read_logs("a node", logs, 1, 9, CONTRACT) == expected
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        log(),
+        log(DELEGATE_ALL),
+        log(DELEGATE_ALL, topic(CAROL)),
+        log(DELEGATE_ALL, topic(CAROL), topic(CAROL), address=CONTRACT),
+        log(TRANSFER_SINGLE, topic(CAROL)),
+        log("0x" + 64 * "9", topic(CAROL), topic(CAROL), topic(CAROL)),
+    ],
+    ids=["no topic", "no vault", "no delegate", "not the registry's", "no receiver", "another event"],
+)
+def test_what_a_contract_writes_in_its_own_logs_spoils_nobody_elses(odd: dict[str, Any]) -> None:
+    registry, skipped = "0x" + "de" * 20, Counter[str]()
+    logs = [odd | {"address": CONTRACT}, log(TRANSFER, topic(ALICE), topic(BOB), "0x" + 64 * "1", address=registry)]
+    found = read_logs("a node", decoded(logs), 1, 9, registry, skipped)
+    assert found == [Transfer(7, "0x7", registry, ALICE, BOB)]
+    assert skipped == {CONTRACT: 1}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +266,7 @@ async def test_a_range_is_cut_into_what_the_node_takes(server: Wire, most: int) 
     node = Narrow(most)
     server.says(lambda: node.answer(server.asked[-1].body))
     pool = NodePool({"base": [server.url]})
-    found = await TransferLogs(pool).of_contracts("base", [CONTRACT], 1_000, 1_299, 0)
+    found = (await TransferLogs(pool).of_contracts("base", [CONTRACT], 1_000, 1_299, 0)).transfers
     await pool.close()
     blocks = [block for first, last in node.given for block in range(first, last + 1)]
     assert blocks == list(range(1_000, 1_300))
@@ -259,7 +285,7 @@ async def test_a_node_that_fails_is_never_an_empty_list(server: Wire) -> None:
 async def test_wallets_are_found_as_senders_and_receivers_of_every_event(server: Wire) -> None:
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": []}))
     pool = NodePool({"base": [server.url]})
-    assert await TransferLogs(pool).of_wallets("base", [ALICE], 1, 2, 0) == []
+    assert await TransferLogs(pool).of_wallets("base", [ALICE], 1, 2, 0) == Read([], 2)
     await pool.close()
     asked = [json.loads(one.body)["params"][0]["topics"] for one in server.asked]
     many = [TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE]
@@ -267,3 +293,208 @@ async def test_wallets_are_found_as_senders_and_receivers_of_every_event(server:
         [TRANSFER, [topic(ALICE)]], [TRANSFER, None, [topic(ALICE)]],
         [many, None, [topic(ALICE)]], [many, None, None, [topic(ALICE)]],
     ]  # fmt: skip
+
+
+class Crowded:
+    """A node of a chain where every contract has so many logs in each block; it refuses answers with more than `most`.
+
+    `refusal` is the JSON-RPC error that it refuses with, or an HTTP status.
+    """
+
+    def __init__(self, most: int, refusal: dict[str, Any] | int, **logs: int) -> None:
+        self.most, self.refusal = most, refusal
+        self.logs = {f"0x{name.removeprefix('c') * 40}": count for name, count in logs.items()}
+        self.refused = 0
+        self.asked = 0
+
+    def answer(self, body: str) -> web.Response:
+        asked = json.loads(body)
+        found: object = "0x2105"
+        if asked["method"] == "eth_getLogs":
+            self.asked += 1
+            first, last = (int(asked["params"][0][name], 16) for name in ("fromBlock", "toBlock"))
+            wanted = asked["params"][0]["address"]
+            count = sum(self.logs.get(contract, 0) for contract in wanted) * (last - first + 1)
+            if count > self.most:
+                self.refused += 1
+                if isinstance(self.refusal, int):
+                    return web.Response(status=self.refusal)
+                return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "error": self.refusal})
+            found = [
+                log(TRANSFER, topic(ALICE), topic(BOB), "0x1", block=block, address=contract)
+                for block in range(first, last + 1)
+                for contract in wanted
+                for _ in range(self.logs.get(contract, 0))
+            ]
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": found})
+
+
+C1, C2, C3, C4 = ("0x" + digit * 40 for digit in "1234")
+CAPPED = {"code": -32005, "message": "query returned more than 10000 results"}
+
+
+async def read_until(transfers: TransferLogs, contracts: list[str], *, tries: int = 1) -> Read:
+    """What is read of one block, by the first of so many tries that does not fail."""
+    for _ in range(tries - 1):
+        try:
+            return await transfers.of_contracts("base", contracts, 7, 7, 0)
+        except ProviderError:
+            continue
+    return await transfers.of_contracts("base", contracts, 7, 7, 0)
+
+
+@pytest.mark.parametrize("refusal", [CAPPED, {"code": -32000, "message": "no"}, 413, 400, 502])
+async def test_a_contract_that_is_too_much_in_one_block_hides_nobody_elses_transfers(
+    server: Wire, refusal: dict[str, Any] | int
+) -> None:
+    node = Crowded(100, refusal, c1=1, c2=150, c3=2, c4=60)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    read = await read_until(TransferLogs(pool), [C1, C2, C3, C4], tries=12)
+    await pool.close()
+    assert list(read.excessive) == [C2]
+    assert {one.contract for one in read.transfers} == {C1, C3, C4}
+    assert read.last == 7
+
+
+async def test_what_is_too_much_only_together_is_read_in_parts(server: Wire) -> None:
+    node = Crowded(100, CAPPED, c1=60, c2=60, c3=60)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    read = await TransferLogs(pool).of_contracts("base", [C1, C2, C3], 7, 8, 0)
+    await pool.close()
+    assert len(read.transfers) == 360
+    assert not read.excessive
+
+
+async def test_an_answer_that_is_too_large_for_us_is_its_contracts_fault(
+    server: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """26,000 empty logs are some 10 MB on the wire; the limit is scaled down with the flood."""
+    monkeypatch.setattr(evm, "LARGEST_ANSWER", 60_000)
+    node = Crowded(10**9, CAPPED, c1=1, c2=2_600)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    read = await TransferLogs(pool).of_contracts("base", [C1, C2, C3], 7, 7, 0)
+    await pool.close()
+    assert list(read.excessive) == [C2]
+    assert len(read.transfers) == 1
+
+
+@pytest.mark.parametrize("contracts", [[C1], [C1, C2, C3]])
+async def test_a_node_that_refuses_every_log_of_a_block_blames_no_contract(server: Wire, contracts: list[str]) -> None:
+    node = Crowded(-1, CAPPED)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    with pytest.raises(ProviderError, match="10000 results"):
+        await TransferLogs(pool).of_contracts("base", contracts, 7, 7, 0)
+    await pool.close()
+
+
+async def test_a_contract_whose_logs_are_never_answered_in_time_is_found_out(server: Wire) -> None:
+    node = Crowded(100, CAPPED, c1=1, c2=150, c3=2, c4=60)
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        answer = node.answer(await request.text())
+        if b"error" in (answer.body if isinstance(answer.body, bytes) else b""):
+            await asyncio.sleep(30)
+        return answer
+
+    app = web.Application()
+    app.router.add_post("/", slow)
+    async with TestServer(app) as told:
+        pool = NodePool({"base": [str(told.make_url("/"))]}, request_seconds=0.5)
+        read = await read_until(TransferLogs(pool), [C1, C2, C3, C4], tries=12)
+        await pool.close()
+    assert list(read.excessive) == [C2]
+    assert {one.contract for one in read.transfers} == {C1, C3, C4}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"code": -32000, "message": "request limit reached"},
+        {"code": -32000, "message": "You have exceeded your daily request quota for eth_getLogs"},
+        {"code": -32603, "message": "Internal error"},
+        {"code": -32000, "message": "Internal server error"},
+        {"code": -32701, "message": "Please specify an address in your request"},
+    ],
+)
+async def test_what_is_not_about_the_size_is_asked_once(server: Wire, said: dict[str, Any]) -> None:
+    server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "error": said}))
+    pool = NodePool({"base": [server.url]})
+    with pytest.raises(ProviderError):
+        await TransferLogs(pool).of_contracts("base", [CONTRACT], 1, 400, 0)
+    await pool.close()
+    assert len(server.asked) == 1
+
+
+async def test_what_a_node_refuses_is_not_tried_again_and_again(server: Wire) -> None:
+    """Once the plan's limit is found, requests do not fail; after an hour it is tried whether there is a better one."""
+    node = Narrow(10)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    transfers = TransferLogs(pool)
+    await transfers.of_contracts("base", [CONTRACT], 1, 300, 0)
+    learnt, given = len(server.asked), len(node.given)
+    await transfers.of_contracts("base", [CONTRACT], 301, 600, 0)
+    assert len(server.asked) - learnt == len(node.given) - given == 30
+    node.most = 1_000
+    with unittest.mock.patch.object(log_spans, "monotonic", return_value=time.monotonic() + 4_000):
+        await transfers.of_contracts("base", [CONTRACT], 601, 1_600, 0)
+    await pool.close()
+    assert max(last - first + 1 for first, last in node.given) > 50
+
+
+async def test_a_crowded_block_makes_requests_narrow_for_a_moment_only(server: Wire) -> None:
+    node = Crowded(100, CAPPED, c1=1)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    transfers = TransferLogs(pool)
+    await transfers.of_contracts("base", [C1], 1, 400, 0)
+    node.logs = {}
+    with unittest.mock.patch.object(log_spans, "monotonic", return_value=time.monotonic() + 100):
+        await transfers.of_contracts("base", [C1], 401, 1_400, 0)
+        node.asked = 0
+        await transfers.of_contracts("base", [C1], 1_401, 1_700, 0)
+    await pool.close()
+    assert node.asked <= 2
+
+
+async def test_a_node_that_wants_an_address_is_kept_for_contracts(server: Wire) -> None:
+    error = {"code": -32701, "message": "Please specify an address in your request"}
+
+    def answer() -> web.Response:
+        asked = json.loads(server.asked[-1].body)
+        said = {"result": []} if "address" in asked["params"][0] else {"error": error}
+        return web.json_response({"jsonrpc": "2.0", "id": 1, **said})
+
+    server.says(answer)
+    pool = NodePool({"base": [server.url, server.url + "/second"]})
+    transfers = TransferLogs(pool)
+    assert list(transfers.for_wallets("base")) == [0, 1]
+    with pytest.raises(ProviderError, match="address"):
+        await transfers.of_wallets("base", [ALICE], 1, 400, 0)
+    assert list(transfers.for_wallets("base")) == [1]
+    assert len(server.asked) == 1
+    await transfers.of_contracts("base", [CONTRACT], 1, 400, 0)
+    await pool.close()
+    assert len(server.asked) == 2, "wallets' refusals do not narrow what is asked about contracts"
+
+
+async def test_what_was_read_before_the_time_is_over_is_kept(server: Wire) -> None:
+    """Nodes with narrow ranges get through a long stretch in several reads, instead of beginning it again each time."""
+    node = Narrow(10)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]}, deadline=0.05)
+    transfers, blocks, last = TransferLogs(pool), list[int](), 0
+    while last < 2_000:
+        try:
+            read = await transfers.of_contracts("base", [CONTRACT], last + 1, 2_000, 0)
+        except ProviderError:
+            continue  # this machine may be too busy for a single request
+        blocks += [one.block for one in read.transfers]
+        last = read.last
+    await pool.close()
+    assert blocks == sorted(set(blocks))
+    assert len(blocks) >= 200

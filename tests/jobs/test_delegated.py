@@ -10,13 +10,16 @@ from gateways import gateways
 from gateways.chain_table import CHAINS
 from jobs.follower import Follower
 from models import Delegation, Due, Grant, Wallet, now, transaction
-from services import cases, decisions, delegations, due, findings, following, member_why, standards, tallies, wallets
+from services import cases, decisions, delegations, due, findings, member_why, sightings, standards, tallies, wallets
 from services.actors import Actor
 from services.due import Claim
 from services.expressions import Answer, Requirement, to_document
+from services.following import ANY
 from services.policy import RuleTerms
 from services.readings import Reading
+from services.sightings import Marks, Moved
 from services.users import ensure
+from services.watch_list import Watched, WatchList
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 
@@ -328,21 +331,23 @@ async def test_transfers_of_vaults_have_those_looked_at_who_count_them(town: Tow
     await bank.answers(Requirement("basic", "base", town.contract))
     anything = to_document(Requirement("any_nft", "base", "any"))
     async with transaction() as db:
-        assert vault not in (await following.watched(db)).get("base", following.Watched((), ())).wallets
+        assert vault not in (await WatchList().read(db)).get("base", Watched()).wallets
     await town.change(await town.rule("Holder"), expression=anything, delegated=True)
     async with transaction() as db:
-        assert vault in (await following.watched(db))["base"].wallets
+        watched = await WatchList().read(db)
+        assert vault in watched["base"].wallets
         for row in (await db.exec(select(Due))).all():
             await db.delete(row)
     async with transaction() as db:
-        following.concern(db, "base", [(vault, 7), (STRANGER, 7)])
+        moved = [Moved(ANY, vault, 7), Moved(ANY, STRANGER, 7)]
+        sightings.concern(db, "base", moved, watched["base"].servers, Marks(), 0.0)
         keys = {row.key for row in (await db.exec(select(Due))).all()}
         assert keys == {f"{town.server_id}:{town.people['carol']['id']}"}
     async with transaction() as db:
         for row in (await db.exec(select(Due))).all():
             await db.delete(row)
     async with transaction() as db:
-        following.concern(db, "polygon", [(vault, 7)])
+        sightings.concern(db, "polygon", [Moved(ANY, vault, 7)], watched["base"].servers, Marks(), 0.0)
         assert (await db.exec(select(Due))).all() == []
 
 

@@ -201,7 +201,7 @@ async def test_all_chains_of_a_process_take_their_turns_at_once(town: Town) -> N
     assert base is not None
     assert base.watched.contracts
     assert polygon is not None
-    assert not polygon.watched
+    assert not polygon.watched.contracts
     async with transaction() as db:
         owners = (await db.execute(text("SELECT DISTINCT owner FROM cursor"))).scalars().all()
         await db.execute(text("UPDATE cursor SET owner = 'other' WHERE chain = 'base'"))

@@ -7,11 +7,13 @@ from sqlmodel import select, update
 
 from gateways.discord_types import MissingAccess
 from gateways.errors import ProviderDown
+from gateways.evm_transfers import CONTRACTS
 from gateways.pulse import Pulse
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
-from services import alerts, providers, rule_states
+from services import alerts, providers, quarantine, rule_states
 from services.alerts import Telling
-from tests.builders import a_rule, a_server, snowflake
+from services.expressions import Requirement, to_document
+from tests.builders import CONTRACT, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -124,3 +126,23 @@ async def test_a_trouble_that_passed_before_anybody_was_told_is_never_told() -> 
         await alerts.compare(db)
         await rule_states.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == []
+
+
+async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_until_it_is_followed_again() -> None:
+    server, _ = await a_logging_server()
+    other, rule = await a_logging_server()
+    async with transaction() as db:
+        changed = await db.get_one(Rule, rule.id)
+        changed.expression = to_document(Requirement("basic", "polygon", CONTRACT))
+        db.add(changed)
+        await quarantine.begin(db, "base", CONTRACTS, {CONTRACT: "too large"}, {CONTRACT: [server.id or 0]})
+    async with transaction() as db:
+        await alerts.compare(db)
+        (telling,) = await alerts.claim(db)
+        assert telling.channel_id == server.log_channel_id != other.log_channel_id
+        await alerts.told(db, telling, None)
+    title = "0xc0c0...c0c0 on Base is not followed for a while"
+    assert telling.title == title
+    async with transaction() as db:
+        await quarantine.end(db, "base", CONTRACTS, [CONTRACT], {})
+    assert await tell_all() == [(title, True)]

@@ -10,12 +10,12 @@ import pytest
 from gateways import Gateways
 from gateways.errors import ProviderDown
 from gateways.evm import Head
-from gateways.evm_transfers import Transfer
-from services.following import Position, Watched
-from services.transfers import Look, Reader, Unreadable
+from gateways.evm_transfers import Read, Transfer
+from services import transfers
+from services.following import Position
+from services.transfers import Look, Reader, Unreadable, WalletReader
 
 CONTRACT, SELLER, BUYER = (f"0x{number:040x}" for number in (1, 2, 3))
-WATCHED = Watched((CONTRACT,), ())
 
 
 @dataclass
@@ -32,6 +32,11 @@ class Node:
     grows_by: int = 1
     nameless: bool = False
     gone: set[int] = field(default_factory=set[int])
+    reads: int = 10**9
+    """How many blocks' logs it gives in one read."""
+    refuses_wallets: bool = False
+    asked_wallets: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    excessive: dict[str, str] = field(default_factory=dict[str, str])
 
     def _answers(self, what: str) -> None:
         if len(self.asked) == self.forks_after:
@@ -44,6 +49,8 @@ class Node:
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
         self.block += self.grows_by
         self._answers("head")
+        if self.block < not_before_block:
+            raise ProviderDown("the node", "its head is before that block")
         return Head(self.block, datetime.now(UTC), hex(self.block) + self.fork)
 
     async def block_hash(self, chain: str, block: int, endpoint: int) -> str | None:
@@ -52,15 +59,28 @@ class Node:
             raise ProviderDown("the node", "away")
         return None if block in self.gone else hex(block) + self.fork
 
-    async def of_contracts(
-        self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int
-    ) -> list[Transfer]:
+    def for_wallets(self, chain: str) -> Sequence[int]:
+        return [] if self.refuses_wallets else [0]
+
+    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+        self.asked_wallets.append(tuple(wallets))
+        found = [
+            Transfer(block, hex(block), CONTRACT, wallet, wallet)
+            for block in sorted(self.moved)
+            if first <= block <= last
+            for wallet in wallets
+        ]
+        return Read(found, last)
+
+    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
         self._answers("logs")
-        return [
+        last = min(last, first + self.reads - 1)
+        found = [
             Transfer(block, hex(block) + self.fork, CONTRACT, SELLER, BUYER)
             for block in sorted(self.moved)
             if first <= block <= last
         ]
+        return Read(found, last, self.excessive)
 
 
 class Reading:
@@ -73,7 +93,7 @@ class Reading:
 
     async def look(self) -> Look:
         outside: Any = type("Outside", (), {"transfers": self.node})
-        found = await self.reader.look(cast("Gateways", outside), self.position, WATCHED)
+        found = await self.reader.look(cast("Gateways", outside), self.position, (CONTRACT,))
         self.position = found.position
         return found
 
@@ -134,3 +154,150 @@ async def test_a_block_that_the_node_does_not_have_is_not_settled(reading: Readi
     node.gone = set()
     await reading.look()
     assert reading.position == Position(before.block + 2, hex(before.block + 2))
+
+
+async def test_a_look_that_the_node_does_not_get_through_loses_no_transfer(reading: Reading) -> None:
+    node = reading.node
+    node.block += 500
+    node.moved = set(range(node.block - 490, node.block, 10))
+    node.reads, node.grows_by = 60, 0
+    found: set[int] = set()
+    for _ in range(40):
+        found |= {block for _, _, block in (await reading.look()).moved}
+    assert found == node.moved
+    assert reading.position.block >= max(node.moved) - 1
+
+
+async def test_what_is_too_much_is_named_and_the_chain_is_read_on(reading: Reading) -> None:
+    node, before = reading.node, reading.position
+    node.excessive = {SELLER: "too large"}
+    look = await reading.look()
+    assert look.excessive == {SELLER: "too large"}
+    assert look.position.block == before.block + 1
+
+
+async def test_what_is_remembered_of_blocks_is_bounded(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "MOST_SEEN", 30)
+    node = reading.node
+    node.moved = set(range(node.block + 1, node.block + 100))
+    node.grows_by = 20
+    for _ in range(4):
+        await reading.look()
+        assert sum(map(len, reading.reader._memory.seen.values())) <= 30
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "BEYOND_SECONDS", 0.0)
+
+
+async def test_a_position_beyond_every_node_goes_back_and_everybody_is_looked_at(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = reading.node
+    reading.position = Position(400_000_000, "0x1")
+    with pytest.raises(Unreadable):
+        await reading.look()
+    with pytest.raises(Unreadable):
+        await reading.look()
+    at_once(monkeypatch)
+    look = await reading.look()
+    assert look.missed
+    assert node.block - 40 < reading.position.block <= node.block
+    assert reading.position.block_hash == hex(reading.position.block)
+    node.moved = {node.block + 1}
+    assert (await reading.look()).moved
+    for _ in range(5):
+        assert not (await reading.look()).missed
+    assert reading.position.block > node.block - 10
+
+
+async def test_a_node_that_is_a_little_behind_moves_no_position(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only for long, and only while it is so: its head with a fresh time must be before the position each time."""
+    node, far = reading.node, reading.position
+    monkeypatch.setattr(transfers, "BEYOND_SECONDS", 3_600.0)
+    node.block, node.grows_by = far.block - 30, 0
+    for _ in range(20):
+        with pytest.raises(Unreadable):
+            await reading.look()
+    assert reading.position == far
+    node.block = far.block + 20
+    assert not (await reading.look()).missed
+    assert reading.reader._memory.lower == {}
+
+
+async def test_a_head_that_the_node_itself_does_not_have_begins_nothing() -> None:
+    node = Node()
+    reading = Reading(node)
+    node.gone = set(range(1_000_000))
+    with pytest.raises(Unreadable, match="does not have"):
+        await reading.look()
+    assert reading.position == Position(0, "")
+
+
+async def test_after_a_long_absence_the_first_look_that_succeeds_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node()
+    reading = Reading(node)
+    reading.position = Position(5, "0x5")
+    monkeypatch.setattr(transfers, "MOST_BEHIND_SECONDS", 60)
+    node.nameless = True
+    with pytest.raises(Unreadable):
+        await reading.look()
+    node.nameless = False
+    assert (await reading.look()).missed
+    assert not (await reading.look()).missed
+
+
+WALLETS = tuple(f"0x{number:040x}" for number in range(100, 131))
+
+
+class WalletReading:
+    """A reader of wallets, ten a look, that goes on where it has come."""
+
+    def __init__(self, node: Node, wallets: Sequence[str] = WALLETS) -> None:
+        self.node, self.wallets = node, wallets
+        self.reader = WalletReader("base", 10)
+        self.position = Position(0, "")
+
+    async def look(self) -> Look:
+        outside: Any = type("Outside", (), {"transfers": self.node})
+        found = await self.reader.look(cast("Gateways", outside), self.position, self.wallets)
+        self.position = found.position
+        return found
+
+
+async def test_many_wallets_are_read_in_turns_and_none_misses_a_block() -> None:
+    node = Node()
+    reading = WalletReading(node)
+    for _ in range(12):
+        await reading.look()
+    assert reading.reader.slices == 4
+    node.asked_wallets.clear()
+    node.moved = {node.block + 3}
+    looks = [await reading.look() for _ in range(12)]
+    assert max(map(len, node.asked_wallets)) < len(WALLETS)
+    assert {one.address for look in looks for one in look.moved} == set(WALLETS)
+    assert reading.position.block >= next(iter(node.moved))
+
+
+async def test_another_number_of_turns_reads_on_from_the_part_that_was_furthest_behind() -> None:
+    node = Node()
+    reading = WalletReading(node)
+    for _ in range(20):
+        await reading.look()
+    before = reading.position
+    node.moved = {before.block + 1}
+    reading.wallets = WALLETS[:5]
+    looks = [await reading.look() for _ in range(3)]
+    assert reading.reader.slices == 1
+    assert {one.address for look in looks for one in look.moved} == set(WALLETS[:5])
+    assert {one.contract for look in looks for one in look.moved} == {"any"}
+
+
+async def test_wallets_are_asked_only_of_nodes_that_give_their_logs() -> None:
+    node = Node(block=1_000)
+    node.refuses_wallets = True
+    reading = WalletReading(node)
+    with pytest.raises(Unreadable, match="no node gives logs of wallets"):
+        await reading.look()

@@ -1,0 +1,104 @@
+"""Quarantine: an address with more logs than nodes give is followed no more for a while, and rounds find its members.
+
+So one contract, or one wallet that strangers name in their logs, never keeps a chain from being followed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import text
+
+from gateways.evm_transfers import CONTRACTS
+from models.session import AsyncSession
+from services import due
+
+FIRST_PAUSE, LONGEST_PAUSE, GROWTH = timedelta(minutes=10), timedelta(days=1), 6
+"""How long the first quarantine of an address lasts, and how its next ones grow."""
+REMEMBERED = timedelta(days=7)
+"""How long after its end a quarantine makes the next one longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A contract of a server's rules that is not followed right now."""
+
+    server_id: int
+    chain: str
+    contract: str
+    since: datetime
+    until: datetime
+
+
+async def begin(
+    db: AsyncSession, chain: str, kind: str, excessive: Mapping[str, str], servers: Mapping[str, Collection[int]]
+) -> None:
+    """Follow these addresses no more for a while; the members whom they may concern are due with the round's urgency.
+
+    `servers` are those whose rules ask about a contract.
+    """
+    await db.execute(
+        text(
+            """
+            INSERT INTO quarantine (chain, kind, address, reason, times, since, until)
+            SELECT :chain, :kind, a, r, 1, now(), now() + :first
+            FROM unnest(CAST(:addresses AS text[]), CAST(:reasons AS text[])) AS q (a, r) ORDER BY a
+            ON CONFLICT (chain, kind, address) DO UPDATE SET
+                reason = EXCLUDED.reason, since = now(), ended_at = NULL, times = quarantine.times + 1,
+                until = now() + LEAST(:longest, :first * power(:growth, LEAST(quarantine.times, 9)))
+            """
+        ),
+        {
+            "chain": chain, "kind": kind, "addresses": list(excessive), "first": FIRST_PAUSE,
+            "reasons": [reason[:300] for reason in excessive.values()], "longest": LONGEST_PAUSE, "growth": GROWTH,
+        },
+    )  # fmt: skip
+    await _mark(db, chain, kind, list(excessive), servers)
+
+
+async def end(
+    db: AsyncSession, chain: str, kind: str, addresses: Sequence[str], servers: Mapping[str, Collection[int]]
+) -> None:
+    """These are followed again; whatever moved in between, the members whom it may concern are due."""
+    await db.execute(
+        text(
+            "UPDATE quarantine SET ended_at = now() "
+            "WHERE chain = :chain AND kind = :kind AND address = ANY(CAST(:addresses AS text[]))"
+        ),
+        {"chain": chain, "kind": kind, "addresses": list(addresses)},
+    )
+    await _mark(db, chain, kind, addresses, servers)
+
+
+async def _mark(
+    db: AsyncSession, chain: str, kind: str, addresses: Sequence[str], servers: Mapping[str, Collection[int]]
+) -> None:
+    if kind == CONTRACTS:
+        concerned = sorted({server for address in addresses for server in servers.get(address, ())})
+        await due.mark_servers(db, concerned, due.SWEPT)
+    else:
+        due.mark_holders(db, chain, addresses, due.SWEPT)
+
+
+async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Quarantined]:
+    """The contracts of these servers' rules that are not followed right now."""
+    result = await db.execute(
+        text(
+            """
+            SELECT DISTINCT r.server_id, q.chain, q.address, q.since, q.until FROM quarantine q
+            JOIN rule r ON r.deleted_at IS NULL AND r.server_id = ANY(CAST(:servers AS integer[]))
+                 AND jsonb_path_exists(r.expression, '$.** ? (@.contract == $contract && @.chain == $chain)',
+                                       jsonb_build_object('contract', q.address, 'chain', q.chain))
+            WHERE q.kind = :kind AND q.ended_at IS NULL ORDER BY 1, 2, 3
+            """
+        ),
+        {"servers": list(servers), "kind": CONTRACTS},
+    )
+    return [Quarantined(*row) for row in result.all()]
+
+
+async def clear(db: AsyncSession) -> None:
+    """Forget quarantines that ended long ago, and those of addresses that nobody has asked about since."""
+    await db.execute(
+        text("DELETE FROM quarantine WHERE COALESCE(ended_at, until) < now() - :kept"), {"kept": REMEMBERED}
+    )

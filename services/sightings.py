@@ -1,0 +1,167 @@
+"""Sightings: in which block a wallet was last seen in a transfer, and the marks that make its member due for a look."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import NamedTuple
+
+from sqlalchemy import text
+
+from gateways.chain_table import CHAINS
+from models.session import AsyncSession
+from services import due
+from services.following import ANY
+
+KEPT = timedelta(days=2)
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 120.0
+"""Seconds between two marks of one wallet by one contract's logs; twice as long each time while they go on."""
+MOST_REMEMBERED = 100_000
+"""Wallets and contracts whose marks are remembered, to pause the next ones; the oldest are forgotten first."""
+
+
+Place = tuple[str, str]
+"""A contract (or ANY) and an address."""
+
+
+class Moved(NamedTuple):
+    """An address that a token of the contract left or reached, in this block.
+
+    The contract is ANY where wallets are followed and not contracts.
+    """
+
+    contract: str
+    address: str
+    block: int
+
+
+@dataclass
+class Marks:
+    """When a wallet was last marked because of a contract, or is going to be: anybody may write logs that name it.
+
+    The first mark is immediate. Those that follow within the pause are one mark at its end.
+    """
+
+    _last: dict[tuple[str, str], tuple[float, float]] = field(
+        default_factory=dict[tuple[str, str], tuple[float, float]]
+    )
+    """The moment of the newest mark, which may be still to come, and the pause after it."""
+
+    def pause(self, contract: str, address: str, clock: float) -> float:
+        """Seconds until the mark for a log that was seen now (`clock`, in seconds); 0.0 for at once."""
+        place = contract, address
+        last, pause = self._last.get(place, (float("-inf"), FIRST_PAUSE))
+        if clock < last:
+            return last - clock
+        if clock < last + pause:
+            moment, pause = last + pause, min(2 * pause, LONGEST_PAUSE)
+        else:
+            moment, pause = clock, pause if clock < last + 2 * pause else FIRST_PAUSE
+        self._last.pop(place, None)
+        self._last[place] = moment, pause
+        while len(self._last) > MOST_REMEMBERED:
+            del self._last[next(iter(self._last))]
+        return moment - clock
+
+
+def concern(
+    db: AsyncSession,
+    chain: str,
+    moved: Collection[Moved],
+    servers: Mapping[str, Collection[int]],
+    marks: Marks,
+    clock: float,
+) -> None:
+    """Note the sightings, and mark the members whose wallets these are in the `servers` whose rules name the contract.
+
+    The blocks are kept: no answer from before them may decide about these wallets. `clock` is loop time.
+    """
+    newest: dict[str, int] = {}
+    for _, address, block in moved:
+        newest[address] = max(block, newest.get(address, 0))
+    if not newest:
+        return
+    db.later(
+        """
+        INSERT INTO sighting (chain, address, block, seen_at)
+        SELECT CAST(:chain AS text), s.address, s.block, now()
+        FROM jsonb_to_recordset(CAST(:seen AS jsonb)) AS s (address text, block bigint)
+        WHERE EXISTS (SELECT 1 FROM wallet w WHERE w.family = :family AND w.address = s.address)
+        OR EXISTS (SELECT 1 FROM delegation d WHERE d.vault = s.address AND d.chain = CAST(:chain AS text))
+        ORDER BY s.address
+        ON CONFLICT (chain, address) DO UPDATE
+            SET block = GREATEST(sighting.block, EXCLUDED.block), seen_at = now()
+        """,
+        {
+            "chain": chain, "family": CHAINS[chain].family,
+            # Of arrays the planner thinks it knows how many rows they are, and so plans anew each time; of this, never.
+            "seen": json.dumps([{"address": address, "block": block} for address, block in newest.items()]),
+        },
+    )  # fmt: skip
+    # Any token counts for a rule about any NFT, also one of a contract that other rules name.
+    places = {(contract, address) for contract, address, _ in moved} | {(ANY, address) for address in newest}
+    _mark(db, chain, [place for place in places if servers.get(place[0])], servers, newest, marks, clock)
+
+
+def _mark(
+    db: AsyncSession,
+    chain: str,
+    places: Iterable[tuple[str, str]],
+    servers: Mapping[str, Collection[int]],
+    newest: Mapping[str, int],
+    marks: Marks,
+    clock: float,
+) -> None:
+    seen = [
+        {"contract": contract, "address": address, "block": newest[address],
+         "pause": marks.pause(contract, address, clock)}
+        for contract, address in sorted(places)
+    ]  # fmt: skip
+    if not seen:
+        return
+    asking = {contract: list(servers[contract]) for contract in {str(one["contract"]) for one in seen}}
+    # A look that is under way does not know of this block, so the version is raised in any case. A mark that repeats
+    # makes the next look wait: one that has not begun comes no later for it, and one that has is repeated soon.
+    db.later(
+        """
+        WITH seen AS MATERIALIZED (
+            SELECT contract, address, pause FROM jsonb_to_recordset(CAST(:seen AS jsonb))
+                AS s (contract text, address text, pause float8)),
+        asking AS MATERIALIZED (
+            SELECT a.key AS contract, CAST(i.id AS integer) AS server_id
+            FROM jsonb_each(CAST(:asking AS jsonb)) a, jsonb_array_elements_text(a.value) AS i (id)),
+        concerned AS (
+            SELECT m.server_id, m.discord_id, min(p.pause) AS pause
+            FROM (SELECT contract, address, pause FROM seen UNION ALL
+                  SELECT s.contract, d.delegate, s.pause FROM seen s
+                  JOIN delegation d ON d.chain = :chain AND d.vault = s.address) p
+            JOIN wallet w ON w.family = :family AND w.address = p.address
+            JOIN "user" u ON u.id = w.user_id
+            JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+            JOIN server s ON s.id = m.server_id AND s.bot_invited
+            WHERE (p.contract, m.server_id) IN (SELECT contract, server_id FROM asking)
+            GROUP BY m.server_id, m.discord_id),
+        marked AS (
+            INSERT INTO due (kind, key, priority, due_at, version, attempts)
+            SELECT 'member', c.server_id || ':' || c.discord_id, :priority,
+                   now() + c.pause * interval '1 second', 1, 0
+            FROM concerned c ORDER BY 2
+            ON CONFLICT (kind, key) DO UPDATE SET
+                version = due.version + 1,
+                priority = GREATEST(due.priority, EXCLUDED.priority),
+                due_at = CASE WHEN due.claimed_until > now() AND EXCLUDED.due_at > now()
+                              THEN LEAST(EXCLUDED.due_at, now() + :soon)
+                              ELSE LEAST(due.due_at, EXCLUDED.due_at) END
+            RETURNING 1)
+        SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
+        """,
+        {
+            "seen": json.dumps(seen), "asking": json.dumps(asking), "chain": chain, "family": CHAINS[chain].family,
+            "priority": due.SEEN, "soon": timedelta(seconds=FIRST_PAUSE), "channel": due.CHANNEL,
+        },
+    )  # fmt: skip
+
+
+async def clear(db: AsyncSession) -> None:
+    """Forget sightings that every answer is newer than."""
+    await db.execute(text("DELETE FROM sighting WHERE seen_at < now() - :kept"), {"kept": KEPT})

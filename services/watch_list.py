@@ -1,0 +1,181 @@
+"""What the followers watch: the contracts that rules name, and the wallets of members under rules about any NFT."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateways.chain_table import CHAINS
+from gateways.evm_transfers import CONTRACTS, WALLETS
+from models.session import AsyncSession, Question
+from services.following import ANY, registry_on
+from services.rule_places import PlacesByExpression
+
+READ_AGAIN_SECONDS = 60.0
+"""How often wallets are read although nothing says that they are others: members come and go."""
+SHARE_OF_TIME = 50
+"""A list that takes long to read is read again no sooner than after this many times as long."""
+
+_places = PlacesByExpression()
+
+Servers = Mapping[str, Mapping[str, frozenset[int]]]
+"""Chain → contract (or ANY) → the servers whose rules ask about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is watched on one chain: collections by their contracts, and wallets where any token of theirs counts.
+
+    The registry of delegations is among the contracts where a rule counts what is delegated. Two of them are equal
+    when the addresses are.
+    """
+
+    contracts: tuple[str, ...] = ()
+    wallets: tuple[str, ...] = ()
+    servers: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]], compare=False)
+    """Contract (or ANY) → the servers whose rules ask about it."""
+    released: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+    """Kind and address of what was in quarantine and is watched again, whose end is not written down yet."""
+    away: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+    """Kind and address of what is in quarantine."""
+    late: tuple[str, ...] = field(default=(), compare=False)
+    """Wallets that have perhaps been there for longer than they are watched."""
+
+    def asked(self, kind: str) -> bool:
+        """Whether anything of this kind is to be followed, in quarantine or not: blocks are not read twice after it."""
+        return bool(self.of(kind)) or any(one == kind for one, _ in self.away)
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        """The addresses of this kind."""
+        return self.contracts if kind == CONTRACTS else self.wallets
+
+
+async def named(db: AsyncSession) -> Servers:
+    """What the rules of servers with the bot ask about; paused rules too, since they may be resumed."""
+    (rows,) = await db.together(_RULES)
+    return _named(rows)[0]
+
+
+_RULES: Question = (
+    "SELECT r.server_id, CAST(r.expression AS text), r.delegated FROM rule r JOIN server s ON s.id = r.server_id "
+    "WHERE r.deleted_at IS NULL AND s.bot_invited",
+    {},
+)
+
+_STAMPS: Question = (
+    """
+    SELECT (SELECT concat_ws(' ', count(*), sum(CAST(CAST(xmin AS text) AS bigint))) FROM rule),
+           (SELECT concat_ws(' ', count(*), sum(hashint4(id))) FROM server WHERE bot_invited),
+           (SELECT concat_ws(' ', count(*), max(id)) FROM wallet),
+           (SELECT count(*) FROM delegation)
+    """,
+    {},
+)
+"""What is another one when rules, servers, wallets or vaults are others; far cheaper to read than these."""
+
+_QUARANTINE: Question = ("SELECT chain, kind, address, until > now() FROM quarantine WHERE ended_at IS NULL", {})
+
+
+def _named(rows: Sequence[Sequence[object]]) -> tuple[Servers, dict[str, dict[int, bool]]]:
+    """The servers by chain and contract; and by chain those with a rule about any NFT, and whether it counts vaults."""
+    servers: dict[str, dict[str, set[int]]] = {}
+    any_nft: dict[str, dict[int, bool]] = {}
+    for server_id, expression, delegated in rows:
+        server = int(str(server_id))
+        for chain, contract in _places.of(str(expression)):
+            contracts = servers.setdefault(chain, {})
+            contracts.setdefault(contract, set()).add(server)
+            if delegated and (registry := registry_on(chain)) is not None:
+                contracts.setdefault(registry, set()).add(server)
+            if contract == ANY:
+                asking = any_nft.setdefault(chain, {})
+                asking[server] = asking.get(server, False) or bool(delegated)
+    found = {
+        chain: {contract: frozenset(ids) for contract, ids in contracts.items()} for chain, contracts in servers.items()
+    }
+    return found, any_nft
+
+
+def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
+    """For the EVM wallets of these servers' members, with vaults that delegated to them where a rule counts those."""
+    statement = """
+        WITH asking AS (
+            SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:delegated AS boolean[])) AS a (id, delegated)),
+        counted AS MATERIALIZED (
+            SELECT w.address, bool_or(a.delegated) AS delegated FROM asking a
+            JOIN member m ON m.server_id = a.id AND m.left_at IS NULL
+            JOIN "user" u ON u.discord_id = m.discord_id
+            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' GROUP BY w.address)
+        SELECT address FROM counted
+        UNION SELECT d.vault FROM delegation d JOIN counted c ON c.address = d.delegate AND c.delegated
+        WHERE d.chain = :chain
+    """
+    return statement, {"servers": list(asking), "delegated": list(asking.values()), "chain": chain}
+
+
+class WatchList:
+    """The list of one process, which is read again only when something says that it is another one now."""
+
+    def __init__(self) -> None:
+        self._stamps: tuple[object, ...] = ()
+        self._servers: Servers = {}
+        self._any: dict[str, dict[int, bool]] = {}
+        self._wallets: dict[str, tuple[str, ...]] = {}
+        self._late: dict[str, tuple[str, ...]] = {}
+        self._wallets_for: object = None
+        """What the wallets depended on when they were read."""
+        self._again_at = 0.0
+        """Loop time at which wallets are read again in any case."""
+
+    async def read(self, db: AsyncSession) -> dict[str, Watched]:
+        """Per chain what is watched now."""
+        stamps, quarantined = await db.together(_STAMPS, _QUARANTINE)
+        if stamps[0] != self._stamps:
+            (rows,) = await db.together(_RULES)
+            self._servers, self._any = _named(rows)
+            self._stamps = stamps[0]
+        await self._read_wallets(db)
+        held = {(str(chain), str(kind), str(address)): bool(lasts) for chain, kind, address, lasts in quarantined}
+        return {chain: self._watched(chain, contracts, held) for chain, contracts in self._servers.items()}
+
+    async def _read_wallets(self, db: AsyncSession) -> None:
+        clock = asyncio.get_running_loop()
+        began, depends = clock.time(), (self._stamps[1:], self._any)
+        self._late = {}
+        if depends == self._wallets_for and began < self._again_at:
+            return
+        asking = {chain: servers for chain, servers in self._any.items() if CHAINS[chain].family == "evm"}
+        found = await db.together(*(_wallets(chain, servers) for chain, servers in asking.items())) if asking else []
+        wallets = {
+            chain: tuple(sorted(str(address) for (address,) in rows)) for chain, rows in zip(asking, found, strict=True)
+        }
+        if depends == self._wallets_for:
+            # Nothing had said so: they may have been there since the last reading.
+            for chain, addresses in wallets.items():
+                if addresses != self._wallets.get(chain):
+                    self._late[chain] = tuple(sorted(set(addresses) - set(self._wallets.get(chain, ()))))
+        self._wallets = {
+            chain: self._wallets[chain] if addresses == self._wallets.get(chain) else addresses
+            for chain, addresses in wallets.items()
+        }
+        self._wallets_for = depends
+        self._again_at = began + max(READ_AGAIN_SECONDS, SHARE_OF_TIME * (clock.time() - began))
+
+    def _watched(
+        self, chain: str, contracts: Mapping[str, frozenset[int]], held: Mapping[tuple[str, str, str], bool]
+    ) -> Watched:
+        away = {(kind, address) for (where, kind, address), lasts in held.items() if where == chain and lasts}
+        ended = {(kind, address) for (where, kind, address), lasts in held.items() if where == chain and not lasts}
+        return Watched(
+            _without(sorted(contracts.keys() - {ANY}), CONTRACTS, away),
+            _without(self._wallets.get(chain, ()), WALLETS, away),
+            contracts,
+            frozenset(ended),
+            frozenset(away),
+            self._late.get(chain, ()),
+        )
+
+
+def _without(addresses: Sequence[str], kind: str, away: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    if not away:
+        return tuple(addresses)
+    return tuple(address for address in addresses if (kind, address) not in away)

@@ -1,0 +1,189 @@
+"""What the followers watch: read again when something changes, and without what is in quarantine."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from gateways.evm_transfers import CONTRACTS, WALLETS
+from models import AsyncSession, Member, Rule, Server, transaction
+from services import due, quarantine, watch_list
+from services.expressions import Requirement, to_document
+from services.following import ANY
+from services.watch_list import Watched, WatchList
+from tests.builders import CONTRACT, a_member, a_rule, a_server, address
+from tests.statements import Statements
+
+pytestmark = pytest.mark.usefixtures("database")
+
+ANYTHING = to_document(Requirement("any_nft", "base", "any"))
+FLOOD = {CONTRACT: "Base (node 1): the answer is too large"}
+
+
+async def read(listed: WatchList) -> Watched:
+    async with transaction() as db:
+        return (await listed.read(db)).get("base", Watched())
+
+
+async def a_rule_about_anything(db: AsyncSession, server: Server) -> Rule:
+    rule = await a_rule(db, server, "7")
+    rule.expression = ANYTHING
+    db.add(rule)
+    await db.flush()
+    return rule
+
+
+async def dues() -> set[str]:
+    async with transaction() as db:
+        found = {str(key) for (key,) in (await db.execute(text("SELECT key FROM due"))).all()}
+        await db.execute(text("DELETE FROM due"))
+        return found
+
+
+def key(member: Member) -> str:
+    return f"{member.server_id}:{member.discord_id}"
+
+
+async def test_each_contract_comes_with_the_servers_whose_rules_name_it() -> None:
+    async with transaction() as db:
+        one, two, away = await a_server(db), await a_server(db), await a_server(db, bot_invited=False)
+        for server in (one, two, away):
+            await a_rule(db, server, "7")
+    found = await read(WatchList())
+    assert found.contracts == (CONTRACT,)
+    assert found.wallets == ()
+    assert found.servers == {CONTRACT: frozenset({one.id, two.id})}
+
+
+async def test_nothing_is_read_again_while_nothing_changes_and_all_is_at_once_when_it_does() -> None:
+    wallet, other = address(), address()
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule_about_anything(db, server)
+        await a_member(db, server, wallet=wallet)
+    listed = WatchList()
+    first = await read(listed)
+    assert first.wallets == (wallet,)
+    with Statements() as counted:
+        again = await read(listed)
+    assert counted.count == 2
+    assert again.wallets is first.wallets
+
+    async with transaction() as db:
+        await a_member(db, server, wallet=other)
+    found = await read(listed)
+    assert found.wallets == tuple(sorted((wallet, other)))
+    assert found.late == ()
+
+    async with transaction() as db:
+        changed = await db.get_one(Rule, rule.id)
+        changed.expression = to_document(Requirement("basic", "base", CONTRACT))
+        db.add(changed)
+    found = await read(listed)
+    assert (found.contracts, found.wallets) == ((CONTRACT,), ())
+    async with transaction() as db:
+        gone = await db.get_one(Server, server.id)
+        gone.bot_invited = False
+        db.add(gone)
+    assert await read(listed) == Watched()
+
+
+async def test_wallets_of_which_nothing_told_are_found_after_a_while_and_said_to_be_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody who has a wallet joins the server: no wallet, rule or server is another one."""
+    wallet = address()
+    async with transaction() as db:
+        server, elsewhere = await a_server(db), await a_server(db)
+        await a_rule_about_anything(db, server)
+        member = await a_member(db, elsewhere, wallet=wallet)
+    listed = WatchList()
+    assert (await read(listed)).wallets == ()
+    async with transaction() as db:
+        db.add(Member(server_id=server.id or 0, discord_id=member.discord_id, name="somebody"))
+    monkeypatch.setattr(watch_list, "READ_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(watch_list, "SHARE_OF_TIME", 0)
+    listed._again_at = 0.0
+    found = await read(listed)
+    assert found.wallets == found.late == (wallet,)
+    assert (await read(listed)).late == ()
+
+
+async def test_a_list_that_takes_long_is_not_read_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_list, "SHARE_OF_TIME", 1_000_000)
+    listed = WatchList()
+    async with transaction() as db:
+        await a_rule_about_anything(db, await a_server(db))
+        await listed.read(db)
+    assert listed._again_at > asyncio.get_running_loop().time() + watch_list.READ_AGAIN_SECONDS
+
+
+async def test_what_is_in_quarantine_is_not_watched_and_whom_it_concerns_is_looked_at_before_and_after() -> None:
+    async with transaction() as db:
+        hostile, honest = await a_server(db), await a_server(db)
+        await a_rule(db, hostile, "7")
+        member = await a_member(db, hostile, wallet=address())
+        await a_member(db, honest, wallet=address())
+    listed = WatchList()
+    before = await read(listed)
+    async with transaction() as db:
+        await quarantine.begin(db, "base", CONTRACTS, FLOOD, before.servers)
+        (told,) = await quarantine.of_servers(db, [hostile.id or 0, honest.id or 0])
+    assert (told.server_id, told.chain, told.contract) == (hostile.id, "base", CONTRACT)
+    assert await dues() == {key(member)}
+    found = await read(listed)
+    assert found.contracts == ()
+    assert found.asked(CONTRACTS), "blocks are read on, so that the crowded one is not met again"
+    assert not found.released
+
+    async with transaction() as db:
+        await db.execute(text("UPDATE quarantine SET until = now()"))
+    found = await read(listed)
+    assert found.contracts == (CONTRACT,)
+    assert found.released == {(CONTRACTS, CONTRACT)}
+    async with transaction() as db:
+        await quarantine.end(db, "base", CONTRACTS, [CONTRACT], found.servers)
+        assert await quarantine.of_servers(db, [hostile.id or 0]) == []
+    assert await dues() == {key(member)}
+    assert not (await read(listed)).released
+
+
+async def test_each_quarantine_of_an_address_lasts_longer_up_to_a_day() -> None:
+    lasted: list[float] = []
+    for _ in range(5):
+        async with transaction() as db:
+            await quarantine.begin(db, "base", CONTRACTS, FLOOD, {})
+            row = await db.execute(text("SELECT extract(epoch FROM until - since) FROM quarantine"))
+            lasted.append(float(row.scalar_one()))
+            await quarantine.end(db, "base", CONTRACTS, [CONTRACT], {})
+            await quarantine.clear(db)
+    assert lasted == [600, 3_600, 21_600, 86_400, 86_400]
+    async with transaction() as db:
+        await db.execute(text("UPDATE quarantine SET ended_at = now() - interval '8 days'"))
+        await quarantine.clear(db)
+        assert (await db.execute(text("SELECT count(*) FROM quarantine"))).scalar_one() == 0
+
+
+async def test_a_wallet_in_quarantine_is_left_out_alone() -> None:
+    named, other = address(), address()
+    async with transaction() as db:
+        server = await a_server(db)
+        await a_rule_about_anything(db, server)
+        member = await a_member(db, server, wallet=named)
+        await a_member(db, server, wallet=other)
+    listed = WatchList()
+    await read(listed)
+    async with transaction() as db:
+        await quarantine.begin(db, "base", WALLETS, {named: "too large"}, {ANY: [server.id or 0]})
+    assert await dues() == {key(member)}
+    assert (await read(listed)).wallets == (other,)
+
+
+async def test_members_of_many_servers_are_marked_in_one_statement() -> None:
+    async with transaction() as db:
+        servers = [await a_server(db) for _ in range(5)]
+        members = [await a_member(db, server, wallet=address()) for server in servers]
+        with Statements() as counted:
+            await due.mark_servers(db, [server.id or 0 for server in servers[:4]], due.SWEPT)
+    assert counted.count == 1
+    assert await dues() == {key(member) for member in members[:4]}
