@@ -10,7 +10,8 @@ class Chain:
 
     `settled_after` is how many blocks have to follow one before what it says can cost somebody a role.
     `multicall3` and `delegates` (delegate.xyz v2) are contracts known to be there; `l1_block_number` says that the
-    EVM's NUMBER is not this chain's own (Arbitrum and its Orbit relatives). Fees are paid in `coin`.
+    EVM's NUMBER is not this chain's own (Arbitrum and its Orbit relatives). Fees are paid in `coin`. `pauses` says that
+    the chain makes no blocks while nothing happens, so its newest block may be old.
     """
 
     key: str
@@ -26,6 +27,7 @@ class Chain:
     explorer: str
     l1_block_number: bool = False
     coin: str = "ETH"
+    pauses: bool = False
 
 
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
@@ -46,6 +48,7 @@ def _evm(
     l1_block_number: bool = False,
     coin: str = "ETH",
     settled_after: int = 0,
+    pauses: bool = False,
 ) -> Chain:
     return Chain(
         key,
@@ -61,6 +64,7 @@ def _evm(
         explorer,
         l1_block_number,
         coin,
+        pauses,
     )
 
 
@@ -77,7 +81,18 @@ CHAINS: dict[str, Chain] = {
         _evm("arbitrum", "Arbitrum", 42161, 0.25, 4, "arbitrum", "https://arbiscan.io", l1_block_number=True),
         _evm("optimism", "Optimism", 10, 2, 2, "optimism", "https://optimistic.etherscan.io"),
         _evm("base", "Base", 8453, 2, 2, "base", "https://basescan.org"),
-        _evm("apechain", "ApeChain", 33139, 2, 2, "ape_chain", "https://apescan.io", l1_block_number=True, coin="APE"),
+        _evm(
+            "apechain",
+            "ApeChain",
+            33139,
+            2,
+            2,
+            "ape_chain",
+            "https://apescan.io",
+            l1_block_number=True,
+            coin="APE",
+            pauses=True,
+        ),
         _evm(
             "abstract",
             "Abstract",

@@ -1,17 +1,19 @@
 """One EVM node over JSON-RPC: asking it, and finding out whether it may be trusted right now."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 from typing import cast
+from urllib.parse import urlsplit
 
 import httpx
 import orjson
 
-from gateways import pulse
+from gateways import clock, pulse
 from gateways.chain_table import Chain
 from gateways.connections import GatedClient, TurnedAway, agent, timeouts, tls
 from gateways.errors import (
@@ -24,8 +26,9 @@ from gateways.errors import (
     seconds_to_wait,
 )
 from gateways.evm_errors import RpcRefused, StateMissing, TookTooLong, TooMuch, rpc_error
+from gateways.head_track import HeadTrack
 from gateways.rpc_batches import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
-from gateways.turns import FairGate
+from gateways.turns import FairGate, caller, on_behalf_of
 
 Decode = Callable[[bytes], object]
 """Reads a whole answer, as orjson.loads does; one made for a certain answer leaves to that whatever is another."""
@@ -39,6 +42,11 @@ KEPT_OPEN_SECONDS = 15.0
 over every connection that is open."""
 HANDED_ON_FOR = 1.0
 """Seconds for which a head may serve somebody else than who read it."""
+CHAIN_AGAIN = 300.0
+"""Seconds after which a node is asked again which chain it serves."""
+OTHERS_SECONDS = 2.0
+"""Seconds that the chain's other nodes have to say where they are."""
+HEXADECIMAL = re.compile("0x[0-9a-fA-F]{1,16}")
 STALE_BLOCKS = 20
 """A head is stale when it is older than STALE_AFTER seconds and than this many usual block times."""
 
@@ -59,6 +67,9 @@ class Node:
     StateMissing), ProviderBusy, ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
     """
 
+    unit = "block"
+    """What the chain counts."""
+
     def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float, stale_after: float) -> None:
         self.chain, self.index, self.url = chain, index, url
         self.name = f"{chain.title} (node {index + 1})"
@@ -66,7 +77,12 @@ class Node:
         self.resting_until = 0.0
         self.request_seconds = request_seconds
         self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
-        self._right_chain = False
+        self.others: Sequence[Node] = ()
+        """The chain's other nodes, whom this one is compared with."""
+        self._host = urlsplit(url).netloc.rpartition("@")[2]
+        self._right_chain_until = 0.0
+        self._track = HeadTrack(chain.block_seconds)
+        self._asking: dict[bool, asyncio.Task[Head]] = {}
         self._handed: tuple[Head, float] | None = None
         self._batches = BatchSize()
         self._http = GatedClient(
@@ -84,6 +100,9 @@ class Node:
 
     async def close(self) -> None:
         """Close the connections."""
+        for task in list(self._asking.values()):
+            task.cancel()
+            await asyncio.wait([task])
         await self._http.close()
 
     async def call(self, method: str, params: Sequence[object], decode: Decode = orjson.loads) -> object:
@@ -157,17 +176,19 @@ class Node:
         handed, self._handed = self._handed, None
         if handed is not None and handed[0].block == block and monotonic() - handed[1] < HANDED_ON_FOR:
             return handed[0]
-        return await self.head(block)
+        return await self.head(block, alone=True)
 
-    async def head(self, not_before_block: int = 0) -> Head:
+    async def head(self, not_before_block: int = 0, *, alone: bool = False) -> Head:
         """The newest block, once this node has shown that it may be trusted.
 
-        Its chain id must be right, its head not stale, and at or after `not_before_block`; else ProviderConfused.
-        Nodes behind one address can be a block apart, so the last condition is given a few moments to come true.
+        Its chain id must be right, its head not stale, not further ahead than time allows, and at or after
+        `not_before_block`; else ProviderConfused. Nodes behind one address can be a block apart, so the last condition
+        is given a few moments to come true. Callers at the same time share a request, except with `alone`; a shared
+        head counts only if it is after `not_before_block`, since it may have been read before the caller asked.
         """
         place = pulse.node(self.chain.key, self.index)
         try:
-            head = await self._head(not_before_block)
+            head = await self._head(not_before_block, alone=alone)
         except ProviderError as fault:
             pulse.failed(place, fault)
             raise
@@ -187,33 +208,102 @@ class Node:
             raise ProviderConfused(self.name, "it gives another block than the one that was asked for")
         return found
 
-    async def _head(self, not_before_block: int) -> Head:
-        await self._check_chain()
-        head = self.read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
+    async def _head(self, not_before_block: int, *, alone: bool) -> Head:
+        head = await self._ask_newest() if alone else await self._shared(not_before_block)
         for _ in range(3):
             if head.block >= not_before_block:
                 return head
             await asyncio.sleep(min(self.chain.block_seconds, 0.5))
-            head = self.read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
+            head = await self._ask_newest()
         if head.block >= not_before_block:
             return head
-        raise pulse.Stale(self.name, f"its head {head.block} is before block {not_before_block}")
+        raise pulse.Stale(self.name, f"its head {head.block} is before {self.unit} {not_before_block}")
+
+    async def _shared(self, not_before_block: int) -> Head:
+        """The answer to the request that is under way, or to a new one that others may join."""
+        urgent = caller().urgent
+        under_way = self._asking.get(urgent)
+        if under_way is not None:
+            head = await asyncio.shield(under_way)
+            if not not_before_block or head.block > not_before_block:
+                return head
+            under_way = self._asking.get(urgent)
+        if under_way is None:
+            # It works for all who join, so it takes nobody's share of the node.
+            with on_behalf_of("", urgent=urgent):
+                under_way = self._asking[urgent] = asyncio.create_task(self._ask_newest())
+            under_way.add_done_callback(lambda task: self._asked(urgent, task))
+        return await asyncio.shield(under_way)
+
+    def _asked(self, urgent: bool, task: asyncio.Task[Head]) -> None:
+        if self._asking.get(urgent) is task:
+            del self._asking[urgent]
+        if not task.cancelled():
+            # Read, so that asyncio does not report the failure of what nobody waits for any more.
+            task.exception()
+
+    async def _ask_newest(self) -> Head:
+        await self._check_chain()
+        return await self.read_head(await self.call("eth_getBlockByNumber", ("latest", False)))
 
     async def _check_chain(self) -> None:
-        if self._right_chain:
+        if monotonic() < self._right_chain_until:
             return
+        self._right_chain_until = 0.0
         found = quantity(self.name, await self.call("eth_chainId", ()))
         if found != self.chain.chain_id:
             raise ProviderConfused(self.name, f"it serves chain {found}, not {self.chain.chain_id}")
-        self._right_chain = True
+        self._right_chain_until = monotonic() + CHAIN_AGAIN
 
-    def read_head(self, value: object) -> Head:
-        """The newest block in an `eth_getBlockByNumber` answer; ProviderConfused for one that is stale or no block."""
+    async def read_head(self, value: object) -> Head:
+        """The newest block in an `eth_getBlockByNumber` answer.
+
+        ProviderConfused for one that is stale, too far ahead, or no block.
+        """
         head = block_in(self.name, value)
-        age = (datetime.now(UTC) - head.time).total_seconds()
-        if age > self._stale_after:
+        age = self._age(head.time)
+        if age > self._stale_after and not (self.chain.pauses and await self._is_newest(head)):
             raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
+        await self._believe(head.block)
         return head
+
+    def _age(self, time: datetime) -> float:
+        return (clock.now() - time).total_seconds()
+
+    async def _believe(self, block: int) -> None:
+        if self._track.block is None:
+            for number in await self._numbers_of_others():
+                self._track.seed(number)
+        if not self._track.believe(block):
+            raise ProviderConfused(self.name, f"its head {block} is further ahead than time allows")
+
+    async def _numbers_of_others(self) -> list[int]:
+        """The heads of the chain's other nodes that answer soon, highest first."""
+        said = await self._of_others("eth_blockNumber", ())
+        return sorted(
+            (int(one, 16) for one in said if isinstance(one, str) and HEXADECIMAL.fullmatch(one)), reverse=True
+        )
+
+    async def _is_newest(self, head: Head) -> bool:
+        """Whether an old head of a chain that makes no blocks while nothing happens is the newest there is.
+
+        Another node must say the same; where there is no other, this one must have a right clock and not be syncing.
+        """
+        if self.others:
+            said = await self._of_others("eth_getBlockByNumber", ("latest", False))
+            with suppress(ProviderError):
+                return any(block_in(self.name, one) == head and head.block_hash for one in said if one is not None)
+            return False
+        return clock.is_right(self._host) and await self.call("eth_syncing", ()) is False
+
+    async def _of_others(self, method: str, params: Sequence[object]) -> list[object]:
+        async def ask(node: Node) -> object:
+            with suppress(ProviderError, TimeoutError):
+                async with asyncio.timeout(OTHERS_SECONDS):
+                    return await node.call(method, params)
+            return None
+
+        return await asyncio.gather(*(ask(node) for node in self.others))
 
     async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
         """Send one JSON-RPC body; the decoded answer."""
@@ -231,6 +321,7 @@ class Node:
             raise TookTooLong(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
             raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
+        clock.note(self._host, headers)
         if status == 429:
             pulse.count(pulse.node(self.chain.key, self.index), pulse.THROTTLED)
             wait = seconds_to_wait(headers.get("retry-after"))

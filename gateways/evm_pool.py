@@ -42,6 +42,10 @@ class NodePool:
             if chain.family == "evm"
         }
 
+        for nodes in self._nodes.values():
+            for node in nodes:
+                node.others = [other for other in nodes if other is not node]
+
     async def close(self) -> None:
         """Close all connections."""
         for node in self.all():

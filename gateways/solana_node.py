@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TypeVar
 
 import orjson
@@ -10,7 +11,7 @@ import orjson
 from gateways import pulse
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
-from gateways.evm import STALE_AFTER, Head, Node
+from gateways.evm import CHAIN_AGAIN, STALE_AFTER, Head, Node
 from gateways.evm_errors import TookTooLong
 from gateways.evm_pool import REQUEST_SECONDS, first_answer, rested_first
 from gateways.turns import FairGate
@@ -38,6 +39,8 @@ class SolanaNode(Node):
     again, TRIES times in all; requests then keep a distance from each other that shrinks as they succeed. Who would
     have to wait longer than PATIENCE gets ProviderBusy at once, and nothing is sent.
     """
+
+    unit = "slot"
 
     def __init__(
         self, index: int, url: str, *, request_seconds: float = REQUEST_SECONDS, stale_after: float = STALE_AFTER
@@ -84,22 +87,19 @@ class SolanaNode(Node):
         pause = LONGEST_STEP if retry_after is None else retry_after
         self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + pause)
 
-    async def _head(self, not_before_block: int) -> Head:
+    async def _ask_newest(self) -> Head:
         """The newest confirmed slot; the node must serve mainnet."""
         await self._check_chain()
         slot = await self._slot()
-        for _ in range(3):
-            if slot >= not_before_block:
-                break
-            await asyncio.sleep(self.chain.block_seconds)
-            slot = await self._slot()
-        if slot < not_before_block:
-            raise pulse.Stale(self.name, f"its head {slot} is before slot {not_before_block}")
         time = await self.time_of(slot)
-        age = (datetime.now(UTC) - time).total_seconds()
-        if age > self._stale_after:
+        if (age := self._age(time)) > self._stale_after:
             raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
+        await self._believe(slot)
         return Head(slot, time)
+
+    async def _numbers_of_others(self) -> list[int]:
+        said = await self._of_others("getSlot", [{"commitment": "confirmed"}])
+        return sorted((slot for slot in said if isinstance(slot, int) and not isinstance(slot, bool)), reverse=True)
 
     async def time_of(self, slot: int) -> datetime:
         """When the block of a slot was made; of the nearest one before it that has a time."""
@@ -121,12 +121,13 @@ class SolanaNode(Node):
         return slot
 
     async def _check_chain(self) -> None:
-        if self._right_chain:
+        if monotonic() < self._right_chain_until:
             return
+        self._right_chain_until = 0.0
         found = await self.ask("getGenesisHash", [])
         if found != GENESIS:
             raise ProviderConfused(self.name, "it serves another network than Solana's mainnet")
-        self._right_chain = True
+        self._right_chain_until = monotonic() + CHAIN_AGAIN
 
 
 class SolanaNodes:
@@ -145,6 +146,8 @@ class SolanaNodes:
             SolanaNode(index, url, request_seconds=request_seconds, stale_after=stale_after)
             for index, url in enumerate(urls)
         )
+        for node in self.nodes:
+            node.others = [other for other in self.nodes if other is not node]
 
     async def close(self) -> None:
         """Close all connections."""

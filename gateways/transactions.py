@@ -182,7 +182,7 @@ async def _at_head(node: Node, calls: Sequence[Call]) -> tuple[Head, list[object
         results.append(result)
     if quantity(node.name, results[0]) != node.chain.chain_id:
         raise ProviderConfused(node.name, f"it does not serve chain {node.chain.chain_id}")
-    return node.read_head(results[1]), results[2:]
+    return await node.read_head(results[1]), results[2:]
 
 
 async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> list[Transaction]:

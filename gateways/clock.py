@@ -1,0 +1,77 @@
+"""What time it is: this machine's clock, corrected where the providers agree that it is wrong."""
+
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from statistics import median
+
+log = logging.getLogger("holdfast.clock")
+
+BELIEVED = 5.0
+"""Seconds by which our clock may differ from the providers' before theirs counts."""
+AGREE = 15.0
+"""Seconds within which providers' clocks agree."""
+KEPT = 600.0
+"""Seconds for which what a provider's clock said is used."""
+NOTED_EVERY = 5.0
+WARNED_EVERY = 3_600.0
+
+_offsets: dict[str, tuple[float, float]] = {}
+"""By host: its Unix time less our ticks, and the ticks at which it said so."""
+_warned = -WARNED_EVERY
+
+
+def _ticks() -> float:
+    """Seconds that only run forward, in suspension too, whatever somebody sets the clock to."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def _wall() -> datetime:
+    return datetime.now(UTC)
+
+
+def note(host: str, headers: Mapping[str, str]) -> None:
+    """Keep what a host's clock says, by the Date header (RFC 9110 §6.6.1) of an answer that has just come."""
+    ticks = _ticks()
+    said = headers.get("date")
+    if said is None or ticks - _offsets.get(host, (0.0, -NOTED_EVERY))[1] < NOTED_EVERY:
+        return
+    try:
+        moment = parsedate_to_datetime(said)
+    except ValueError:
+        return
+    if moment.tzinfo is not None:
+        # The header leaves out the fraction of its second.
+        _offsets[host] = moment.timestamp() + 0.5 - ticks, ticks
+
+
+def now() -> datetime:
+    """Return the time: ours, unless at least two hosts, and most of them, agree on another."""
+    global _warned
+    wall, ticks = _wall(), _ticks()
+    offsets = [offset for offset, at in _offsets.values() if ticks - at < KEPT]
+    if len(offsets) < 2:
+        return wall
+    middle = median(offsets)
+    agreeing = sum(abs(offset - middle) <= AGREE for offset in offsets)
+    ahead = wall.timestamp() - (ticks + middle)
+    if agreeing < 2 or agreeing * 2 <= len(offsets) or abs(ahead) <= BELIEVED:
+        return wall
+    if ticks - _warned >= WARNED_EVERY:
+        _warned = ticks
+        log.warning("corrected this machine's clock seconds_ahead=%.0f hosts=%d", ahead, agreeing)
+    return wall - timedelta(seconds=ahead)
+
+
+def is_right(host: str) -> bool:
+    """Return whether a host's clock, as it last said, agrees with `now`."""
+    ticks = _ticks()
+    offset, at = _offsets.get(host, (0.0, -KEPT))
+    return ticks - at < KEPT and abs(ticks + offset - now().timestamp()) <= AGREE
+
+
+def forget() -> None:
+    """Forget what all hosts said."""
+    _offsets.clear()
