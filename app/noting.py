@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import transaction
-from services import counters, providers, refusals
+from services import counters, providers, rate_shares, refusals
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.web")
@@ -20,11 +20,11 @@ PAUSE_SECONDS = 2.0
 @asynccontextmanager
 async def noting() -> AsyncGenerator[None]:
     """Writes while the block lasts."""
-    task = asyncio.create_task(_write_for_ever())
+    tasks = [asyncio.create_task(_write_for_ever()), asyncio.create_task(rate_shares.keep(rate_shares.WEB))]
     try:
         yield
     finally:
-        await stop(task)
+        await stop(*tasks)
 
 
 async def _write_for_ever() -> None:

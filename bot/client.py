@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import nextcord
@@ -17,6 +18,7 @@ from bot.roles import Roles
 from bot.service import Service
 from bot.verify import Verify
 from bot.wallets import Wallets
+from gateways import gateways
 from services.tasks import stop
 from settings import settings
 
@@ -37,6 +39,8 @@ class Bot(commands.AutoShardedBot):
         super().__init__(**options)
         # Each shard's session begins by itself, and two rollouts at once would get into each other's way.
         self._rollout: asyncio.Lock = asyncio.Lock()
+        library: Any = self.http
+        library.request = _in_turn(library.request)
 
     async def close(self) -> None:
         """Close the connection, and wait until what the cogs do on their own or for an event has ended, database and
@@ -64,6 +68,19 @@ class Bot(commands.AutoShardedBot):
                     pause = min(2 * pause, LONGEST_PAUSE)
                 else:
                     return
+
+
+def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The library's way to ask Discord, within the requests a second that all our processes share.
+
+    Answers to interactions go another way, and Discord does not count them (external-apis §1.7).
+    """
+
+    async def asked(*arguments: Any, **options: Any) -> Any:
+        await gateways().discord.turn()
+        return await request(*arguments, **options)
+
+    return asked
 
 
 def build() -> Bot:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from bot.busy import Busy
 from gateways import gateways
 from models import transaction
-from services import counters, providers, refusals
+from services import counters, providers, rate_shares, refusals
 
 log = logging.getLogger("holdfast.bot")
 
@@ -27,10 +27,11 @@ class Pulse(Busy):
         self.met: bool = False
         """Whether there was a connection at all: until then `tell` knows better why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
+        self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT))
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """The beat."""
-        return (self.task,)
+        """The beat, and this process's share of Discord's rate."""
+        return (self.task, self.share)
 
     @property
     def connected(self) -> bool:

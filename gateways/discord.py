@@ -1,6 +1,7 @@
 """Discord's REST API with the bot's token: the few calls that this product makes, each within a bounded time."""
 
 import asyncio
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from gateways import pulse
 from gateways.connections import GatedClient, timeouts, tls
 from gateways.discord_application import Application, read_application
 from gateways.discord_channels import ChannelCalls, ChannelGateway
-from gateways.discord_limits import Limiter, Ticket, WaitTooLong
+from gateways.discord_limits import READS, WRITES, Limiter, Ticket, Turns, WaitTooLong
 from gateways.discord_types import (
     DISCORD,
     BotGuild,
@@ -52,6 +53,12 @@ class DiscordGateway(ChannelGateway, Protocol):
 
     refusals: Refusals
     """What it refused us lately."""
+    turns: Turns
+    """The requests a second that this process may send."""
+
+    async def turn(self) -> None:
+        """Wait until one more request may be sent by another client of this process."""
+        ...
 
     async def guild(self, guild_id: str) -> Guild:
         """The guild with its roles; GuildGone or MissingAccess when the bot is not in it."""
@@ -111,6 +118,7 @@ class Discord(ChannelCalls):
         self._api = api_url.rstrip("/")
         self._deadline = deadline
         self._limiter = limiter or Limiter()
+        self.turns = self._limiter.turns
         self.refusals = Refusals()
         self._unsigned: dict[int, float] = {}
         """Buckets in which a 429 without any sign of Discord's came lately, and when (loop time)."""
@@ -130,6 +138,10 @@ class Discord(ChannelCalls):
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+
+    async def turn(self) -> None:
+        """Wait until one more request may be sent by another client of this process."""
+        await self.turns.take(READS, "", math.inf)
 
     async def guild(self, guild_id: str) -> Guild:
         """GET /guilds/{guild}."""
@@ -274,7 +286,8 @@ class Discord(ChannelCalls):
         if (pause := self.refusals.pause()) > 0:
             raise TooManyRefusals(DISCORD, "stopped asking after too many refusals", retry_after=pause)
         try:
-            return await self._limiter.acquire(route, major, deadline)
+            lane = WRITES if route.endswith(MEMBER_ROLE) else READS
+            return await self._limiter.acquire(route, major, deadline, lane)
         except WaitTooLong as wait:
             raise NotYet(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
 

@@ -1,17 +1,40 @@
 """When a request to Discord may go out: buckets learnt from the headers, and the global rate.
 
 Discord's rules (external-apis §1.7): a bucket is `X-RateLimit-Bucket` times the guild or channel, with Limit, Remaining
-and Reset-After in its headers; 50 requests a second for the whole bot. Refusals are counted in `refusals.py`.
+and Reset-After in its headers; 50 requests a second for the whole bot. The processes share these 50: each may be given
+a share for some seconds. Refusals are counted in `refusals.py`.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping
+import math
+from collections import OrderedDict, deque
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 GLOBAL_PER_SECOND = 48.0
 """Evenly spaced and 4 % under Discord's 50, so that jitter on the way never puts 51 into one of its seconds."""
 KEPT_BUCKETS = 20_000
+LAPSED_PER_SECOND = 1.0
+"""What a process may send whose share was not renewed in time: the others may have it by now."""
+BURST, SMALL_SHARE = 4, 12.0
+"""Requests that go out at once after a pause where the share is below this many a second: what one screen asks."""
+WRITES, READS = "writes", "reads"
+"""The lanes of the global rate. While both wait, two of three turns are for role writes."""
+_TURNS = (WRITES, WRITES, READS)
+
+_asking: ContextVar[str] = ContextVar("asking", default="")
+
+
+@contextmanager
+def on_behalf_of(person: str) -> Generator[None]:
+    """Ask Discord for this person: people have turns of their own, whichever guilds they ask about."""
+    token = _asking.set(person)
+    try:
+        yield
+    finally:
+        _asking.reset(token)
 
 
 class WaitTooLong(Exception):
@@ -106,24 +129,125 @@ class Bucket:
             self.reset_at, self.lowest = ends, left
 
 
+class Turns:
+    """The bot's requests a second, in this process: evenly spaced, and in turns over those who wait."""
+
+    def __init__(self, per_second: float) -> None:
+        self._interval, self._burst = 1.0 / per_second, 0
+        self._lapses_at = math.inf
+        self._next = 0.0
+        self._paused_until = 0.0
+        self._lanes: dict[str, OrderedDict[str, deque[asyncio.Future[None]]]] = {
+            WRITES: OrderedDict(), READS: OrderedDict(),
+        }  # fmt: skip
+        self._turn = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._asked: dict[str, int] = {WRITES: 0, READS: 0}
+
+    def lease(self, per_second: float, until: float) -> None:
+        """Send so many a second until then (loop time), and next to nothing after that unless this is called again."""
+        self._interval, self._lapses_at = 1.0 / per_second, until
+        self._burst = BURST if per_second < SMALL_SHARE else 0
+        self._plan()
+
+    def wanted(self) -> dict[str, int]:
+        """By lane, the requests that came since the last call, and those that still wait."""
+        found = {lane: self._asked[lane] + sum(map(len, self._lanes[lane].values())) for lane in self._lanes}
+        self._asked = dict.fromkeys(self._asked, 0)
+        return found
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing at all for so long."""
+        self._paused_until = max(self._paused_until, _now() + seconds)
+        self._plan()
+
+    async def take(self, lane: str, key: str, deadline: float) -> None:
+        """Wait for a turn, fairly among the keys of a lane; WaitTooLong when it does not come before the deadline."""
+        now = _now()
+        self._asked[lane] += 1
+        free = self._free_at(now)
+        if not any(self._lanes.values()) and free <= now:
+            self._count(now)
+            return
+        if (earliest := max(free, self._paused_until)) > deadline:
+            raise WaitTooLong(earliest - now)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue = self._lanes[lane].setdefault(key, deque())
+        queue.append(waiter)
+        self._plan()
+        try:
+            async with asyncio.timeout_at(None if math.isinf(deadline) else deadline):
+                await waiter
+        except TimeoutError:
+            raise WaitTooLong(1.0) from None
+        finally:
+            # One that waits no longer is no demand, and must not keep its key's place.
+            if not waiter.done() or waiter.cancelled():
+                self._leave(lane, key, waiter)
+
+    def _leave(self, lane: str, key: str, waiter: asyncio.Future[None]) -> None:
+        queue = self._lanes[lane].get(key)
+        if queue is not None and waiter in queue:
+            queue.remove(waiter)
+            if not queue:
+                del self._lanes[lane][key]
+
+    def _free_at(self, now: float) -> float:
+        if now >= self._lapses_at:
+            return max(self._next + 1.0 / LAPSED_PER_SECOND - self._interval, self._paused_until)
+        return max(self._next - self._burst * self._interval, self._paused_until)
+
+    def _count(self, now: float) -> None:
+        self._next = max(now, self._next) + self._interval
+
+    def _serve(self) -> None:
+        self._timer = None
+        now = _now()
+        while self._free_at(now) <= now and (waiter := self._whose_turn()) is not None:
+            waiter.set_result(None)
+            self._count(now)
+        self._plan()
+
+    def _whose_turn(self) -> asyncio.Future[None] | None:
+        self._turn = (self._turn + 1) % len(_TURNS)
+        lane = self._lanes[_TURNS[self._turn]] or self._lanes[WRITES] or self._lanes[READS]
+        while lane:
+            key, queue = next(iter(lane.items()))
+            waiter = queue.popleft()
+            if queue:
+                lane.move_to_end(key)
+            else:
+                del lane[key]
+            if not waiter.done():
+                return waiter
+        return None
+
+    def _plan(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if any(self._lanes.values()):
+            now = _now()
+            self._timer = asyncio.get_running_loop().call_at(max(now, self._free_at(now)), self._serve)
+
+
 class Limiter:
     """All of one bot's limits, in one process. Not thread safe: it belongs to one event loop."""
 
     def __init__(self, per_second: float = GLOBAL_PER_SECOND) -> None:
-        self._interval = 1.0 / per_second
-        self._next_slot = 0.0
-        self._global_until = 0.0
+        self.turns: Turns = Turns(per_second)
+        """The global rate."""
         self._hashes: dict[tuple[str, str], str] = {}
         self._buckets: dict[tuple[str, str], Bucket] = {}
 
-    async def acquire(self, route: str, major: str, deadline: float) -> Ticket:
+    async def acquire(self, route: str, major: str, deadline: float, lane: str = READS) -> Ticket:
         """Wait for the right to send one request; raises WaitTooLong when that cannot be before `deadline` (loop time).
 
         `route` is the method and path template, `major` the id of the guild or channel in it (or "").
         """
         ticket = await self._from_bucket(self._bucket(route, major), deadline)
         try:
-            await self._global_slot(deadline)
+            await self.turns.take(lane, _asking.get() or major, deadline)
         except BaseException:
             ticket.bucket.give_back(ticket)
             self._wake(ticket.bucket)
@@ -150,7 +274,7 @@ class Limiter:
 
     def pause_all(self, seconds: float) -> None:
         """A global 429: nothing at all for so long."""
-        self._global_until = max(self._global_until, _now() + seconds)
+        self.turns.pause(seconds)
 
     def _bucket(self, route: str, major: str) -> Bucket:
         key = (self._hashes.get((route, major), route), major)
@@ -180,18 +304,6 @@ class Limiter:
             if isinstance(fault, TimeoutError):
                 raise WaitTooLong(max((bucket.free_at(_now()) or 0.0) - _now(), 1.0)) from None
             raise
-
-    async def _global_slot(self, deadline: float) -> None:
-        while True:
-            now = _now()
-            slot = max(now, self._next_slot, self._global_until)
-            if slot > deadline:
-                raise WaitTooLong(slot - now)
-            self._next_slot = slot + self._interval
-            if slot > now:
-                await asyncio.sleep(slot - now)
-            if self._global_until <= _now():
-                return
 
     def _wake(self, bucket: Bucket) -> None:
         """Hand out what may be had, in order of arrival, and come back when the window ends."""

@@ -22,7 +22,7 @@ from jobs.turns import Turns
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import due, health, heap, logs, sweep
+from services import due, health, heap, logs, rate_shares, sweep
 from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
@@ -39,7 +39,10 @@ Life = Callable[[], Coroutine[Any, Any, None]]
 def lives(parts: Collection[str]) -> list[Life]:
     """What these parts do, each until it is cancelled; one that raises takes the process with it."""
     due_called, intent_called = asyncio.Event(), asyncio.Event()
-    found: list[Life] = [Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run]
+    found: list[Life] = [
+        Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
+        partial(rate_shares.keep, rate_shares.JOBS),
+    ]
     if "looker" in parts:
         # Somebody who waits, came or traded does not wait for a round over a million members.
         found += [Looker(due_called, patience=PATIENCE_SECONDS).run, Looker(due_called, least=due.SEEN).run]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlmodel import select
 
 from gateways import Gateways
+from gateways.discord_limits import on_behalf_of
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
 from models import Server
@@ -93,10 +94,11 @@ async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Right
 
 
 async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
-    guild, me = await asyncio.gather(outside.discord.guild(server.discord_id), outside.discord.me())
-    member, bot = await asyncio.gather(
-        outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)
-    )
+    with on_behalf_of(actor.discord_id):
+        guild, me = await asyncio.gather(outside.discord.guild(server.discord_id), outside.discord.me())
+        member, bot = await asyncio.gather(
+            outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)
+        )
     person = standing(guild.id, guild.owner_id, guild.roles, actor.discord_id, member.roles)
     return Rights(server, guild, person, standing(guild.id, guild.owner_id, guild.roles, me.id, bot.roles))
 

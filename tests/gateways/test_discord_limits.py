@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from itertools import pairwise
 
 import pytest
 
 from gateways.discord import Discord
-from gateways.discord_limits import Limiter
+from gateways.discord_limits import READS, WRITES, Limiter, Turns, WaitTooLong
 from gateways.errors import NotYet
 from gateways.refusals import ALLOWED, Refusals
 from tests.gateways.clockwork import TickingDiscord, run
@@ -94,3 +95,89 @@ def test_four_thousand_waiting_writes_cost_little_each() -> None:
     run(crowd())
     print(f"{(time.process_time() - began) / 4_000 * 1e6:.0f} us a request, httpx included")
     assert server.sent == 4_000
+
+
+def test_one_key_that_asks_for_much_keeps_nobody_else_waiting() -> None:
+    async def story() -> None:
+        turns, served = Turns(10), list[str]()
+
+        async def ask(lane: str, key: str) -> None:
+            await turns.take(lane, key, 10_000)
+            served.append(key)
+
+        many = [asyncio.create_task(ask(READS, "many")) for _ in range(50)]
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(ask(READS, "one")), asyncio.create_task(ask(WRITES, "role"))]
+        await asyncio.gather(*others)
+        assert len(served) <= 5
+        await asyncio.gather(*many)
+
+    run(story())
+
+
+def test_role_writes_have_two_of_three_turns_while_reads_wait_too() -> None:
+    async def story() -> None:
+        turns, served = Turns(10), list[str]()
+
+        async def ask(lane: str, key: str) -> None:
+            await turns.take(lane, key, 10_000)
+            served.append(lane)
+
+        await asyncio.gather(*(ask(lane, str(key)) for key in range(60) for lane in (READS, WRITES)))
+        assert 55 <= served[:90].count(WRITES) <= 60
+
+    run(story())
+
+
+def test_a_share_is_kept_to_and_next_to_nothing_is_sent_once_it_lapsed() -> None:
+    async def story() -> None:
+        loop, turns, moments = asyncio.get_running_loop(), Turns(48), list[float]()
+        began = loop.time()
+        turns.lease(20, began + 5)
+
+        async def ask(key: int) -> None:
+            await turns.take(READS, str(key), 10_000)
+            moments.append(loop.time() - began)
+
+        await asyncio.gather(*(ask(key) for key in range(110)))
+        assert 98 <= sum(moment < 5 for moment in moments) <= 101
+        late = [moment for moment in moments if moment > 5]
+        assert all(after - before >= 0.99 for before, after in pairwise(late))
+
+    run(story())
+
+
+def test_who_gave_up_takes_nobodys_turn() -> None:
+    async def story() -> None:
+        turns = Turns(1)
+        await turns.take(READS, "a", 10_000)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(WaitTooLong):
+            await turns.take(READS, "a", began + 0.5)
+        gone = asyncio.create_task(turns.take(READS, "a", 10_000))
+        await asyncio.sleep(0.1)
+        gone.cancel()
+        await turns.take(READS, "b", 10_000)
+        assert asyncio.get_running_loop().time() - began <= 1.01
+        assert turns.wanted() == {READS: 4, WRITES: 0}
+        assert turns.wanted() == {READS: 0, WRITES: 0}
+
+    run(story())
+
+
+def test_processes_with_shares_stay_within_discords_rate_together() -> None:
+    server = TickingDiscord(limit=1000, window=0.2)
+
+    async def processes() -> None:
+        clients = [Discord("http://discord.test", "t", "http://x", deadline=10_000, transport=server) for _ in range(4)]
+        for client, share in zip(clients, (30, 10, 4, 2), strict=True):
+            client.turns.lease(share, 10_000)
+        work = asyncio.gather(*(_write(client, place, 60) for place, client in enumerate(clients)))
+        await asyncio.sleep(2)
+        server.too_many = 0  # after a pause a small share lets out what one screen asks at once
+        await work
+        for client in clients:
+            await client.close()
+
+    run(processes())
+    assert server.too_many == 0

@@ -1,0 +1,119 @@
+"""Discord's requests a second, shared by all processes of the bot: what each may send, for some seconds at a time."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFree
+
+from gateways import gateways
+from gateways.discord_limits import LAPSED_PER_SECOND, READS, WRITES, Turns
+from models import transaction
+
+log = logging.getLogger("holdfast.services.rate_shares")
+
+TOTAL = 46.0
+"""Requests a second that are shared out. Discord allows 50: the rest is for jitter and for shares that lapsed."""
+WEB, BOT, JOBS, WRITER = "web", "bot", "jobs", "writer"
+KEPT = {WEB: 4.0, BOT: 2.0, JOBS: 2.0, WRITER: 12.0}
+"""What the processes of a kind have together, however much the others want."""
+MORE = 1.25
+"""How much more than it lately wanted a process is given, so that it can grow."""
+BEAT_SECONDS, LEASE_SECONDS = 2.0, 5.0
+KEY = 4_815_162_343
+"""The advisory lock under which a process takes its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A process, the requests a second that it wants, and those that it may send now."""
+
+    process: str
+    kind: str
+    wanted: float
+    share: float = 0.0
+
+
+def shares(wishes: Sequence[Wish]) -> dict[str, float]:
+    """Return what each process is to have, TOTAL together.
+
+    Each has its part of what is kept for its kind. What is left goes to those who want more, to each the same until it
+    has what it wants, and what nobody wants to the jobs, so that role writes need not grow first.
+    """
+    kinds = [wish.kind for wish in wishes]
+    found = {wish.process: KEPT[wish.kind] / kinds.count(wish.kind) for wish in wishes}
+    left = TOTAL - sum(found.values())
+    open_wishes = {
+        wish.process: more for wish in wishes if (more := wish.wanted * MORE - found[wish.process]) > 0
+    }  # fmt: skip
+    while open_wishes and left > 1e-9:
+        each = min(left / len(open_wishes), min(open_wishes.values()))
+        for process in list(open_wishes):
+            found[process] += each
+            left -= each
+            open_wishes[process] -= each
+            if open_wishes[process] <= 1e-9:
+                del open_wishes[process]
+    first = [wish.process for wish in wishes if wish.kind == WRITER]
+    takers = first or [wish.process for wish in wishes if wish.kind == JOBS] or list(found)
+    for process in takers:
+        found[process] += max(0.0, left) / len(takers)
+    return found
+
+
+class Share:
+    """This process's share, taken again every few seconds."""
+
+    def __init__(self, kind: str, turns: Turns) -> None:
+        self.name: str = uuid4().hex
+        self._kind, self._turns = kind, turns
+        self._last: float | None = None
+
+    async def beat(self) -> None:
+        """Tell the others what this process wants, and take what they leave of what it is to have."""
+        clock = asyncio.get_running_loop().time
+        began, asked = clock(), self._turns.wanted()
+        seconds = BEAT_SECONDS if self._last is None else max(began - self._last, 0.1)
+        self._last = began
+        kind = WRITER if self._kind == JOBS and asked[WRITES] else self._kind
+        mine = Wish(self.name, kind, (asked[WRITES] + asked[READS]) / seconds)
+        async with transaction() as db:
+            _, rows = await db.together(
+                ("SELECT pg_advisory_xact_lock(:key)", {"key": KEY}),
+                (
+                    "DELETE FROM rate_share WHERE seen_at < now() - make_interval(secs => :lease) - interval '1 second'"
+                    " RETURNING NULL",
+                    {"lease": LEASE_SECONDS},
+                ),
+            )
+            (rows,) = await db.together(("SELECT process, kind, wanted, share FROM rate_share", {}))
+            others = [wish for row in rows if (wish := Wish(*row)).process != self.name]
+            # Who has to give something back does so at its own next beat; until then it is not here to be had.
+            free = TOTAL - sum(other.share for other in others)
+            share = min(shares([*others, mine])[self.name], max(free, LAPSED_PER_SECOND))
+            mine = replace(mine, share=share)
+            # A smaller share counts before the others can see that there is more for them.
+            self._turns.lease(share, began + LEASE_SECONDS)
+            await db.together(
+                (
+                    "INSERT INTO rate_share (process, kind, wanted, share, seen_at) "
+                    "VALUES (:process, :kind, :wanted, :share, clock_timestamp()) ON CONFLICT (process) DO UPDATE SET "
+                    "kind = EXCLUDED.kind, wanted = EXCLUDED.wanted, share = EXCLUDED.share, seen_at = EXCLUDED.seen_at"
+                    " RETURNING 1",
+                    {"process": mine.process, "kind": mine.kind, "wanted": mine.wanted, "share": mine.share},
+                )
+            )
+
+
+async def keep(kind: str) -> None:
+    """Keep this process's share until cancelled."""
+    share = Share(kind, gateways().discord.turns)
+    while True:
+        try:
+            await share.beat()
+        except (DBAPIError, NoneFree) as fault:
+            log.warning("share of Discord's rate not renewed reason=%s", getattr(fault, "orig", fault))
+        await asyncio.sleep(BEAT_SECONDS)

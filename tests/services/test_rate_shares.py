@@ -1,0 +1,77 @@
+"""Discord's requests a second are one budget over all processes."""
+
+import random
+
+import pytest
+from sqlalchemy import text
+
+from gateways.discord_limits import READS, WRITES, Turns
+from models import transaction
+from services.rate_shares import BOT, JOBS, KEPT, TOTAL, WEB, WRITER, Share, Wish, shares
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_together_they_have_all_of_it_and_each_kind_what_is_kept_for_it(seed: int) -> None:
+    chance = random.Random(seed)
+    wishes = [
+        Wish(str(place), chance.choice([WEB, BOT, JOBS, WRITER]), chance.choice([0, 1, 10, 1000]))
+        for place in range(chance.randint(1, 12))
+    ]
+    found = shares(wishes)
+    assert sum(found.values()) == pytest.approx(TOTAL)
+    for wish in wishes:
+        count = sum(other.kind == wish.kind for other in wishes)
+        assert found[wish.process] >= KEPT[wish.kind] / count - 1e-6
+
+
+def test_a_writer_alone_at_work_has_nearly_everything() -> None:
+    found = shares([Wish("w", WRITER, 100), Wish("a", WEB, 0), Wish("b", BOT, 0)])
+    assert found["w"] == TOTAL - KEPT[WEB] - KEPT[BOT]
+
+
+class Measured(Turns):
+    """Turns that remember the share they were given."""
+
+    share = 0.0
+
+    def lease(self, per_second: float, until: float) -> None:
+        self.share = per_second
+        super().lease(per_second, until)
+
+
+def wants(turns: Turns, count: int, lane: str = READS) -> None:
+    turns._asked[lane] += count
+
+
+async def in_use() -> float:
+    async with transaction() as db:
+        return float((await db.execute(text("SELECT sum(share) FROM rate_share"))).scalar_one())
+
+
+@pytest.mark.usefixtures("database")
+async def test_no_share_grows_before_another_one_is_given_back_and_a_dead_ones_returns() -> None:
+    turns = [Measured(48) for _ in range(4)]
+    processes = [Share(kind, one) for kind, one in zip((JOBS, WEB, WEB, BOT), turns, strict=True)]
+    wants(turns[0], 1_000, WRITES)
+    for _ in range(2):
+        for process in processes:
+            await process.beat()
+            assert await in_use() <= TOTAL + 3
+    assert turns[0].share == pytest.approx(TOTAL - KEPT[WEB] - KEPT[BOT])
+    assert await in_use() == pytest.approx(TOTAL)
+    for _ in range(3):
+        wants(turns[0], 1_000, WRITES)
+        wants(turns[1], 1_000)
+        for process in reversed(processes):
+            await process.beat()
+            assert await in_use() <= TOTAL + 1e-6
+    assert turns[1].share > 10
+    assert turns[0].share > KEPT[WRITER]
+    async with transaction() as db:
+        await db.execute(
+            text("UPDATE rate_share SET seen_at = now() - interval '7 seconds' WHERE process = :name"),
+            {"name": processes[0].name},
+        )
+    wants(turns[1], 1_000)
+    await processes[1].beat()
+    assert turns[1].share > 30, "what the killed one had is there again"
