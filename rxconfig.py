@@ -5,14 +5,20 @@ from typing import Any
 
 import reflex as rx
 
-from app import parts
+from app import parts, plain_run
 from settings import settings
+
+# Before Reflex begins anything: a `reflex run` becomes the whole product.
+plain_run.take_over()
 
 # npm and node come from the wheel in the virtual environment; Reflex would otherwise download bun.
 os.environ.setdefault("REFLEX_USE_NPM", "1")
 os.environ.setdefault("REFLEX_CHECK_LATEST_VERSION", "false")
 # No screen sends more than a few kilobytes in one event.
 os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
+# What no screen is made from; the database is in one of them and changes all the time.
+NOT_WATCHED = ("data", "docs", "tests", "benchmarks", "deploy", "sandbox", "tools")
+os.environ.setdefault("REFLEX_HOT_RELOAD_EXCLUDE_PATHS", os.pathsep.join(filter(os.path.exists, NOT_WATCHED)))
 
 # The address baked into the build. `app/http/built.py` replaces it with the page's own, so it never needs to be true.
 BUILT_ORIGIN = "http://localhost:3000"
@@ -35,6 +41,8 @@ config = rx.Config(
     deploy_url=None,
     frontend_port=settings().port,
     backend_port=settings().port,
+    # The sandbox is nobody else's.
+    backend_host="127.0.0.1" if settings().sandbox else "0.0.0.0",
     cors_allowed_origins=[settings().public_url],
     redis_url=settings().redis_url,
     state_manager_mode="redis" if settings().redis_url else "memory",  # pyright: ignore[reportArgumentType]

@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 
+from app.build import BuildFailed, ensure_built
 from app.leftovers import AlreadyRunning
 from app.output import say
 from app.plan import Web, make_plan
@@ -19,14 +20,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m app", description="Run Holdfast on this machine.")
     web = parser.add_mutually_exclusive_group()
     web.add_argument("--dev", dest="web", action="store_const", const=Web.RELOADING, help="hot reload")
+    web.add_argument("--build", action="store_true", help="build the screens first, where they are stale")
     web.add_argument("--without-web", dest="web", action="store_const", const=Web.ABSENT, help="all but the web")
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this parent process is gone")
     parser.set_defaults(web=Web.BUILT)
     arguments = parser.parse_args()
     try:
         plan = make_plan(load(), arguments.web)
+        if arguments.build:
+            ensure_built(say)
         asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))
-    except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount) as fault:
+    except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount, BuildFailed) as fault:
         print(f"holdfast| {fault}", flush=True)
         return 1
     return 0
@@ -42,7 +46,7 @@ async def _run(supervisor: Supervisor, parent: int | None) -> None:
 
 
 async def _end_with(parent: int, supervisor: Supervisor) -> None:
-    """Stop when the process that started us is gone (a plain `reflex run` may be killed in any way)."""
+    """Stop when the process that started us is gone (a `reflex run --backend-only` may be killed in any way)."""
     while os.getppid() == parent:
         await asyncio.sleep(0.5)
     supervisor.stop()

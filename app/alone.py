@@ -1,4 +1,4 @@
-"""For a web process that nobody supervises (a plain `reflex run`): bring up everything else beside it."""
+"""For a web process that nobody supervises (`reflex run --backend-only`): bring up everything else beside it."""
 
 import asyncio
 import os
@@ -28,7 +28,8 @@ async def start_if_alone(seconds: float = 180.0) -> AsyncIterator[str | None]:
     process = None
     if running(data_dir(settings())) is None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "app", "--without-web", "--end-with", str(os.getpid()), cwd=ROOT
+            sys.executable, "-m", "app", "--without-web", "--end-with", str(os.getpid()), cwd=ROOT,
+            process_group=0,
         )  # fmt: skip
     try:
         yield await _database_url(process, seconds)

@@ -14,7 +14,7 @@ from services import heap, limits
 
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[None]:
-    """While it lasts, everything else of the product runs too: a supervisor's, or ours after a plain `reflex run`."""
+    """While it lasts, everything else of the product runs too; without a supervisor it is started here."""
     heap.settle()
     async with start_if_alone() as database_url:
         if database_url is not None:

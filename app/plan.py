@@ -13,10 +13,12 @@ from settings import ROOT, Settings
 
 # In the sandbox people want to see a sale noticed while they watch.
 SANDBOX_SWEEP_SECONDS = 20
+# How the sandbox ends where its EVM node is missing and cannot be had.
+SANDBOX_LACKS_A_TOOL = 3
 
 
 class Web(StrEnum):
-    """How the web process runs: as built, with hot reload, or not at all (a plain `reflex run` is the web then)."""
+    """How the web process runs: as built, with hot reload, or not at all (`reflex run --backend-only` is it then)."""
 
     BUILT = "built"
     RELOADING = "reloading"
@@ -39,6 +41,7 @@ def make_plan(settings: Settings, web: Web) -> Plan:
         {"SANDBOX_DATA": str(home), "SANDBOX_PORT": str(settings.sandbox_port)},
         ready_port=settings.sandbox_port,
         stop_seconds=15,
+        hopeless_code=SANDBOX_LACKS_A_TOOL,
     )
     programs = (
         *([sandbox] if settings.sandbox else []),

@@ -37,7 +37,8 @@ class Program:
     """What to keep running: a name for the log, a command, what to add to the environment.
 
     `ready_port` is a loopback port that must accept a connection before the next program in the list starts.
-    `stop_seconds` is how long it may take to end after SIGTERM before it is killed.
+    `stop_seconds` is how long it may take to end after SIGTERM before it is killed. `hopeless_code` is the exit code
+    that says that another start would end in the same way.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     ready_port: int | None = None
     stop_seconds: float = 10.0
+    hopeless_code: int | None = None
 
 
 class Keeper:
@@ -98,6 +100,10 @@ class Keeper:
             code = await self._run_once()
             if self._stopping.is_set():
                 return
+            if code == self.program.hopeless_code:
+                self._say(f"{self.program.name} cannot run here and is not started again; the reason is above")
+                await self._stopping.wait()
+                return
             pause = self._pauses.after(pause, time.monotonic() - begun)
             self._say(f"{self.program.name} ended with {describe(code)}; starting it again in {pause:g} s")
             try:
@@ -117,6 +123,8 @@ class Keeper:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
+                # Ctrl+C in a terminal reaches the first process group alone: the others are stopped in their order.
+                process_group=0,
                 preexec_fn=_die_with(os.getpid()),
             )
         except OSError as fault:

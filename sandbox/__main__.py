@@ -69,7 +69,7 @@ async def serve(sandbox: Sandbox) -> None:
 
 
 def main() -> int:
-    """Exit code 0 after a stop, 2 with a sentence when the sandbox must not run here."""
+    """Exit code 0 after a stop; with a sentence 2 when it must not run here, 3 when a tool is missing."""
     logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
     values = environment(Path(".env"))
     port = int(values.get("SANDBOX_PORT") or DEFAULT_PORT)
@@ -82,9 +82,12 @@ def main() -> int:
     sandbox = Sandbox(data, port, without)
     try:
         asyncio.run(serve(sandbox))
-    except (AlreadyRunning, PortTaken, ToolMissing) as obstacle:
+    except (AlreadyRunning, PortTaken) as obstacle:
         print(f"sandbox: {obstacle}", file=sys.stderr)
         return 2
+    except ToolMissing as missing:
+        print(f"sandbox: {missing}", file=sys.stderr)
+        return 3
     return 0
 
 

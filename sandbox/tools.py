@@ -74,6 +74,18 @@ def ensure(tools_dir: Path, npm: Sequence[str], say: Callable[[str], None]) -> P
     return found
 
 
+def obtain(tools_dir: Path, say: Callable[[str], None]) -> Path:
+    """The same with the npm beside this Python, else the machine's. Raises ToolMissing in each case of a failure."""
+    beside = Path(sys.executable).with_name("npm")
+    try:
+        return ensure(tools_dir, [str(beside) if beside.exists() else "npm"], say)
+    except (OSError, subprocess.CalledProcessError) as fault:
+        raise ToolMissing(
+            f"There is no EVM node, and npm could not install one ({fault}). "
+            "Try `python -m sandbox.tools`, or name a node that is here with the variable ANVIL."
+        ) from fault
+
+
 def _install(npm: Sequence[str], tools_dir: Path, environment: Mapping[str, str]) -> None:
     """Ask npm for this platform's EVM node by name; raises ToolMissing with npm's own words when it has none."""
     package = f"@foundry-rs/anvil-{_platform()}@{ANVIL_VERSION}"
@@ -101,8 +113,7 @@ def _platform() -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else USUAL_TOOLS
-    beside = Path(sys.executable).with_name("npm")
     try:
-        print(ensure(folder, [str(beside) if beside.exists() else "npm"], lambda line: print(line, file=sys.stderr)))
+        print(obtain(folder, lambda line: print(line, file=sys.stderr)))
     except ToolMissing as missing:
         sys.exit(str(missing))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -93,7 +94,7 @@ class Machine:
         subprocess.run(command, cwd=ROOT, env=self.environment, check=True, capture_output=True)
 
     def start(self) -> None:
-        """Start everything and wait until it is healthy; the processes are a group of their own."""
+        """Start everything and wait until it is healthy; the processes are a session of their own."""
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "app"],
@@ -102,9 +103,9 @@ class Machine:
         wait_for(f"{self.product.url}/health", self.process, self.log, START_SECONDS)
 
     def kill(self) -> None:
-        """`kill -9` of the whole process group."""
+        """`kill -9` of the whole session."""
         assert self.process is not None
-        os.killpg(self.process.pid, 9)
+        kill_session(self.process.pid)
         self.process.wait()
 
     def stop(self) -> None:
@@ -115,6 +116,28 @@ class Machine:
                 self.process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+
+def kill_session(leader: int) -> None:
+    """`kill -9` of every process of a session, as when a machine loses its power; the first one before its children."""
+    for pid in sorted(members_of_session(leader), key=lambda pid: pid != leader):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def members_of_session(leader: int) -> list[int]:
+    """The processes of the session that this process began."""
+    found: list[int] = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[3]) == leader:
+            found.append(int(stat.parent.name))
+    return found
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from aiohttp import web
 from sandbox.chains import control, front, metadata, replay
 from sandbox.chains.chain import Chain
 from sandbox.chains.table import CHAINS
-from sandbox.tools import USUAL_TOOLS, ToolMissing, find_anvil
+from sandbox.tools import USUAL_TOOLS, find_anvil, obtain
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
@@ -22,11 +22,14 @@ class Chains:
         self.by_name: dict[str, Chain] = {}
 
     async def start(self) -> None:
-        """Bring all nodes up at once. Raises ToolMissing without an anvil and NodeGone when one does not come up."""
+        """Bring all nodes up at once, installing the node first where there is none.
+
+        Raises ToolMissing when none can be had and NodeGone when one does not come up.
+        """
         # Beside the data of the sandbox, where the set-up installs it, or in the usual place.
         binary = find_anvil(self.sandbox.data.parent / "tools", USUAL_TOOLS)
         if binary is None:
-            raise ToolMissing("There is no EVM node: `python -m sandbox.tools` installs one, or ANVIL names one.")
+            binary = await asyncio.to_thread(obtain, USUAL_TOOLS, lambda line: print(f"sandbox: {line}", flush=True))
         data = self.sandbox.data / "chains"
         data.mkdir(parents=True, exist_ok=True)
         for facts in CHAINS.values():

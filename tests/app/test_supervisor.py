@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from app.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
 from app.processes import Pauses, Program
 from app.supervisor import Plan, StartFailed, Supervisor
 from tests.conftest import free_port
+from tests.product import kill_session
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTE = "open('notes', 'a').write({text!r} + '\\n')"
@@ -240,7 +242,7 @@ def host(tmp_path: Path) -> Iterator[Callable[[Program], subprocess.Popen[bytes]
     end_survivors(tmp_path, patience=0)
 
 
-@pytest.mark.parametrize("whom", ["the supervisor", "the process group"])
+@pytest.mark.parametrize("whom", ["the supervisor", "the session"])
 async def test_kill_9_takes_the_children_too(
     tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]], whom: str
 ) -> None:
@@ -248,13 +250,42 @@ async def test_kill_9_takes_the_children_too(
     supervisor = host(child("bot", code))
     await until(lambda: notes(tmp_path))
     pid = int(notes(tmp_path)[0])
-    assert os.getpgid(pid) == supervisor.pid
+    assert os.getsid(pid) == supervisor.pid
     if whom == "the supervisor":
         supervisor.kill()
     else:
-        os.killpg(supervisor.pid, signal.SIGKILL)
+        kill_session(supervisor.pid)
     supervisor.wait()
     await until(lambda: not alive(pid))
+
+
+async def test_ctrl_c_reaches_the_supervisor_alone_and_it_ends_the_others(
+    tmp_path: Path, host: Callable[[Program], subprocess.Popen[bytes]]
+) -> None:
+    code = (
+        f"import signal, sys; signal.signal(2, lambda *_: {NOTE.format(text='interrupted')}); "
+        f"signal.signal(15, lambda *_: ({NOTE.format(text='ended')}, sys.exit())); {NOTE.format(text='up')}\n"
+        "while True: signal.pause()"
+    )
+    supervisor = host(child("bot", code))
+    await until(lambda: notes(tmp_path))
+    os.killpg(supervisor.pid, signal.SIGINT)
+    await until(lambda: supervisor.poll() is not None)
+    assert notes(tmp_path) == ["up", "ended"]
+
+
+async def test_a_program_that_cannot_run_here_says_so_once(tmp_path: Path, said: list[str]) -> None:
+    hopeless = replace(child("sandbox", f"{NOTE.format(text='x')}; raise SystemExit(3)"), hopeless_code=3)
+    supervisor = Supervisor(plan(tmp_path, hopeless, patient("bot")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: any("cannot run here" in line for line in said))
+    await until(lambda: "bot begins" in notes(tmp_path))
+    supervisor.stop()
+    await task
+    assert notes(tmp_path).count("x") == 1
+    assert [line for line in said if "sandbox" in line] == [
+        "starting sandbox", "sandbox cannot run here and is not started again; the reason is above"
+    ]  # fmt: skip
 
 
 async def test_what_survives_a_killed_supervisor_is_ended_by_the_next_start(

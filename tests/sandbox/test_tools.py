@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import tools
-from sandbox.tools import ToolMissing, ensure
+from sandbox.tools import ToolMissing, ensure, obtain
 from tests.conftest import free_port
 
 
@@ -32,3 +32,15 @@ def test_a_registry_that_cannot_be_reached_is_named_as_the_cause(
 def test_a_node_of_ones_own_needs_no_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANVIL", str(tmp_path / "anvil"))
     assert ensure(tmp_path, [os.devnull], lambda _: None) == tmp_path / "anvil"
+
+
+def test_an_npm_that_fails_is_said_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm = tmp_path / "bin" / "npm"
+    npm.parent.mkdir()
+    npm.write_text("#!/bin/sh\nexit 1\n")
+    npm.chmod(0o755)
+    monkeypatch.delenv("ANVIL", raising=False)
+    monkeypatch.setenv("PATH", str(npm.parent))
+    monkeypatch.setattr(sys, "executable", str(npm.with_name("python")))
+    with pytest.raises(ToolMissing, match=r"python -m sandbox\.tools"):
+        obtain(tmp_path / "tools", lambda _: None)
