@@ -1,9 +1,9 @@
 """Reads many balances from one node by the loop program: the pairs of many segments in few calls, all at one block."""
 
-import secrets
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from secrets import randbelow, token_bytes
 from time import monotonic
 
 from gateways.balance_sheet import Asked
@@ -27,6 +27,8 @@ REMEMBERED = 600.0
 AT_ONCE = 4
 USELESS = 8
 """So many answers without use, from a contract that takes all the gas it gets, and it is not asked again."""
+MOST_LEFT_OUT, MOST_LEFT_OUT_AT_FIRST = 8, 2
+"""Contracts that are left out because they make each call fail; so many where the node has answered no call yet."""
 MOST_SILENCES = 2
 """A node that answers none of so many calls in time is not asked for less and less until the time is up."""
 CLOCK_SLACK = 90
@@ -122,6 +124,10 @@ class LoopRead:
     useless: Counter[bytes] = field(default_factory=Counter[bytes])
     silences: int | None = 0
     """Calls that were not answered in time; None once one was."""
+    fault: ProviderError | None = None
+    """Why a contract was left out."""
+    left_out: int = 0
+    """Contracts for which a call of a single check was too much."""
 
     async def run(self) -> None:
         """Fill the cells. Raises a ProviderError when the node fails; a contract's own failure leaves it unknown.
@@ -131,10 +137,14 @@ class LoopRead:
         for number, one in enumerate(self.asked):
             if one.cells.contracts and one.cells.owners:
                 self.todo.append(Piece(number, range(one.cells.contracts), 0, one.cells.owners))
+        # Where the time ends before everything is read, it is not always the same that stays unknown.
+        self.todo.rotate(randbelow(max(1, len(self.todo))))
         while not self.tried and self.silences is not None and self.todo:
             # The first call alone finds out whether and how this node can do it.
             await self._next()
         await self._all()
+        if self.fault is not None and self.silences is not None:
+            raise self.fault  # there was no answer at all
         await self._exactly()
         try:
             while self.later:
@@ -162,8 +172,11 @@ class LoopRead:
         try:
             answer = await self._ask(1, entries, owners)
         except (TooMuch, TookTooLong) as fault:
-            if sum(piece.owners * len(piece.contracts) for piece in pieces) <= FEWEST_CHECKS or self._is_silent(fault):
+            if self._is_silent(fault):
                 raise
+            if sum(piece.owners * len(piece.contracts) for piece in pieces) <= FEWEST_CHECKS:
+                self._single_out(pieces, runs, fault)
+                return
             self.pace.halve(fault, len(entries) * ENTRY + len(owners))
             self.todo.extendleft(reversed(pieces))
             return
@@ -183,6 +196,21 @@ class LoopRead:
         if self.silences is not None and isinstance(fault, TookTooLong):
             self.silences += 1
         return (self.silences or 0) >= MOST_SILENCES
+
+    def _single_out(self, pieces: Sequence[Piece], runs: Sequence[Run], fault: ProviderError) -> None:
+        """Find the contract for which even the smallest call is too much, and leave it out.
+
+        Raises the fault where it is the node that takes no call, or where too many contracts were left out already.
+        """
+        if self.left_out >= (MOST_LEFT_OUT if self.silences is None else MOST_LEFT_OUT_AT_FIRST):
+            raise fault
+        if len(runs) > 1 or pieces[0].owners > 1:
+            # With the most weight each cell has a call of its own.
+            self.todo.extendleft(replace(piece, weight=MOST_CHECKS) for piece in reversed(pieces))
+        else:
+            self.left_out += 1
+            self.useless[runs[0].address] += USELESS
+            self.fault = fault
 
     def _take(self) -> list[Piece]:
         """As many pieces as fit into a call; the last one is cut so that it fits."""
@@ -285,7 +313,7 @@ class LoopRead:
             del large[: len(some)]
 
     async def _ask(self, width: int, entries: Sequence[Entry], owners: bytes) -> LoopAnswer:
-        data = call_data(secrets.token_bytes(27), width, entries, owners)
+        data = call_data(token_bytes(27), width, entries, owners)
         params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(self.head.block), {SCRATCH: {"code": CODE}})
         said = binary(self.node.name, await patiently(self.node, "eth_call", params))
         if not said:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
+from secrets import randbelow
 
 from gateways.balance_sheet import MOST, Asked
 from gateways.errors import ProviderConfused, ProviderError
@@ -100,7 +101,10 @@ class FallbackRead:
 
     async def _each(self, ask: Ask, size: int, for_each_contract: int) -> None:
         """Ask about everything, in requests of `size` questions, of which each contract takes some more for itself."""
-        requests = iter(self._requests(size, for_each_contract))
+        everything = list(self._requests(size, for_each_contract))
+        # Where the time ends before everything is read, it is not always the same that stays unknown.
+        first = randbelow(max(1, len(everything)))
+        requests = iter([*everything[first:], *everything[:first]])
 
         async def worker() -> None:
             for ranges in requests:

@@ -125,6 +125,27 @@ async def test_chunks_shrink_when_a_call_is_too_much(chains: EvmChains, end: Fro
     assert end.methods().count("eth_call") < shrunk / 5, "and grow back when it no longer is"
 
 
+async def test_a_contract_that_makes_every_call_fail_spoils_only_its_own_cells(
+    chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = address(5005)
+
+    def fail(call: dict[str, Any], true: Any) -> Any:
+        if call["method"] == "eth_call" and bad[2:] in call["params"][0]["data"]:
+            return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32000, "message": "execution timed out"}}
+        return true
+
+    end.change = fail
+    segments = [Segment((bad, *COLLECTIONS[:2]), tuple(WALLETS[:40])), Segment((bad,), tuple(WALLETS[:2])), *guilds(30)]
+    for first in (0, 1, 5):
+        monkeypatch.setattr("gateways.evm_bulk.randbelow", lambda _, first=first: first)
+        sheets = await chains.balances_in_segments("base", segments)
+        check_each(segments, sheets, but=[bad])
+        assert [sheet.unknown(bad) for sheet in sheets[:2]] == [40, 2]
+    with pytest.raises(ProviderError):
+        await chains.balances("base", [bad], WALLETS[:20])
+
+
 async def test_a_node_that_answers_no_call_is_not_asked_for_less_and_less(end: Front, stack: AsyncExitStack) -> None:
     chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=0.5, deadline=60))
     stack.push_async_callback(chains.close)
