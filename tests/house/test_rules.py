@@ -58,7 +58,14 @@ def broken(rule: Callable[[Module], Iterator[str]], modules: Iterable[Module]) -
 
 
 @pytest.mark.parametrize(
-    "rule", [rules.imports_against_the_arrows, rules.names_that_say_nothing, rules.too_long], ids=lambda r: r.__name__
+    "rule",
+    [
+        rules.imports_against_the_arrows,
+        rules.names_that_say_nothing,
+        rules.too_long,
+        rules.raises_in_a_group_handler,
+    ],
+    ids=lambda r: r.__name__,
 )
 def test_everybody_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
     assert broken(rule, [*product(), *stranger()]) == ""
@@ -113,6 +120,11 @@ STATE = "import reflex as rx\nclass Base(rx.State):\n    pass\n"
 @pytest.mark.parametrize(
     ("rule", "path", "bad"),
     [
+        (
+            rules.raises_in_a_group_handler,
+            "jobs/x.py",
+            "try:\n    f()\nexcept* OSError as g:\n    raise g.exceptions[0]",
+        ),
         (rules.imports_against_the_arrows, "components/x.py", "from services import rules"),
         (rules.imports_against_the_arrows, "components/x.py", "import models.rule"),
         (rules.imports_against_the_arrows, "state/x.py", "from components.ui import button"),
@@ -193,6 +205,7 @@ def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], path: str, ba
 @pytest.mark.parametrize(
     ("rule", "path", "good"),
     [
+        (rules.raises_in_a_group_handler, "jobs/x.py", "try:\n    f()\nexcept* OSError as g:\n    x = g\nraise x"),
         (rules.imports_against_the_arrows, "state/x.py", "from models import transaction\nfrom services import rules"),
         (rules.imports_against_the_arrows, "jobs/x.py", "from gateways import gateways\nfrom settings import settings"),
         (rules.imports_against_the_arrows, "services/x.py", "from . import rules\nfrom models.rule import Rule"),
