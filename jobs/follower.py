@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
 from jobs.looker import is_dead, worker_name
 from jobs.turns import Turns
 from models import transaction
-from services import delegations, due, following, quarantine, sightings
+from services import block_limits, delegations, due, following, quarantine, sightings
 from services.calls import wait
 from services.following import CONTRACTS, WALLETS, Position, cursor_of
 from services.sightings import Marks
@@ -115,6 +116,8 @@ class Follower:
                 await delegations.doubt(db, self.chain, look.delegated)
                 clock = asyncio.get_running_loop().time()
                 sightings.concern(db, self.chain, look.moved, watched.servers, self._marks, clock)
+                if look.went_back:
+                    await block_limits.correct(db, older=timedelta(0))
                 if look.missed:
                     log.warning("%s was not followed for long: everybody is looked at", self.cursor)
                     await due.mark_all(db)

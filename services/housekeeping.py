@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from models.session import AsyncSession
-from services import quarantine, refusals, rule_states, sightings, surveys, traits, unanswered
+from services import block_limits, quarantine, refusals, rule_states, sightings, surveys, traits, unanswered
 
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
@@ -20,6 +20,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
     await sightings.clear(db)
     await quarantine.clear(db)
+    await block_limits.correct(db)
     await traits.forget_old(db)
     await refusals.clear(db)
     await unanswered.clear(db)

@@ -142,13 +142,16 @@ def _mark(
             WHERE (p.contract, m.server_id) IN (SELECT contract, server_id FROM asking)
             GROUP BY m.server_id, m.discord_id),
         marked AS (
-            INSERT INTO due (kind, key, priority, due_at, version, attempts)
+            INSERT INTO due (kind, key, priority, due_at, version, attempts, turn)
             SELECT 'member', c.server_id || ':' || c.discord_id, :priority,
-                   now() + c.pause * interval '1 second', 1, 0
+                   now() + c.pause * interval '1 second', 1, 0,
+                   row_number() OVER (PARTITION BY c.server_id ORDER BY c.discord_id)
             FROM concerned c ORDER BY 2
             ON CONFLICT (kind, key) DO UPDATE SET
                 version = due.version + 1,
                 priority = GREATEST(due.priority, EXCLUDED.priority),
+                turn = LEAST(due.turn, EXCLUDED.turn),
+                attempts = 0,
                 due_at = CASE WHEN due.claimed_until > now() AND EXCLUDED.due_at > now()
                               THEN LEAST(EXCLUDED.due_at, now() + :soon)
                               ELSE LEAST(due.due_at, EXCLUDED.due_at) END

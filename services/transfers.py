@@ -57,6 +57,8 @@ class Look:
     """Whether there is more to read at once."""
     missed: bool = False
     """Whether we were away for so long that everybody has to be looked at."""
+    went_back: bool = False
+    """Whether the position before was one that the chain has not reached."""
 
 
 class Unreadable(Exception):
@@ -271,7 +273,7 @@ class Reader:
         position = await self._beginning(transfers, newest.block, endpoint)
         log.warning("went back to where the chain is chain=%s from=%d to=%d", self.chain, stored.block, position.block)
         self.forget()
-        return Look(position, newest.block, missed=True)
+        return Look(position, newest.block, missed=True, went_back=True)
 
     async def _is_there(self, transfers: Transfers, stored: Position, endpoint: int) -> bool:
         """Whether the stored position is the chain's still."""

@@ -202,6 +202,7 @@ async def test_a_position_beyond_every_node_goes_back_and_everybody_is_looked_at
     at_once(monkeypatch)
     look = await reading.look()
     assert look.missed
+    assert look.went_back
     assert node.block - 40 < reading.position.block <= node.block
     assert reading.position.block_hash == hex(reading.position.block)
     node.moved = {node.block + 1}

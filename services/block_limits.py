@@ -1,0 +1,53 @@
+"""Readings that name a block which no node has reached: a wrong head was believed for a moment, and is corrected."""
+
+from datetime import timedelta
+
+from sqlalchemy import text
+
+from gateways.chain_table import CHAINS
+from models.session import AsyncSession
+
+MARGIN_SECONDS = 3_600
+"""A block is beyond the chain when at its usual pace it takes so much longer until the chain has it."""
+LONG = timedelta(minutes=10)
+"""How old a reading must be to be corrected, and how new the head that it is compared with."""
+
+_REACHED = """
+    WITH reached AS (
+        SELECT c.chain, c.head, c.head + m.margin AS most FROM cursor c
+        JOIN unnest(CAST(:chains AS text[]), CAST(:margins AS bigint[])) AS m (chain, margin) ON m.chain = c.chain
+        WHERE c.head > 0 AND c.updated_at > now() - CAST(:long AS interval))
+"""
+# A balance and a survey stay, as of the block that the chain has reached. Where the block is all that there is to know,
+# and for tokens that were counted one by one, the row is deleted: it is read again.
+_CORRECTIONS = (
+    "UPDATE observation t SET block = r.head FROM reached r "
+    "WHERE t.chain = r.chain AND t.block > r.most AND t.observed_at <= now() - CAST(:older AS interval)",
+    "UPDATE survey t SET block = r.head FROM reached r "
+    "WHERE t.chain = r.chain AND t.block > r.most AND t.observed_at <= now() - CAST(:older AS interval)",
+    "DELETE FROM tally t USING reached r "
+    "WHERE t.chain = r.chain AND t.block > r.most AND t.observed_at <= now() - CAST(:older AS interval)",
+    "DELETE FROM sighting t USING reached r "
+    "WHERE t.chain = r.chain AND t.block > r.most AND t.seen_at <= now() - CAST(:older AS interval)",
+    "DELETE FROM delegation_read t USING reached r WHERE t.chain = r.chain AND t.block > r.most "
+    "AND COALESCE(t.read_at, now()) <= now() - CAST(:older AS interval)",
+    "UPDATE token_trail t SET searched = '{}' FROM reached r WHERE t.chain = r.chain "
+    "AND t.updated_at <= now() - CAST(:older AS interval) "
+    "AND jsonb_path_exists(t.searched, '$.*[*] ? (@ > $most)', jsonb_build_object('most', r.most))",
+)
+
+
+async def correct(db: AsyncSession, *, older: timedelta = LONG) -> None:
+    """Correct what readings that are `older` than this say of blocks beyond the heads of the chains that are followed.
+
+    As long as they are kept, every node counts as behind, and nothing can be decided.
+    """
+    chains = list(CHAINS.values())
+    values = {
+        "chains": [chain.key for chain in chains],
+        "margins": [int(MARGIN_SECONDS / chain.block_seconds) for chain in chains],
+        "long": LONG,
+        "older": older,
+    }
+    for statement in _CORRECTIONS:
+        await db.execute(text(_REACHED + statement), values)
