@@ -5,8 +5,9 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
@@ -14,14 +15,27 @@ from models import reading, transaction
 from services import cases, due, looks, work_health
 from services.calls import wait
 from services.due import Claim
+from services.looks import Part
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
 
+T = TypeVar("T")
+
 BATCH = 8_000
-"""Members of one look, where balances tell everything: what a look costs however few they are is shared by so many."""
+"""Members of one claim: what a look costs however few they are is shared by so many."""
 FEW = 500
-"""Members of one look, where tokens have to be asked about one by one."""
+"""Members of one server in a look where tokens have to be asked about one by one."""
+MOST_IN_FLIGHT = 2 * BATCH
+"""Members whom one worker looks at or has waiting, which bounds its memory."""
+LANES = 4
+"""Servers that one worker reads token by token at a time; balances are read beside them."""
+MOST_WAITING = 200
+"""Servers that wait for a lane."""
+PUT_OFF_SECONDS = 5.0
+"""After how long the members of servers for which there is no room are claimed again."""
+PACE_SECONDS = 0.25
+"""How long the next claim waits for the looks of the last one: marks that come meanwhile are looked at together."""
 BREATH_SECONDS = 0.05
 """After fewer than FEW members nobody else waits: what they are to be given comes before a look for more."""
 IDLE_SECONDS = 1.0
@@ -51,7 +65,11 @@ def is_dead(worker: str) -> bool:
 
 
 class Looker:
-    """One worker; as many as wanted may run, on as many machines."""
+    """One worker; as many as wanted may run, on as many machines.
+
+    What it claims is looked at in parts, each by a task of its own, and the worker goes on claiming: a chain or a
+    server that is slow keeps nobody else waiting. Servers that are read token by token take turns at a few lanes.
+    """
 
     def __init__(self, called: asyncio.Event, *, least: int = due.SWEPT, patience: float = 0.0) -> None:
         self.called: asyncio.Event = called
@@ -62,6 +80,11 @@ class Looker:
         self.batch: int = BATCH
         self.name: str = worker_name()
         self._counted = -COUNT_SECONDS
+        self._lanes = asyncio.Semaphore(LANES)
+        self._in_lanes: set[int] = set()
+        """The servers that are in a lane or wait for one."""
+        self._running: dict[asyncio.Task[None], int] = {}
+        """The looks under way or waiting for a lane, with how many members they have."""
 
     async def run(self) -> None:
         """Look at due members for ever."""
@@ -76,28 +99,116 @@ class Looker:
         # What the dead had claimed, and what the database left this worker with: neither waits for its lease to lapse.
         async with transaction() as db:
             await due.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
-        while True:
-            looked = await self.once()
-            if looked < FEW:
-                await wait(self.called, BREATH_SECONDS if looked else IDLE_SECONDS)
-                await asyncio.sleep(self.patience)
+        renewing = asyncio.create_task(self._renew())
+        try:
+            while True:
+                claimed = await self._turn()
+                _raise_faults([renewing])
+                if claimed < FEW:
+                    await wait(self.called, BREATH_SECONDS if claimed else IDLE_SECONDS)
+                    await asyncio.sleep(self.patience)
+        finally:
+            await self._stop(renewing)
+
+    async def _turn(self) -> int:
+        """Claim, begin to look, and wait for a moment; return how many members were claimed."""
+        claimed, parts = await self._begin()
+        # Each by balances: the lanes' looks are waited for by nobody.
+        quick = [task for task, part in parts if part.server_id is None]
+        if quick:
+            await asyncio.wait(quick, timeout=PACE_SECONDS)
+        while self._members >= MOST_IN_FLIGHT:
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            self._forget_ended()
+        self._forget_ended()
+        return claimed
 
     async def once(self) -> int:
-        """One batch; tells how many members were in it."""
-        # Each a statement that stands alone: a lease that is not used lapses.
+        """Claim one batch and look at it until it is settled; return how many members were in it."""
+        renewing = asyncio.create_task(self._renew())
+        try:
+            _, parts = await self._begin()
+            members = self._members
+            await asyncio.gather(*(task for task, _ in parts))
+            self._forget_ended()
+        finally:
+            await self._stop(renewing)
+        return members
+
+    async def _stop(self, renewing: asyncio.Task[None]) -> None:
+        running, self._running = list(self._running), {}
+        await stop(renewing, *running)
+        self._in_lanes.clear()
+
+    @property
+    def _members(self) -> int:
+        return sum(self._running.values())
+
+    def _forget_ended(self) -> None:
+        """Forget the looks that have ended, and raise what one of them failed with."""
+        ended = [task for task in self._running if task.done()]
+        for task in ended:
+            del self._running[task]
+        _raise_faults(ended)
+
+    async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], Part]]]:
+        """Claim a batch and begin to look at its parts; return how many were claimed, and the looks."""
         async with reading() as db:
-            claimed = await due.claim(db, self.name, self.batch, self.least)
-            claims = await cases.as_many_as_fit(db, self.name, claimed, FEW)
+            # Each a statement that stands alone: a lease that is not used lapses.
+            room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
+            claimed = await due.claim(db, self.name, room, self.least, without=self._in_lanes)
+            claims = await cases.as_many_as_fit(db, self.name, claimed) if len(claimed) > FEW else claimed
             if len(claimed) == self.batch:
                 await self._count()
-            self.batch = BATCH if len(claims) == len(claimed) else FEW
-            if claims:
-                renewing = asyncio.create_task(self._renew())
-                try:
-                    await self._look(partial(looks.look_at, db, gateways(), self.name), claims)
-                finally:
-                    await stop(renewing)
-        return len(claims)
+            parts = await self._careful(claims, partial(looks.parts, db, gateways(), claims)) if claims else None
+        begun = [(task, part) for part in parts or () if (task := await self._start(part)) is not None]
+        return len(claimed), begun
+
+    async def _start(self, part: Part) -> asyncio.Task[None] | None:
+        """Begin to look at a part, or give back whom there is no room for."""
+        if (server_id := part.server_id) is not None:
+            if server_id in self._in_lanes or len(self._in_lanes) >= MOST_WAITING:
+                async with transaction() as db:
+                    await due.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
+                return None
+            if len(part.claims) > FEW:
+                async with transaction() as db:
+                    await due.let_go(db, self.name, part.claims[FEW:])
+                part = part.first(FEW)
+            self._in_lanes.add(server_id)
+        task = asyncio.create_task(self._look(part))
+        self._running[task] = len(part.claims)
+        return task
+
+    async def _look(self, part: Part) -> None:
+        """Look at a part when its turn has come."""
+        if part.server_id is None:
+            await self._careful(part.claims, partial(looks.look, gateways(), self.name, part))
+            return
+        try:
+            async with self._lanes:
+                await self._careful(part.claims, partial(looks.look, gateways(), self.name, part))
+        finally:
+            self._in_lanes.discard(part.server_id)
+
+    async def _careful(self, claims: Sequence[Claim], doing: Callable[[], Awaitable[T]]) -> T | None:
+        """Do something for claims; a fault of our own is narrowed down to the member with whom it comes."""
+        try:
+            return await doing()
+        except AWAY:
+            raise
+        except Exception as fault:
+            if len(claims) == 1:
+                (claim,) = claims
+                log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)
+                async with transaction() as db:
+                    await due.later(db, self.name, claims, [work_health.own_fault(fault)])
+                return None
+            log.warning("a batch of %s members fails (%s): looking at less at once", len(claims), fault)
+        half = len(claims) // 2
+        for some in (claims[:half], claims[half:]):
+            await self._careful(some, partial(looks.look_at, gateways(), self.name, some))
+        return None
 
     async def _count(self) -> None:
         moment = asyncio.get_running_loop().time()
@@ -106,26 +217,16 @@ class Looker:
             async with transaction() as db:
                 await due.count_anew(db)
 
-    async def _look(self, look_at: Callable[[Sequence[Claim]], Awaitable[None]], claims: Sequence[Claim]) -> None:
-        """Look at claimed members; a fault of our own is narrowed down to the member with whom it comes."""
-        try:
-            await look_at(claims)
-        except AWAY:
-            raise
-        except Exception as fault:
-            if len(claims) > 1:
-                log.warning("a batch of %s members fails (%s): looking at less at once", len(claims), fault)
-                half = len(claims) // 2
-                await self._look(look_at, claims[:half])
-                await self._look(look_at, claims[half:])
-                return
-            (claim,) = claims
-            log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)
-            async with transaction() as db:
-                await due.later(db, self.name, claims, [work_health.own_fault(fault)])
-
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            async with transaction() as db:
-                await due.renew(db, self.name)
+            if self._running:
+                async with transaction() as db:
+                    await due.renew(db, self.name)
+
+
+def _raise_faults(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Raise what one of these failed with; those that go on are left alone."""
+    for task in tasks:
+        if task.done() and not task.cancelled() and (fault := task.exception()) is not None:
+            raise fault

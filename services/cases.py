@@ -103,23 +103,43 @@ async def delegations_to_read(db: AsyncSession, claims: Sequence[Claim], rules: 
     return await delegations.stale(db, chains, claims)
 
 
-async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim], few: int) -> list[Claim]:
-    """The claims that can be looked at together; the worker lets go of the others.
+MOST_CHECKS = 200_000
+"""Balances that one look asks for: members times the contracts of their server's rules."""
 
-    All whose servers' rules are answered by balances, which tell of thousands at once; of the rest the first `few`.
+
+async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims that can be looked at together; the worker lets go of the others.
+
+    A server whose rules ask about many contracts has room for fewer members, and takes none from the others.
     """
-    if len(claims) <= few:
-        return list(claims)
-    leaves = _leaves(await stored.rules_for(db, claims))
-    wants = _wants(leaves, await standards.known(db, _places(leaves)))
-    by_token = {
-        server_id for server_id, chains in wants.items() if any(one.tokens or one.anything for one in chains.values())
+    rules = await stored.rules_for(db, claims)
+    costs = {
+        server_id: len({(leaf.chain, leaf.contract) for leaf in listed}) for server_id, listed in _leaves(rules).items()
     }
-    too_many = [claim for claim in claims if claim.server_id in by_token][few:]
-    if too_many:
-        await due.let_go(db, worker, too_many)
-    left = {claim.key for claim in too_many}
-    return [claim for claim in claims if claim.key not in left]
+    if sum(costs.get(claim.server_id, 0) for claim in claims) <= MOST_CHECKS:
+        return list(claims)
+    fitting = _fitting(claims, costs, MOST_CHECKS)
+    kept = {claim.key for claim in fitting}
+    await due.let_go(db, worker, [claim for claim in claims if claim.key not in kept])
+    return fitting
+
+
+def _fitting(claims: Sequence[Claim], costs: Mapping[int, int], most: int) -> list[Claim]:
+    """Choose claims of at most so many checks, one at least: servers take turns, each turn costing the same."""
+    spent: dict[int, int] = {}
+    turns: list[tuple[int, int, Claim]] = []
+    for claim in claims:
+        spent[claim.server_id] = spent.get(claim.server_id, 0) + costs.get(claim.server_id, 0)
+        turns.append((-claim.priority, spent[claim.server_id], claim))
+    turns.sort(key=lambda turn: turn[:2])
+    left = most - costs.get(turns[0][2].server_id, 0)
+    fitting = [turns[0][2]]
+    for _, _, claim in turns[1:]:
+        left -= costs.get(claim.server_id, 0)
+        if left < 0:
+            break
+        fitting.append(claim)
+    return fitting
 
 
 def _people(claims: Sequence[Claim]) -> list[tuple[int, str]]:

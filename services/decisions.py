@@ -12,19 +12,19 @@ from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
 from models.session import AsyncSession
-from services import confirmation, delegations, holdings, readings, surveys, token_trails, traits
+from services import confirmation, delegations, holdings, readings, surveys, time_budget, token_trails, traits
 from services.alike import Alike
-from services.cases import Case, made
+from services.cases import Case
 from services.confirmation import Earlier, Means
 from services.delegations import Fetched, Pair
-from services.due import CHANGED, Claim
+from services.due import CHANGED
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
+from services.joint_balances import JointBalances
 from services.looked import Looked, Place, Round, read_all
 from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
 from services.readings import Answers, Reading
 from services.stakes import Vault
-from services.stored import Stored
 from services.token_trails import Trails
 from services.trait_match import TokenTraits
 from services.verdicts import verdict
@@ -34,14 +34,6 @@ MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
 MOST_FETCHED = 600
 """Tokens whose traits are read outside for one batch; the others' are unknown, and come up again soon."""
-
-
-async def prepared(
-    db: AsyncSession, claims: Sequence[Claim], found: Stored
-) -> tuple[list[Case], dict[Place, Question]]:
-    """All that is known of these members, and what has to be asked of the chains for them."""
-    cases = await made(db, claims, found)
-    return cases, await questions(db, cases)
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
@@ -125,19 +117,27 @@ def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
     ]
 
 
-async def look(outside: Gateways, cases: Sequence[Case], wanted: Mapping[Place, Question], now: datetime) -> Round:
+async def look(
+    outside: Gateways,
+    cases: Sequence[Case],
+    wanted: Mapping[Place, Question],
+    now: datetime,
+    *,
+    joint: JointBalances | None = None,
+) -> Round:
     """Read the chains once, decide, and read again, elsewhere, whatever would cost somebody a role.
 
-    `now` is the database's time.
+    `now` is the database's time. Looks with the same `joint` that begin together ask for balances together.
     """
     began = time.monotonic()
-    answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True))
+    answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values()), joint), strict=True))
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted])
     await _read_traits(outside, done, cases, answers)
     alike = Alike(answers)
     done.looked = [_decide(case, answers, now, alike) for case in cases]
     await _meet(outside, [item for item in done.looked if not item.calm and _puzzling(item)], now, began)
-    await _confirm(outside, done, wanted, answers, now)
+    with time_budget.again():
+        await _confirm(outside, done, wanted, answers, now)
     return done
 
 

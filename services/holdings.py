@@ -1,16 +1,19 @@
 """What members hold: asked of the chains in bulk, a second time where it matters, and kept; never a guess."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateways import Gateways
 from gateways.chains import BalanceSheet
 from gateways.errors import ProviderError
 from gateways.token_sheet import TokenSheet, Trail
 from models.session import AsyncSession
-from services import standards, surveys, token_trails
+from services import standards, surveys, time_budget, token_trails
 from services.joint_balances import JointBalances
 from services.readings import Answers, Place
 from services.token_trails import Trails
@@ -19,6 +22,12 @@ from services.wants import ANY, EVM, TokenWant, Wants, family_of
 
 S = TypeVar("S", BalanceSheet, TokenSheet)
 
+OUT_OF_TIME = "it was not read in the time that one server may take"
+MOST_SORTED = 3
+"""Contracts that told nothing and are asked what they are, of one question."""
+SORTING_SECONDS = 5.0
+SORTED_FOR = 600.0
+"""Seconds for which a contract that is nothing that we know is not asked again."""
 AT_ONCE = 4
 """Contracts of one chain that are asked token by token at a time; each asks over several of a node's connections."""
 
@@ -72,6 +81,11 @@ async def ask_all_again(outside: Gateways, asked: Sequence[tuple[Question, Answe
     return list(await asyncio.gather(*(ask_again(outside, question, first, joint) for question, first in asked)))
 
 
+_no_collections: dict[tuple[str, str], float] = {}
+"""Chain and contract of what turned out to be no collection, and when, in monotonic seconds."""
+MOST_REMEMBERED = 10_000
+
+
 class _Reader:
     """Asks the parts of one question, for the first time or, with the first answers, once more elsewhere."""
 
@@ -106,12 +120,21 @@ class _Reader:
         async def anything() -> None:
             answers.anything = await self._get(first and first.anything, self._anything)
 
+        async def in_time(part: Coroutine[Any, Any, None]) -> None:
+            with suppress(TimeoutError):
+                async with time_budget.heeded():
+                    await part
+
         # A contract that turned out to count by tokens is not among the wants.
-        every = dict.fromkeys((*wants.tokens, *(first.tokens if first is not None else ())))
+        every = list(dict.fromkeys((*wants.tokens, *(first.tokens if first is not None else ()))))
+        # What the time does not suffice for is not the same at each look.
+        random.shuffle(every)
+        answers.tokens.update(dict.fromkeys(every, OUT_OF_TIME))
+        answers.anything = OUT_OF_TIME if wants.anything else None
         await asyncio.gather(
             *([balances()] if wants.balances or wants.beside else []),
-            *(tokens(want) for want in every),
-            *([anything()] if wants.anything else []),
+            *(in_time(tokens(want)) for want in every),
+            *([in_time(anything())] if wants.anything else []),
         )
         return answers
 
@@ -120,19 +143,35 @@ class _Reader:
         question, sheet = self._question, answers.sheet
         if sheet is None or not question.owners or family_of(question.chain) != EVM:
             return
-        for contract in question.wants.balances:
-            if contract in question.wants.sorted or sheet.unknown(contract) < len(question.owners):
-                continue
-            try:
-                standard = await self._chains.contract_standard(question.chain, contract)
-            except ProviderError:
-                continue
-            if standard is None or standard == "none":
-                continue
-            answers.standards[contract] = standard
-            if standard == standards.MANY:
-                want = (contract, ())
-                answers.tokens[want] = await _attempt(lambda node, want=want: self._tokens(want, node), None)
+        now = time.monotonic()
+        silent = [
+            contract
+            for contract in question.wants.balances
+            if contract not in question.wants.sorted
+            and sheet.unknown(contract) == len(question.owners)
+            and now - _no_collections.get((question.chain, contract), -SORTED_FOR) >= SORTED_FOR
+        ]
+        with suppress(TimeoutError):
+            async with time_budget.heeded(SORTING_SECONDS):
+                for contract in random.sample(silent, min(len(silent), MOST_SORTED)):
+                    await self._sort_out(contract, answers)
+
+    async def _sort_out(self, contract: str, answers: Answers) -> None:
+        chain = self._question.chain
+        try:
+            standard = await self._chains.contract_standard(chain, contract)
+        except ProviderError:
+            return
+        if standard is None or standard == "none":
+            if len(_no_collections) >= MOST_REMEMBERED:
+                _no_collections.clear()
+            _no_collections[chain, contract] = time.monotonic()
+            return
+        answers.standards[contract] = standard
+        if standard == standards.MANY:
+            want = (contract, ())
+            answers.tokens[want] = OUT_OF_TIME
+            answers.tokens[want] = await _attempt(lambda node: self._tokens(want, node), None)
 
     async def _get(self, before: S | str | None, call: Callable[[int | None], Awaitable[S]]) -> S | str:
         """Read first by any node; a second time by another one, and by the same only where no other answers.

@@ -1,47 +1,129 @@
 """A look at due members who were claimed: read what they hold, decide, and write the decisions down."""
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from gateways import Gateways
+from gateways.turns import on_behalf_of
 from models import reading, release, transaction
 from models.session import AsyncSession, NotSo
-from services import cases, decisions, delegations, due, ledger, request_ids, stored
+from services import cases, decisions, delegations, due, ledger, request_ids, stored, time_budget
+from services.cases import Case
 from services.due import Claim
+from services.joint_balances import JointBalances
 from services.looked import Round
+from services.stored import Stored
 
 log = logging.getLogger("holdfast.services.looks")
 
+LOOK_SECONDS = 20.0
+"""How long reading token by token may take for one server's look; what has not come by then is unknown."""
 
-async def look_at(db: AsyncSession, outside: Gateways, worker: str, claims: Sequence[Claim]) -> None:
-    """Look at members whom the worker has claimed; what the chains do not tell leaves them due.
 
-    `db` is for questions that stand alone, and nobody holds its connection while somebody outside is waited for.
+@dataclass(slots=True)
+class Part:
+    """Claimed members who are looked at and settled together.
+
+    Either all members of servers whose rules ask balances of the same chains, or the members of one server whose rules
+    have tokens, traits, delegations or anything at all read one by one. A slow chain or server then keeps only its own
+    members waiting.
+    """
+
+    claims: Sequence[Claim]
+    found: Stored
+    joint: JointBalances
+    """Parts with the same one ask each chain for balances together."""
+    server_id: int | None = None
+    """The server that is read token by token; None for a part that balances answer."""
+    cases: Sequence[Case] | None = None
+    """None where delegations are read before the cases are made."""
+    began: float = field(default_factory=time.monotonic)
+    """When `found` was read, in monotonic seconds."""
+
+    def first(self, members: int) -> "Part":
+        """Return the part with its first so many members alone."""
+        some = None if self.cases is None else self.cases[:members]
+        return replace(self, claims=self.claims[:members], cases=some)
+
+
+async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) -> list[Part]:
+    """Read what is stored of claimed members, and part those who can be settled apart from each other.
+
+    Those whom balances answer come first.
     """
     found = await stored.read(db, claims)
-    if stale := await cases.delegations_to_read(db, claims, found.rules):
-        await release(db)
-        fetched = await delegations.read(outside, stale)
-        async with transaction() as writing:
-            await delegations.remember(writing, fetched)
-        found = await stored.read(db, claims)
-    batch, wanted = await decisions.prepared(db, claims, found)
-    await release(db)
-    done = await decisions.look(outside, batch, wanted, found.at)
+    joint = JointBalances(outside.chains)
+    delegating = {server_id for server_id, terms in found.rules.items() if delegations.chains_of(terms)}
+    others = [claim for claim in claims if claim.server_id not in delegating]
+    known = found.only({claim.server_id for claim in others}) if delegating else found
+    batch = await cases.made(db, others, known) if others else []
+    alike: dict[tuple[int | None, frozenset[str]], list[Case]] = {}
+    for case in batch:
+        dear = any(wants.tokens or wants.anything for wants in case.wants.values())
+        key = (case.claim.server_id, frozenset[str]()) if dear else (None, frozenset(case.wants))
+        alike.setdefault(key, []).append(case)
+    made = [
+        Part([case.claim for case in some], known, joint, server_id, some) for (server_id, _), some in alike.items()
+    ]
+    for server_id in sorted(delegating):
+        of_server = [claim for claim in claims if claim.server_id == server_id]
+        made.append(Part(of_server, found.only({server_id}), joint, server_id))
+    return sorted(made, key=lambda part: part.server_id is not None)
+
+
+async def look(outside: Gateways, worker: str, part: Part) -> None:
+    """Look at one part and settle it; what could not be read leaves its members due."""
+    if part.server_id is None:
+        await _look(outside, worker, part)
+        return
+    urgent = max(claim.priority for claim in part.claims) >= due.SEEN
+    with on_behalf_of(f"server:{part.server_id}", urgent=urgent), time_budget.of(LOOK_SECONDS):
+        await _look(outside, worker, part)
+
+
+async def look_at(outside: Gateways, worker: str, claims: Sequence[Claim]) -> None:
+    """Look at claimed members, one part after the other."""
+    async with reading() as db:
+        parted = await parts(db, outside, claims)
+    for part in parted:
+        await look(outside, worker, part)
+
+
+async def _look(outside: Gateways, worker: str, part: Part) -> None:
+    async with reading() as db:
+        batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
+        wanted = await decisions.questions(db, batch)
+    # What waited for its turn is decided by the time that it is now.
+    now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
+    done = await decisions.look(outside, batch, wanted, now, joint=part.joint)
     moves = await _settle(worker, done)
-    for request, members in Counter(claim.request_id for claim in claims if claim.request_id).items():
+    for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
         with request_ids.under(request):
             log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
 
 
+async def _with_delegations(db: AsyncSession, outside: Gateways, part: Part) -> list[Case]:
+    """Make the cases of a part once what vaults delegated to its members is known."""
+    if stale := await cases.delegations_to_read(db, part.claims, part.found.rules):
+        await release(db)
+        fetched = await delegations.read(outside, stale)
+        async with transaction() as writing:
+            await delegations.remember(writing, fetched)
+        part.found, part.began = await stored.read(db, part.claims), time.monotonic()
+    return await cases.made(db, part.claims, part.found)
+
+
 async def _settle(worker: str, done: Round) -> int:
-    """Write down what came of a look; tells how many roles are to be given or taken.
+    """Write down the decisions of a look; return how many roles are to be given or taken.
 
     That all claims are still ours is made sure of along with the writing. Only where it is not so is asked which are.
     """
     claims = [item.case.claim for item in done.looked]
-    ours = {claim.key for claim in claims}
+    ours: Collection[str] = {claim.key for claim in claims}
     while True:
         try:
             async with transaction() as db:

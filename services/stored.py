@@ -1,7 +1,7 @@
 """What is stored of due members and their servers: rules, wallets, the ledger, and how the gateway last saw them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -79,6 +79,16 @@ class Stored(NamedTuple):
     grants: Mapping[Who, tuple[GrantFacts, ...]]
     at: datetime
     """When it was read, by the database's clock: the ledger's times are compared with no other."""
+
+    def only(self, servers: Collection[int]) -> "Stored":
+        """Return what of it is about these servers."""
+        return Stored(
+            {server_id: terms for server_id, terms in self.rules.items() if server_id in servers},
+            {who: seen for who, seen in self.members.items() if who[0] in servers},
+            {who: mine for who, mine in self.wallets.items() if who[0] in servers},
+            {who: facts for who, facts in self.grants.items() if who[0] in servers},
+            self.at,
+        )
 
 
 async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:

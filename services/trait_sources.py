@@ -11,6 +11,7 @@ from gateways import Gateways
 from gateways.attributes import TraitList
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
+from services import time_budget
 from services.trait_match import BETWEEN_SOURCES, TokenTraits
 from settings import settings
 
@@ -66,7 +67,7 @@ async def fetch(
     # So that what is slow does not keep the same others waiting each time.
     random.shuffle(asks)
     try:
-        async with asyncio.timeout(FETCH_SECONDS):
+        async with time_budget.heeded(FETCH_SECONDS):
             await asyncio.gather(*(one_part(ask) for ask in asks))
     except TimeoutError:
         pass  # what came in time is in `found`

@@ -91,8 +91,8 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
     await town.look()
     looks, seen = decisions.look, list[int]()
 
-    async def and_meanwhile_something_of_dave_moves(*arguments: object) -> Round:
-        done = await looks(*arguments)  # pyright: ignore[reportArgumentType]
+    async def and_meanwhile_something_of_dave_moves(*arguments: object, **more: object) -> Round:
+        done = await looks(*arguments, **more)  # pyright: ignore[reportArgumentType]
         seen.append(len(done.looked))
         async with transaction() as db:
             await due.mark_member(db, town.server_id, town.people["dave"]["id"], due.SEEN)

@@ -27,10 +27,10 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
 ) -> None:
     poison = town.people["carol"]["id"]
 
-    async def failing(outside: Any, cases: Sequence[Case], wanted: Any, moment: datetime) -> Round:
+    async def failing(outside: Any, cases: Sequence[Case], wanted: Any, moment: datetime, **more: Any) -> Round:
         if any(case.claim.discord_id == poison for case in cases):
             raise ValueError("nobody foresaw this")
-        return await look(outside, cases, wanted, moment)
+        return await look(outside, cases, wanted, moment, **more)
 
     monkeypatch.setattr(decisions, "look", failing)
     await town.rule("Holder")

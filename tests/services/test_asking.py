@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from gateways import Gateways
 from gateways.token_sheet import TokenSheet
-from services import holdings
+from services import holdings, time_budget
 from services.holdings import AT_ONCE, Question
 from services.wants import Wants
 
@@ -41,3 +41,26 @@ async def test_not_all_contracts_are_asked_at_once_so_that_none_spends_its_deadl
     second = await holdings.ask_again(outside, question, first)
     assert set(first.tokens) == set(second.tokens) == set(MANY)
     assert 1 < chains.most <= AT_ONCE
+
+
+class HalfSlow(Crowded):
+    """A chain of which the contract that is named never answers."""
+
+    def __init__(self, slow: str) -> None:
+        super().__init__()
+        self.slow = slow
+
+    async def tokens(self, chain: str, contract: str, owners: Sequence[str], **more: Any) -> TokenSheet:
+        if contract == self.slow:
+            await asyncio.Event().wait()
+        return await super().tokens(chain, contract, owners, **more)
+
+
+async def test_what_a_server_has_no_time_left_for_is_unknown_and_the_rest_is_known() -> None:
+    slow = MANY[3]
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=HalfSlow(slow[0]))))
+    with time_budget.of(0.2):
+        answers = await holdings.ask(outside, Question("base", Wants(tokens=MANY), ("0x" + "a1" * 20,)))
+    assert answers.tokens.pop(slow) == holdings.OUT_OF_TIME
+    assert len(answers.tokens) == len(MANY) - 1
+    assert all(isinstance(one, TokenSheet) for one in answers.tokens.values())

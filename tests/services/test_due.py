@@ -330,14 +330,15 @@ async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once
     await mark(1, "5", due.WAITING)
     looked_at: list[Claim] = []
 
-    async def look(_db: AsyncSession, _outside: object, _worker: str, claims: list[Claim]) -> None:
+    async def parts(_db: AsyncSession, _outside: object, claims: list[Claim]) -> list[looks.Part]:
         looked_at.extend(claims)
         if len(looked_at) == 1:
             raise OperationalError("the look", {}, Exception("the server closed the connection"))
         seen_again.set()
+        return []
 
     seen_again = asyncio.Event()
-    monkeypatch.setattr(looks, "look_at", look)
+    monkeypatch.setattr(looks, "parts", parts)
     monkeypatch.setattr("jobs.looker.IDLE_SECONDS", 0.01)
     working = asyncio.create_task(Looker(asyncio.Event()).run())
     try:

@@ -1,0 +1,253 @@
+"""Looks are parted so that a slow chain or server keeps only its own members waiting."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from sqlalchemy import text
+
+from gateways import Gateways
+from jobs import looker
+from jobs.looker import Looker
+from models import AsyncSession, Rule, transaction
+from services import cases, due, looks
+from services.calls import Listener
+from services.due import Claim
+from services.expressions import Requirement, to_document
+from services.looks import Part
+from services.tasks import stop
+from tests.builders import CONTRACT, a_member, a_server, address, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+async def a_rule_for(db: AsyncSession, server_id: int, leaf: Requirement, *, delegated: bool = False) -> None:
+    db.add(
+        Rule(
+            server_id=server_id, name="A rule", role_id=snowflake(), role_name="Role", verification_type=leaf.type,
+            contract_address=leaf.contract, blockchain=leaf.chain, created_by="0", expression=to_document(leaf),
+            delegated=delegated,
+        )
+    )  # fmt: skip
+
+
+async def servers_with(*kinds: str) -> dict[str, int]:
+    """A server with one due member for each kind of rule."""
+    leaves = {
+        "base": Requirement("basic", "base", CONTRACT),
+        "other base": Requirement("basic", "base", CONTRACT),
+        "ethereum": Requirement("basic", "ethereum", CONTRACT),
+        "trait": Requirement("trait", "base", CONTRACT, trait=("Fur", "Gold")),
+        "delegated": Requirement("basic", "base", CONTRACT),
+    }
+    found: dict[str, int] = {}
+    async with transaction() as db:
+        for kind in kinds:
+            server = await a_server(db)
+            member = await a_member(db, server, wallet=address())
+            await a_rule_for(db, member.server_id, leaves[kind], delegated=kind == "delegated")
+            await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+            found[kind] = member.server_id
+    return found
+
+
+async def test_a_batch_is_parted_by_the_chains_and_by_the_servers_that_are_read_token_by_token() -> None:
+    servers = await servers_with("base", "trait", "ethereum", "delegated", "other base")
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=None)))
+    async with transaction() as db:
+        parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
+    names = {server_id: kind for kind, server_id in servers.items()}
+    by_balances = {frozenset(names[one.server_id] for one in part.claims) for part in parts if part.server_id is None}
+    assert by_balances == {frozenset({"base", "other base"}), frozenset({"ethereum"})}
+    assert [part.server_id is None for part in parts] == [True, True, False, False]
+    one_by_one = {names[part.server_id]: len(part.claims) for part in parts if part.server_id is not None}
+    assert one_by_one == {"trait": 1, "delegated": 1}
+    assert len({id(part.joint) for part in parts}) == 1
+
+
+class Stage:
+    """Looks that settle at once, but for those of servers that are held."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: set[int] = set()
+        self.dear: set[int] = set()
+        self.under_way: list[int] = []
+        self.settled: list[Claim] = []
+        self.go_on = asyncio.Event()
+        monkeypatch.setattr(looks, "parts", self.parts)
+        monkeypatch.setattr(looks, "look", self.look)
+        monkeypatch.setattr(looker, "PACE_SECONDS", 0.02)
+        monkeypatch.setattr(looker, "IDLE_SECONDS", 0.02)
+
+    async def parts(self, _db: AsyncSession, _outside: object, claims: Sequence[Claim]) -> list[Part]:
+        by_server: dict[int, list[Claim]] = {}
+        for claim in claims:
+            by_server.setdefault(claim.server_id, []).append(claim)
+        return [
+            Part(some, None, None, server_id if server_id in self.dear else None)  # pyright: ignore[reportArgumentType]
+            for server_id, some in by_server.items()
+        ]
+
+    async def look(self, _outside: object, worker: str, part: Part) -> None:
+        (server_id,) = {claim.server_id for claim in part.claims}
+        self.under_way.append(server_id)
+        try:
+            if server_id in self.held:
+                await self.go_on.wait()
+        finally:
+            self.under_way.remove(server_id)
+        async with transaction() as db:
+            due.done(db, worker, part.claims)
+        self.settled.extend(part.claims)
+
+    def servers_settled(self) -> set[int]:
+        return {claim.server_id for claim in self.settled}
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch)
+
+
+async def mark(server_id: int, people: int = 1) -> None:
+    async with transaction() as db:
+        for number in range(people):
+            await due.mark_member(db, server_id, str(number), due.CHANGED)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def while_it_works(doing: Callable[[Looker], Awaitable[None]]) -> None:
+    called = asyncio.Event()
+    worker = Looker(called)
+    working = asyncio.create_task(worker.run())
+    calling = asyncio.create_task(Listener({due.CHANNEL: called}).run())
+    try:
+        await doing(worker)
+    finally:
+        await stop(working, calling)
+
+
+async def left() -> int:
+    async with transaction() as db:
+        return int((await db.execute(text("SELECT count(*) FROM due"))).scalar_one())
+
+
+@pytest.mark.parametrize("dear", [False, True])
+async def test_who_is_slow_keeps_nobody_else_waiting(stage: Stage, dear: bool) -> None:
+    stage.held = {1}
+    stage.dear = {1} if dear else set()
+
+    async def doing(_: Looker) -> None:
+        await mark(1)
+        await until(lambda: stage.under_way == [1])
+        for server_id in (2, 3):
+            await mark(server_id)
+            await until(lambda server_id=server_id: server_id in stage.servers_settled())
+        assert stage.under_way == [1]
+        stage.go_on.set()
+        await until(lambda: 1 in stage.servers_settled())
+
+    await while_it_works(doing)
+    assert await left() == 0
+
+
+async def test_more_slow_servers_than_there_are_lanes_take_turns_beside_what_balances_answer(stage: Stage) -> None:
+    slow = set(range(10, 10 + 2 * looker.LANES))
+    stage.held = stage.dear = slow
+
+    async def doing(_: Looker) -> None:
+        for server_id in slow:
+            await mark(server_id)
+        await until(lambda: len(stage.under_way) == looker.LANES)
+        await mark(2)
+        await until(lambda: 2 in stage.servers_settled())
+        assert len(stage.under_way) == looker.LANES
+        stage.go_on.set()
+        await until(lambda: stage.servers_settled() == slow | {2})
+
+    await while_it_works(doing)
+
+
+async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_due(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looker, "FEW", 3)
+    stage.held = stage.dear = {1}
+
+    async def doing(worker: Looker) -> None:
+        await mark(1, people=8)
+        await until(lambda: stage.under_way == [1])
+        await mark(2)
+        await until(lambda: 2 in stage.servers_settled())
+        assert stage.under_way == [1]
+        stage.go_on.set()
+        await until(lambda: len(stage.settled) == 9)
+
+    await while_it_works(doing)
+
+
+async def test_servers_without_a_place_to_wait_are_put_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looker, "MOST_WAITING", 2)
+    monkeypatch.setattr(looker, "PUT_OFF_SECONDS", 0.05)
+    slow = {11, 12, 13, 14, 15}
+    stage.held = stage.dear = slow
+
+    async def doing(_: Looker) -> None:
+        for server_id in slow:
+            await mark(server_id)
+        await until(lambda: len(stage.under_way) == 2)
+        stage.go_on.set()
+        await until(lambda: stage.servers_settled() == slow)
+
+    await while_it_works(doing)
+    assert all(claim.attempts == 0 for claim in stage.settled)
+
+
+async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looker, "MOST_IN_FLIGHT", 4)
+    stage.held = {1}
+
+    async def doing(_: Looker) -> None:
+        await mark(1, people=10)
+        async with asyncio.timeout(30):
+            while True:
+                async with transaction() as db:
+                    said = await db.execute(text("SELECT count(*) FROM due WHERE claimed_by IS NOT NULL"))
+                if said.scalar_one() == 4:
+                    break
+                await asyncio.sleep(0.01)
+        stage.go_on.set()
+        await until(lambda: len(stage.settled) == 10)
+
+    await while_it_works(doing)
+
+
+def claims_of(server_id: int, people: int) -> list[Claim]:
+    return [Claim(server_id, str(number), 1, 0, due.SWEPT) for number in range(people)]
+
+
+async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "MOST_CHECKS", 100)
+    async with transaction() as db:
+        costly, cheap = [(await a_server(db)).id or 0 for _ in range(2)]
+        for _ in range(20):
+            await a_rule_for(db, costly, Requirement("basic", "base", address()))
+        await a_rule_for(db, cheap, Requirement("basic", "base", address()))
+        for claim in (*claims_of(costly, 50), *claims_of(cheap, 40)):
+            await due.mark_member(db, claim.server_id, claim.discord_id, due.SWEPT)
+    async with transaction() as db:
+        claimed = await due.claim(db, "w1", 100)
+        fitting = await cases.as_many_as_fit(db, "w1", claimed)
+    counts = [sum(claim.server_id == server_id for claim in fitting) for server_id in (costly, cheap)]
+    assert counts == [3, 40]
+    async with transaction() as db:
+        assert len(await due.claim(db, "w2", 100)) == 47
