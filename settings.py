@@ -99,6 +99,7 @@ class Settings(BaseSettings):
     rules_per_server: int = Field(default=100, ge=1)
     conditions_per_server: int = Field(default=400, ge=1)
     contracts_per_server: int = Field(default=200, ge=1)
+    token_ids_per_server: int = Field(default=5_000, ge=1)
 
     log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)

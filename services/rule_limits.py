@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import text
 
@@ -20,12 +20,13 @@ settled, which takes as long as their grace time."""
 class Usage:
     """What a server's rules add up to: `conditions` are leaves, `contracts` distinct ones on their chains.
 
-    `rows` counts deleted rules as well that are not settled yet.
+    `token_ids` counts single ids and ranges. `rows` counts deleted rules as well that are not settled yet.
     """
 
     rules: int
     conditions: int
     contracts: int
+    token_ids: int
     rows: int
 
 
@@ -52,12 +53,13 @@ async def room(db: AsyncSession, server_id: int) -> RoomView:
     """Return what a server has used of its limits."""
     used = await _usage(db, server_id)
     limits = settings()
+    one_more = replace(used, rules=used.rules + 1, conditions=used.conditions + 1, rows=used.rows + 1)
     return RoomView(
         rules=used.rules,
         most_rules=limits.rules_per_server,
         conditions=used.conditions,
         most_conditions=limits.conditions_per_server,
-        refusal=_refusal(used, Usage(used.rules + 1, used.conditions + 1, used.contracts, used.rows + 1)) or "",
+        refusal=_refusal(used, one_more) or "",
     )
 
 
@@ -81,7 +83,13 @@ async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: 
     leaves = list(requirements(tree))
     before = await _usage(db, server_id)
     others = await _usage(db, server_id, without=rule_id, beside=[(leaf.chain, leaf.contract) for leaf in leaves])
-    after = Usage(others.rules + 1, others.conditions + len(leaves), others.contracts, others.rows + 1)
+    after = Usage(
+        rules=others.rules + 1,
+        conditions=others.conditions + len(leaves),
+        contracts=others.contracts,
+        token_ids=others.token_ids + sum(len(leaf.token_ids) for leaf in leaves),
+        rows=others.rows + 1,
+    )
     if refusal := _refusal(before, after):
         raise Conflict(refusal)
 
@@ -104,6 +112,11 @@ def _refusal(before: Usage, after: Usage) -> str | None:
             f"The rules of this server would name {after.contracts} different collections, and a server can name at "
             f"most {most.contracts_per_server}. Remove conditions, or delete a rule that you no longer need."
         )
+    if before.token_ids < after.token_ids > most.token_ids_per_server:
+        return (
+            f"The rules of this server would list {after.token_ids} token IDs and ranges, and a server can list at "
+            f"most {most.token_ids_per_server}. Use ranges, or delete a rule that you no longer need."
+        )
     if before.rows < after.rows > most.rules_per_server * DELETED_AS_WELL:
         return (
             f"{before.rows - before.rules} deleted rules of this server still wait until the roles that they gave are "
@@ -122,14 +135,16 @@ async def _usage(
             WITH mine AS (
                 SELECT deleted_at IS NULL AS living, expression FROM rule WHERE server_id = :server AND id <> :without),
             leaf AS (
-                SELECT one ->> 'chain' AS chain, one ->> 'contract' AS contract
+                SELECT one ->> 'chain' AS chain, one ->> 'contract' AS contract,
+                       jsonb_array_length(COALESCE(one -> 'tokenIds', '[]')) AS token_ids
                 FROM mine, jsonb_path_query(expression, 'strict $.** ? (exists(@.chain))') AS one WHERE living),
             place AS (
                 SELECT chain, contract FROM leaf
                 UNION SELECT chain, contract
                 FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b (chain text, contract text))
             SELECT (SELECT count(*) FROM mine WHERE living), (SELECT count(*) FROM leaf),
-                   (SELECT count(*) FROM place WHERE contract <> :any), (SELECT count(*) FROM mine)
+                   (SELECT count(*) FROM place WHERE contract <> :any),
+                   (SELECT COALESCE(sum(token_ids), 0) FROM leaf), (SELECT count(*) FROM mine)
             """
         ),
         {
@@ -137,5 +152,4 @@ async def _usage(
             "beside": json.dumps([{"chain": chain, "contract": contract} for chain, contract in set(beside)]),
         },
     )  # fmt: skip
-    rules, conditions, contracts, rows = result.one()
-    return Usage(int(rules), int(conditions), int(contracts), int(rows))
+    return Usage(*(int(number) for number in result.one()))

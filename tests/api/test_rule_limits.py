@@ -149,3 +149,17 @@ async def test_collections_count_once_however_many_conditions_name_them(
         assert answer.status_code == 201, answer.text
     said = await refused(browser, flat | {"contractAddress": named[2]})
     assert said.startswith("The rules of this server would name 3 different collections, and a server can name at most")
+
+
+async def test_token_ids_count_over_all_rules_and_a_range_counts_once(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(monkeypatch, token_ids=5)
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    flat = rule(world, server_id) | {"verificationType": "token_id", "tokenIds": ["1", "2", "10-900"]}
+    assert (await browser.client.post(RULES, json=flat)).status_code == 201
+    said = await refused(browser, flat)
+    assert said.startswith("The rules of this server would list 6 token IDs and ranges, and a server can list at most")
+    assert (await browser.client.post(RULES, json=flat | {"tokenIds": ["3", "4-5"]})).status_code == 201
+    assert (await browser.client.post(RULES, json=rule(world, server_id))).status_code == 201
