@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -116,8 +117,17 @@ class Settings(BaseSettings):
 
     @property
     def rpc(self) -> dict[str, tuple[str, ...]]:
-        """Per chain the URLs of its nodes, first choice first; a chain without any is off."""
-        return {chain: tuple(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
+        """Per chain the URLs of its nodes, first choice first; a chain without any is off.
+
+        An address that is there twice is one node: it cannot confirm what it said itself.
+        """
+        return {chain: distinct(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
+
+    @property
+    def rpc_repeated(self) -> dict[str, int]:
+        """Per chain how many addresses were left out of `rpc` because they were there before."""
+        given = {chain: len(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
+        return {chain: given[chain] - len(urls) for chain, urls in self.rpc.items() if given[chain] > len(urls)}
 
     @property
     def rpc_ws(self) -> dict[str, str]:
@@ -175,6 +185,18 @@ class Settings(BaseSettings):
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):
             raise ValueError("SECRET_KEY is missing: set it to a long random text (it encrypts Discord's tokens).")
         return self
+
+
+def distinct(urls: Iterable[str]) -> tuple[str, ...]:
+    """Return the addresses in their order without those that lead to the same place as an earlier one."""
+    found: dict[tuple[object, ...], str] = {}
+    for url in urls:
+        parts = urlsplit(url)
+        port = parts.netloc.rpartition(":")[2]
+        usual = {"https": "443", "http": "80"}.get(parts.scheme, "")
+        place = (parts.scheme, parts.username, parts.hostname, port if port.isdigit() else usual)
+        found.setdefault((*place, parts.path.rstrip("/"), parts.query), url)
+    return tuple(found.values())
 
 
 def environment() -> dict[str, str]:

@@ -1,13 +1,18 @@
 """`python -m app.doctor`: what a start with one's own Discord application still lacks, and how to get each thing."""
 
+import asyncio
 import base64
 import binascii
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from settings import CHAINS, LIVE_CREDENTIALS, LOOPBACK, SettingsError, environment, load
+import psycopg
+
+from services import lease
+from settings import CHAINS, LIVE_CREDENTIALS, LOOPBACK, SettingsError, distinct, environment, load
 
 CALLBACK = "/api/auth/discord/callback"
 PORTAL = "https://discord.com/developers/applications"
@@ -135,8 +140,12 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
     if not any(nodes.values()):
         how = "Set RPC_… to the JSON-RPC addresses of nodes, two independent ones a chain (docs/settings.md)."
         yield Finding(LACKING, "Nodes", "No chain has a node, so no rule can be made.", how)
-    for chain, urls in nodes.items():
+    for chain, given in nodes.items():
         name, variable = f"Chain {chain}", f"RPC_{chain.upper()}"
+        urls = distinct(given)
+        if len(urls) < len(given):
+            text = f"{variable} has an address twice: it is one node, and confirms nothing that it said itself."
+            yield Finding(ADVICE, name, text, "Remove it, or take the address of another node.")
         if not urls:
             yield Finding(ADVICE, name, f"{variable} is not set: the chain is off.", f"Set {variable} to its nodes.")
         elif wrong := [url for url in urls if urlsplit(url).scheme not in {"http", "https"}]:
@@ -149,8 +158,40 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
             )
             how = "Add a second, independent node. It confirms removals, and is there when one fails."
             yield Finding(ADVICE, name, text, how)
+        elif shared := _shared_provider(urls):
+            text = f"{variable} has several nodes of {shared}: they may fail, or err, together."
+            yield Finding(ADVICE, name, text, "Take the second node from another provider, so that it can confirm.")
         else:
             yield Finding(RIGHT, name, f"{variable} has {len(urls)} nodes.")
+
+
+def _shared_provider(urls: Sequence[str]) -> str | None:
+    """Return a provider, by its domain or address, that more than one of the nodes belong to."""
+    owners = Counter(_provider(urlsplit(url).hostname or "") for url in urls)
+    return next((owner for owner, count in owners.items() if count > 1), None)
+
+
+def _provider(host: str) -> str:
+    """Return the part of a host's name that somebody registered: its last two labels, or three as in example.co.uk."""
+    labels = host.split(".")
+    if host.replace(".", "").isdigit() or ":" in host:
+        return host
+    short = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
+    return ".".join(labels[-3:] if short else labels[-2:])
+
+
+async def database(url: str) -> Finding:
+    """Whether the database keeps what belongs to a connection, asked of the database itself."""
+    how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
+    try:
+        kept = await lease.keeps_sessions(url)
+    except psycopg.OperationalError as fault:
+        reason = (str(fault).splitlines() or ["no answer"])[0]
+        return Finding(LACKING, "Database", f"DATABASE_URL does not let us in: {reason}", "Is it running, and right?")
+    if not kept:
+        text = "DATABASE_URL leads to a pooler in transaction mode: locks and LISTEN are lost between statements."
+        return Finding(LACKING, "Database", text, how)
+    return Finding(RIGHT, "Database", "DATABASE_URL works, and keeps locks and LISTEN.")
 
 
 def _sandbox(values: Mapping[str, str]) -> Finding:
@@ -171,7 +212,10 @@ def refused() -> Finding | None:
 
 def main() -> int:
     """Print every finding; 0 when nothing is lacking, else 1."""
-    found = examine(environment())
+    values = environment()
+    found = examine(values)
+    if url := values.get("DATABASE_URL"):
+        found.append(asyncio.run(database(url)))
     if any(one.level == LACKING for one in found) and (start := refused()):
         found.append(start)
     for one in found:

@@ -28,6 +28,7 @@ from gateways.token_records import EvmRecords
 from gateways.transactions import EvmTransactions, Transactions
 from settings import settings
 
+log = logging.getLogger("holdfast.gateways")
 # These write every request's URL to the log, and some nodes have their key in it.
 for _chatty in ("httpx", "httpcore", "web3"):
     logging.getLogger(_chatty).setLevel(logging.WARNING)
@@ -92,6 +93,8 @@ async def close_gateways() -> None:
 def _connect() -> Gateways:
     chosen = settings()
     key = chosen.opensea_api_key
+    for chain, times in chosen.rpc_repeated.items():
+        log.warning("dropped repeated node addresses chain=%s addresses=%d", chain, times)
     nodes, solana = NodePool(chosen.rpc), SolanaNodes(chosen.rpc["solana"])
     on_solana = SolanaChains(solana)
     opensea = OpenSea(chosen.opensea_api_url, chosen.opensea_url, key.get_secret_value() if key else None)

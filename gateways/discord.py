@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import httpx
 import orjson
 
-from gateways import pulse
+from gateways import clock, pulse
 from gateways.connections import GatedClient, timeouts, tls
 from gateways.discord_application import Application, read_application
 from gateways.discord_channels import ChannelCalls, ChannelGateway
@@ -259,6 +259,7 @@ class Discord(ChannelCalls):
             answer = None
             try:
                 answer = await self._http.run(sending, self._deadline, within=deadline - loop.time())
+                clock.note(DISCORD, answer.headers)
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
                 last = f"no answer ({type(fault).__name__})"
             finally:

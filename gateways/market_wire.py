@@ -6,7 +6,7 @@ from typing import cast
 import httpx
 import orjson
 
-from gateways import pulse
+from gateways import clock, pulse
 from gateways.connections import GatedClient, agent, timeouts, tls
 from gateways.errors import (
     NotThere,
@@ -21,7 +21,7 @@ from gateways.quota import Quota, Use
 from gateways.turns import FairGate
 
 DEADLINE = 10.0
-"""Seconds for one question."""
+"""Seconds for one question, from when its turn comes."""
 LARGEST_ANSWER = 1_000_000
 CONNECTIONS, MOST_FOR_ONE = 32, 8
 """Requests to one marketplace at a time, and how many of them for one tenant."""
@@ -61,6 +61,7 @@ class MarketWire:
 
     async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
         answer = await self._ask(url, body, largest)
+        clock.note(self._name, answer.headers)
         self._quota.heed(use, answer.status_code, answer.headers)
         if fault := self._fault(answer, what, use):
             raise fault

@@ -22,6 +22,7 @@ from models.session import AsyncSession
 from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
+from models.watched import WatchedConnection
 from models.work import Counter, Cursor, Due, GuildRefusal, Quarantine, RateShare, Refusal, Schedule, Sighting
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Unanswered",
     "User",
     "Wallet",
+    "WatchedConnection",
     "connect",
     "engine",
     "libpq_url",

@@ -1,15 +1,16 @@
 """The writer's lease: of all processes that could write roles, one does, and the others wait for it."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import Any
 
 import psycopg
 
-from models import connect
+from models import WatchedConnection, connect, libpq_url
 from models.session import Question, ask
 
+Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342
 """The advisory lock that only the present writer holds; it ends with its connection, however the process ends."""
 
@@ -61,3 +62,22 @@ async def _taken(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> Lease 
     except psycopg.OperationalError as fault:
         raise LeaseLost(str(fault).splitlines()[0]) from fault
     return Lease(connection, row[1]) if row is not None and row[0] else None
+
+
+async def keeps_sessions(url: str, connect: Connect = WatchedConnection.connect) -> bool:
+    """Return whether a connection to this address stays with one session of the server from statement to statement.
+
+    Behind a pooler in transaction mode it does not: another connection is given the session in between, and with it
+    the lock and the LISTEN. Raises psycopg.OperationalError.
+    """
+    address, session = libpq_url(url), "SELECT pg_backend_pid()"
+    async with await connect(address, autocommit=True) as mine:
+        before = await (await mine.execute(session)).fetchone()
+        async with AsyncExitStack() as others:
+            # Each takes the free session that was used last, which is ours if it is free at all, and keeps it.
+            for _ in range(3):
+                other = await others.enter_async_context(await connect(address, autocommit=False))
+                taken = await (await other.execute(session)).fetchone()
+                if taken == before:
+                    return False
+            return await (await mine.execute(session)).fetchone() == before

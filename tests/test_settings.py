@@ -32,6 +32,15 @@ def test_without_credentials_it_is_the_sandbox():
     assert found.rpc["base"] == ("http://localhost:3210/rpc/base", "http://localhost:3210/rpc2/base")
 
 
+def test_equal_addresses_are_one_node(monkeypatch: pytest.MonkeyPatch):
+    live(
+        monkeypatch, RPC_BASE="https://a.example/key https://A.example:443/key/ https://a.example/KEY https://b.example"
+    )
+    found = load()
+    assert found.rpc["base"] == ("https://a.example/key", "https://a.example/KEY", "https://b.example")
+    assert found.rpc_repeated == {"base": 1}
+
+
 def test_with_all_credentials_it_is_live(monkeypatch: pytest.MonkeyPatch):
     live(monkeypatch)
     assert not load().sandbox

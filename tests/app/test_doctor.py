@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor import ADVICE, LACKING, RIGHT, examine
+from app.doctor import ADVICE, LACKING, RIGHT, database, examine
 
 ROOT = Path(__file__).resolve().parents[2]
 BOT = "123456789012345678"
@@ -81,3 +81,44 @@ def test_the_exit_code_says_whether_something_is_lacking(values: dict[str, str],
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert ("lacking" in done.stdout.splitlines()[-1]) is True
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ("https://one.example/key https://ONE.example:443/key/ https://two.example", "an address twice"),
+        (
+            "https://base-mainnet.infura.example/v3/a https://base.infura.example/v3/b",
+            "several nodes of infura.example",
+        ),
+        ("https://a.node.co.uk https://b.node.co.uk", "several nodes of node.co.uk"),
+        ("http://10.0.0.1:8545 http://10.0.0.1:8546", "several nodes of 10.0.0.1"),
+    ],
+)
+def test_nodes_that_are_not_independent_are_named(nodes: str, says: str) -> None:
+    [found] = [one for one in examine({**WHOLE, "RPC_BASE": nodes}) if one.level == ADVICE and one.name == "Chain base"]
+    assert says in found.text
+    assert found.how
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    ["https://a.node.co.uk https://a.other.co.uk", "http://10.0.0.1 http://10.0.0.2", "https://n.a.io https://n.b.io"],
+)
+def test_nodes_of_different_providers_are_right(nodes: str) -> None:
+    assert levels({**WHOLE, "RPC_BASE": nodes})["Chain base"] == RIGHT
+
+
+async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await database(database_url)).level == RIGHT
+
+    async def pooled(_: str) -> bool:
+        return False
+
+    gone = await database("postgresql://nobody@127.0.0.1:1/none")
+    assert (gone.level, "does not let us in" in gone.text) == (LACKING, True)
+    monkeypatch.setattr("services.lease.keeps_sessions", pooled)
+    found = await database(database_url)
+    assert found.level == LACKING
+    assert "transaction mode" in found.text
+    assert "session mode" in found.how

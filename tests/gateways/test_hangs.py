@@ -16,6 +16,7 @@ from gateways.evm import CONNECTIONS, Node
 from gateways.fetching import Fetcher
 from gateways.market_wire import MarketWire
 from gateways.turns import FairGate, on_behalf_of
+from settings import settings
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
 PATIENCE = 0.12
@@ -29,6 +30,7 @@ class Hanging:
         self.url = ""
         self.well = asyncio.Event()
         self.asked = 0
+        self.agents: set[bytes] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,6 +44,7 @@ class Hanging:
                     length = next((line for line in lines if line.startswith(b"content-length:")), b":0")
                     await reader.readexactly(int(length.partition(b":")[2]))
                     self.asked += 1
+                    self.agents |= {line for line in lines if line.startswith(b"user-agent:")}
                     await self.well.wait()
                     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(ANSWER), ANSWER))
         finally:
@@ -290,3 +293,17 @@ async def test_whoever_leaves_the_queue_has_sent_nothing(hanging: Hanging) -> No
         assert hanging.asked == 10
     finally:
         await node.close()
+
+
+async def test_servers_are_told_who_asks(hanging: Hanging) -> None:
+    hanging.well.set()
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=10.0, stale_after=90.0)
+    market = MarketWire("OpenSea", {})
+    try:
+        await node.call("eth_chainId", ())
+        await market.read(hanging.url, "token")
+    finally:
+        await node.close()
+        await market.close()
+    chosen = settings()
+    assert hanging.agents == {f"user-agent: {chosen.product_name} (+{chosen.public_url})".lower().encode()}

@@ -1,12 +1,15 @@
 """The writer's lease: one process has it, and only a connection that still holds it answers."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
-from models import transaction
-from services.lease import KEY, LeaseLost, lease
+from models import WatchedConnection, libpq_url, transaction
+from services.lease import KEY, LeaseLost, keeps_sessions, lease
 from settings import settings
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -43,3 +46,47 @@ async def test_whose_connection_is_gone_gets_no_answer() -> None:
             await held.ask(("SELECT 1", {}))
         async with lease() as other:
             assert other is not None, "and somebody else may write by now"
+
+
+class Pooler:
+    """What PgBouncer does in transaction mode: a statement or transaction takes the free session that was used last."""
+
+    def __init__(self) -> None:
+        self.free: list[psycopg.AsyncConnection[tuple[Any, ...]]] = []
+
+    async def connect(self, address: str, *, autocommit: bool) -> Any:
+        return self.client(address, autocommit=autocommit)
+
+    @asynccontextmanager
+    async def client(self, address: str, *, autocommit: bool) -> AsyncIterator["Client"]:
+        made = Client(self, address, autocommit=autocommit)
+        yield made
+        if made.session is not None:
+            self.free.append(made.session)
+
+
+class Client:
+    def __init__(self, pooler: Pooler, address: str, *, autocommit: bool) -> None:
+        self._pooler, self._address, self._autocommit = pooler, address, autocommit
+        self.session: psycopg.AsyncConnection[tuple[Any, ...]] | None = None
+
+    async def execute(self, statement: str) -> Any:
+        if self.session is None:
+            free = self._pooler.free
+            self.session = free.pop() if free else await WatchedConnection.connect(self._address, autocommit=True)
+        session = self.session
+        cursor = await session.execute(statement.encode())
+        if self._autocommit:
+            self.session = None
+            self._pooler.free.append(session)
+        return cursor
+
+
+async def test_a_pooler_in_transaction_mode_is_noticed(database_url: str) -> None:
+    assert await keeps_sessions(database_url)
+    pooler = Pooler()
+    try:
+        assert not await keeps_sessions(libpq_url(database_url), pooler.connect)
+    finally:
+        for session in pooler.free:
+            await session.close()
