@@ -18,7 +18,7 @@ AGGREGATE_CHECKS = 1_000
 BATCH_CHECKS = 100
 GIVE_UP_BELOW = 16
 STRIKES = 3
-"""So many calls of the smallest size may fail before a contract is let be."""
+"""So many calls of the smallest size may fail before a contract is left out."""
 
 BALANCE_OF = bytes.fromhex("70a08231") + bytes(12)
 # Selectors: external-apis §4.5 and fixtures/evm_constants; getChainId() is Multicall3's own.
@@ -226,7 +226,7 @@ def pack_aggregate3(calls: list[tuple[bytes, bytes]]) -> bytes:
 
 @lru_cache(maxsize=8)
 def _before(target: bytes, size: int) -> bytes:
-    """What stands before the call data of a call; thousands in a row have the same."""
+    """What precedes the call data of a call; thousands in a row have the same."""
     return b"".join((bytes(12), target, ONE, _uint(96), _uint(size)))
 
 

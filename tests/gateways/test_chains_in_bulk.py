@@ -322,6 +322,21 @@ async def test_large_amounts_of_many_segments_are_read_together(chains: EvmChain
     assert end.methods().count("eth_call") == 2
 
 
+async def test_large_amounts_that_cannot_be_read_exactly_are_unknown(chains: EvmChains, end: Front, node: str) -> None:
+    rich = address(5030)
+    await deploy(node, rich, COLLECTION, {int(owner, 16): 1_000 for owner in WALLETS[:40]})
+
+    def exact_fails(call: dict[str, Any], true: Any) -> Any:
+        if call["method"] == "eth_call" and call["params"][0]["data"][2 + 54 : 2 + 56] == "08":
+            return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32000, "message": "execution timed out"}}
+        return true
+
+    end.change = exact_fails
+    sheet = await chains.balances("base", [rich, *COLLECTIONS], WALLETS[:40])
+    assert sheet.unknown(rich) == 40
+    assert all(sheet.amount(one, w) == HOLDERS.get(w, 0) for one in COLLECTIONS for w in WALLETS[:40])
+
+
 async def test_a_node_that_refuses_large_bodies_is_asked_in_smaller_ones(chains: EvmChains, end: Front) -> None:
     refused = 0
 
