@@ -136,7 +136,7 @@ class EvmChains:
 
     def __init__(self, pool: NodePool, indexer: Indexer | None = None, hints: Sequence[Indexer] = ()) -> None:
         self._pool = pool
-        self._indexer, self._hints = indexer, hints
+        self._indexers = tuple(one for one in (indexer, *hints) if one is not None)
         self._bulk = {node: BulkReader(node) for node in pool.all()}
         self._contract = {node: ContractReader(node, pool.request_seconds) for node in pool.all()}
         self._tokens = {node: TokenReader(node) for node in pool.all()}
@@ -246,8 +246,8 @@ class EvmChains:
     ) -> TokenSheet:
         """What earlier looks found or the indexer lists, verified at the answering node's head.
 
-        Nothing is sure only where the indexer gave its whole list and the chain denies every token on it. What `hints`
-        list is verified too, and their silence says nothing.
+        Nothing is sure only where every indexer gave its whole list and the chain denies every token on it. With
+        `settled` the node's own logs are searched for owners of whom nothing is found, unless two indexers said so.
         """
         holders = [f"0x{raw.hex()}" for raw in _split(packed(owners))]
         deadline = asyncio.get_running_loop().time() + self._pool.deadline
@@ -267,7 +267,7 @@ class EvmChains:
 
         async def listed(owner: str) -> Listed | str:
             if owner not in lists:
-                lists[owner] = await listing(self._indexer, self._hints, chain, owner)
+                lists[owner] = await listing(self._indexers, chain, owner)
             return lists[owner]
 
         return listed

@@ -1,9 +1,11 @@
 """Whether owners hold any NFT at all: what an indexer or an earlier look names, verified on the chain."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gateways.evm import Head, Node
 from gateways.evm_asker import Asker, Question
+from gateways.evm_logs import LogReader
 from gateways.evm_questions import Said, Silence
 from gateways.evm_standards import Standards
 from gateways.evm_token_read import BALANCE_OF_ID, OWNER_OF, word
@@ -11,7 +13,10 @@ from gateways.indexer import Item, Listing, item_of, listed_of
 from gateways.token_sheet import TokenSheet, Trail
 
 MOST_VERIFIED = 40
-"""Tokens of one owner that are asked about; one that is really held is enough."""
+"""Tokens of one owner that are asked about at first; one that is really held is enough."""
+MOST_LISTED = 2_000
+"""Tokens of one owner that are asked about at all; whose list is longer is not denied all of it."""
+UNVERIFIED = "what the indexer lists could not be verified"
 KEPT_FOR_THE_CHAIN = 5.0
 """Seconds of the whole time that are left for verifying."""
 
@@ -23,6 +28,7 @@ class AnythingReader:
         self.node = node
         self._asker = Asker(node)
         self._standards = Standards(self._asker)
+        self._logs = LogReader(node)
 
     async def read(
         self,
@@ -34,37 +40,34 @@ class AnythingReader:
         *,
         settled: bool = False,
     ) -> TokenSheet:
-        """At the node's head: first what was found before, then what the indexer lists. Raises ProviderError."""
+        """At the node's head, or at the block that it has settled. Raises ProviderError."""
         head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
-        held, unsure = dict[str, dict[str, int]](), dict[str, str]()
-        before = {owner: items for owner in owners if (items := _remembered(trails.get(owner)))}
-        for owner, (found, _) in (await self._verify(head, before)).items():
-            if found:
-                held[owner] = found
-        missing = [owner for owner in owners if owner not in held]
-        listed = await listed_of(missing, listing, deadline - KEPT_FOR_THE_CHAIN)
-        unsure.update({owner: reason for owner, reason in listed.items() if isinstance(reason, str)})
-        items = {owner: given for owner, given in listed.items() if not isinstance(given, str)}
-        checked = await self._verify(head, {owner: given.items[:MOST_VERIFIED] for owner, given in items.items()})
-        for owner, given in items.items():
-            found, clear = checked[owner]
-            if found:
-                held[owner] = found
-            elif not clear or not given.whole or len(given.items) > MOST_VERIFIED:
-                unsure[owner] = "what the indexer lists could not be verified"
+        look = _Look(self, head, owners, dict(trails))
+        await look.remembered()
+        await look.listed(listing, deadline - KEPT_FOR_THE_CHAIN)
+        if settled:
+            await look.in_the_logs(deadline)
         return TokenSheet(
             chain=self.node.chain.key, contract="any", block=head.block, block_time=head.time,
-            endpoint=self.node.index, source=self.node.source, held=held, unsure=unsure,
-            trails={owner: Trail(frozenset(found)) for owner, found in held.items()},
+            endpoint=self.node.index, source=self.node.source, held=look.held, unsure=look.unsure,
+            trails=look.kept(settled=settled), alone=look.alone,
         )  # fmt: skip
 
-    async def _verify(self, head: Head, items: Mapping[str, Sequence[Item]]) -> dict[str, tuple[dict[str, int], bool]]:
-        """Per owner what is really held, and whether the contracts answered clearly for all the rest."""
+    async def follow(
+        self, owners: Sequence[str], trails: dict[str, Trail], head: Head, until: float
+    ) -> tuple[set[str], str]:
+        """Follow every token that came to these owners in the node's logs; see `LogReader.search`."""
+        return await self._logs.search("", False, owners, trails, head, until)
+
+    async def verify(
+        self, head: Head, items: Mapping[str, Sequence[Item]]
+    ) -> dict[str, tuple[dict[str, int], set[str]]]:
+        """Per owner what is really held, and what is clearly not."""
         standards = await self._standards.of(head, {contract for given in items.values() for contract, _ in given})
         questions, meant = list[Question](), list[tuple[str, Item]]()
-        result: dict[str, tuple[dict[str, int], bool]] = {}
+        result: dict[str, tuple[dict[str, int], set[str]]] = {}
         for owner, given in items.items():
-            result[owner] = ({}, all(standards[contract] is not None for contract, _ in given))
+            result[owner] = ({}, set())
             for contract, token in given:
                 if standards[contract] is not None:
                     by_amount = standards[contract] == "ERC1155"
@@ -72,11 +75,12 @@ class AnythingReader:
                     questions.append((contract, asked + word(token)))
                     meant.append((owner, (contract, token)))
         for (owner, (contract, token)), said in zip(meant, await self._asker.ask(head, questions), strict=True):
-            found, clear = result[owner]
+            found, denied = result[owner]
             amount = _amount(said, owner, standards[contract] == "ERC1155")
             if amount:
                 found[f"0x{contract.hex()}:{token}"] = amount
-            result[owner] = (found, clear and amount is not None)
+            elif amount is not None:
+                denied.add(f"0x{contract.hex()}:{token}")
         return result
 
 
@@ -87,10 +91,85 @@ def _amount(said: Said, owner: str, by_amount: bool) -> int | None:
     return said if by_amount else int(said == int(owner, 16))
 
 
-def _remembered(trail: Trail | None) -> list[Item]:
-    return _items(trail.ids if trail else ())[:MOST_VERIFIED]
-
-
 def _items(ids: Iterable[str]) -> list[Item]:
     parts = (one.partition(":") for one in sorted(ids))
     return [item for contract, _, token in parts if (item := item_of(contract, token))]
+
+
+@dataclass(slots=True)
+class _Look:
+    """One read under way: what each owner holds, whether anything may be missing, and which ids were denied."""
+
+    reader: AnythingReader
+    head: Head
+    owners: Sequence[str]
+    trails: dict[str, Trail]
+    held: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    unsure: dict[str, str] = field(default_factory=dict[str, str])
+    alone: dict[str, str] = field(default_factory=dict[str, str])
+    denied: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def missing(self) -> list[str]:
+        """The owners of whom nothing has been found."""
+        return [owner for owner in self.owners if owner not in self.held]
+
+    async def remembered(self) -> None:
+        """Verify every token that was found before, a few of each owner first: one that is held is enough."""
+        known = {owner: _items(trail.ids) for owner in self.owners if (trail := self.trails.get(owner))}
+        await self._verify({owner: items[:MOST_VERIFIED] for owner, items in known.items()})
+        rest = {owner: known[owner][MOST_VERIFIED:] for owner in self.missing() if owner in known}
+        await self._verify({owner: items for owner, items in rest.items() if items})
+
+    async def listed(self, listing: Listing, until: float) -> None:
+        """Verify what the indexers list."""
+        lists = await listed_of(self.missing(), listing, until)
+        given = {owner: one for owner, one in lists.items() if not isinstance(one, str)}
+        await self._verify({owner: one.items[:MOST_VERIFIED] for owner, one in given.items()})
+        rest = {owner: given[owner].items[MOST_VERIFIED:MOST_LISTED] for owner in self.missing() if owner in given}
+        await self._verify({owner: items for owner, items in rest.items() if items})
+        for owner in self.missing():
+            one = lists[owner]
+            if isinstance(one, str):
+                self.unsure.setdefault(owner, one)
+            elif not one.whole or len(one.items) > MOST_LISTED:
+                self.unsure.setdefault(owner, UNVERIFIED)
+            elif one.alone:
+                self.alone[owner] = one.alone
+
+    async def in_the_logs(self, deadline: float) -> None:
+        """Search the node's logs for every token that ever came to those of whom two indexers did not say nothing."""
+        doubtful = [owner for owner in self.missing() if self.unsure.get(owner, "") != UNVERIFIED]
+        doubtful = [owner for owner in doubtful if owner in self.unsure or owner in self.alone]
+        if not doubtful:
+            return
+        until = deadline - self.reader.node.request_seconds - KEPT_FOR_THE_CHAIN
+        before = {owner: self.trails.get(owner, Trail()).ids for owner in doubtful}
+        complete, _ = await self.reader.follow(doubtful, self.trails, self.head, until)
+        fresh = {owner: _items(self.trails[owner].ids - before[owner]) for owner in doubtful}
+        await self._verify({owner: items for owner, items in fresh.items() if items})
+        for owner in complete - self.held.keys():
+            if self.unsure.get(owner) != UNVERIFIED:
+                self.unsure.pop(owner, None)
+                self.alone.pop(owner, None)
+
+    async def _verify(self, items: Mapping[str, Sequence[Item]]) -> None:
+        for owner, (found, denied) in (await self.reader.verify(self.head, items)).items():
+            if found:
+                self.held.setdefault(owner, {}).update(found)
+                self.unsure.pop(owner, None)
+                self.alone.pop(owner, None)
+            elif len(denied) < len(items[owner]):
+                self.unsure[owner] = UNVERIFIED
+            self.denied.setdefault(owner, set()).update(denied)
+
+    def kept(self, *, settled: bool) -> dict[str, Trail]:
+        """The trails after this read: what was found besides, and without what is gone at a settled block."""
+        found: dict[str, Trail] = {}
+        for owner in self.owners:
+            before = self.trails.get(owner, Trail())
+            gone = self.denied.get(owner, set[str]()) & before.ids if settled else set[str]()
+            left = Trail(before.ids - gone, before.searched, dropped=frozenset(gone))
+            kept = left.with_ids(self.held.get(owner, ()))
+            if kept != Trail():
+                found[owner] = kept
+        return found

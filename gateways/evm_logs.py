@@ -48,6 +48,7 @@ class Search:
     """One search under way; `low` and `high` are the ends of what was searched for each owner, empty if low > high."""
 
     contract: str
+    """Empty for every contract; the ids that are found then read "contract:id"."""
     topics: Sequence[str]
     """The first topics of the events that bring tokens to an owner."""
     head: Head
@@ -86,9 +87,12 @@ class LogReader:
     ) -> tuple[set[str], str]:
         """Follow the tokens of one contract to these owners, newest blocks first, and bring their trails up to date.
 
-        `many` says ERC-1155. Returns whose history is complete, and why others' is not.
+        `many` says ERC-1155; without a contract the tokens of every one are followed. Returns whose history is
+        complete, and why others' is not.
         """
         topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER, CONSECUTIVE)
+        if not contract:
+            topics = tuple(_RECEIVER)
         search, here = Search(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.index
         for owner in owners:
             trail = trails.get(owner, Trail())
@@ -150,13 +154,16 @@ class LogReader:
             [[topic for topic in search.topics if _RECEIVER[topic] == place], *[None] * (place - 1), padded]
             for place in places
         ]
-        where = {"address": search.contract, "fromBlock": hex(start), "toBlock": hex(end)}
+        where = {"fromBlock": hex(start), "toBlock": hex(end)}
+        if search.contract:
+            where["address"] = search.contract
         size = end - start + 1
         search.pieces -= 1
         try:
             logs = [await self.node.call("eth_getLogs", ({**where, "topics": topics},)) for topics in filters]
         except ProviderError as fault:
-            if size == 1 or not too_much(fault):
+            wants_address = not search.contract and "address" in str(fault).lower()
+            if size == 1 or wants_address or not too_much(fault):
                 raise
             self._most = self._ceiling = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
             self._in_a_row = 0
@@ -180,7 +187,8 @@ class LogReader:
             raise ProviderConfused(self.node.name, "the logs are no list")
         for item in cast("list[object]", logs):
             log = cast("dict[str, object]", item) if isinstance(item, dict) else {}
-            if log.get("address") is None or str(log["address"]).lower() != search.contract:
+            contract = str(log.get("address")).lower()
+            if search.contract and contract != search.contract:
                 raise ProviderConfused(self.node.name, "a log of another contract")
             if not start <= quantity(self.node.name, log.get("blockNumber")) <= end:
                 raise ProviderConfused(self.node.name, "a log of another block")
@@ -190,7 +198,8 @@ class LogReader:
                 continue  # an ERC-20's transfer, for one
             owner = "0x" + names[_RECEIVER[names[0]]][-40:]
             if owner in owners:
-                search.found[owner].update(self._ids(names, log.get("data")))
+                prefix = "" if search.contract else f"{contract}:"
+                search.found[owner].update(prefix + one for one in self._ids(names, log.get("data")))
 
     def _ids(self, topics: Sequence[str], data: object) -> Iterable[str]:
         if topics[0] == TRANSFER:

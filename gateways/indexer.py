@@ -26,10 +26,12 @@ class ListItem(Protocol):
 
 
 class Account(Protocol):
-    """All that an indexer lists of an account."""
+    """All that an indexer lists of an account, and the indexer's name."""
 
     @property
     def items(self) -> Sequence[ListItem]: ...
+    @property
+    def source(self) -> str: ...
 
 
 class Indexer(Protocol):
@@ -42,10 +44,15 @@ class Indexer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An owner's tokens as an indexer lists them; not the `whole` list where it names what cannot be asked about."""
+    """An owner's tokens as indexers list them.
+
+    Not the `whole` list where an indexer failed, or named what cannot be asked about. `alone` is the name of the only
+    indexer there is: none lists everything, so that one names nothing proves nothing.
+    """
 
     items: tuple[Item, ...]
     whole: bool
+    alone: str = ""
 
 
 Listing = Callable[[str], Awaitable[Listed | str]]
@@ -76,30 +83,24 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
     }
 
 
-async def listing(indexer: Indexer | None, hints: Sequence[Indexer], chain: str, owner: str) -> Listed | str:
-    """What the indexers list of the owner, or why there is no list.
-
-    The list is whole only if `indexer` gave all of its own; `hints` only ever add to it: that they list nothing is
-    never believed alone.
-    """
-    asked = [one for one in (indexer, *hints) if one is not None]
-    if not asked:
+async def listing(indexers: Sequence[Indexer], chain: str, owner: str) -> Listed | str:
+    """Return what the indexers list of the owner, or why there is no list."""
+    if not indexers:
         return "no indexer is set, and without one nobody can list every collection"
-    answers = await asyncio.gather(*(_items(one, chain, owner) for one in asked))
-    listed = dict.fromkeys(
-        (token.contract, token.token_id) for told in answers if not isinstance(told, str) for token in told
-    )
+    answers = await asyncio.gather(*(_list(one, chain, owner) for one in indexers))
+    faults = [one for one in answers if isinstance(one, str)]
+    lists = [one for one in answers if not isinstance(one, str)]
+    listed = dict.fromkeys((token.contract, token.token_id) for told in lists for token in told.items)
     items = tuple(dict.fromkeys(item for place in listed if (item := item_of(*place))))
-    whole = indexer is not None and not isinstance(answers[0], str) and len(items) == len(listed)
-    if not items and not whole:
-        faults = [one for one in answers if isinstance(one, str)]
-        return faults[0] if faults else "one indexer lists nothing, which alone says nothing"
-    return Listed(items, whole)
+    if faults and not items:
+        return faults[0]
+    alone = lists[0].source if len(indexers) == 1 else ""
+    return Listed(items, not faults and len(items) == len(listed), alone)
 
 
-async def _items(indexer: Indexer, chain: str, owner: str) -> Sequence[ListItem] | str:
+async def _list(indexer: Indexer, chain: str, owner: str) -> Account | str:
     try:
-        return (await indexer.account_nfts(chain, owner)).items
+        return await indexer.account_nfts(chain, owner)
     except ProviderError as fault:
         return str(fault)
 

@@ -56,8 +56,9 @@ class TokenSheet:
     """What each asked owner held of one contract, all at one block of one node.
 
     `held` maps an owner to its tokens' ids and amounts (above 0), `unsure` an owner to why not everything could be
-    learned: what `held` says is true all the same, what it lacks is unknown. For `Chains.anything` the contract is
-    "any" and an id reads "contract:id". `trails` are the trails as they are after this read, for the next one.
+    learned: what `held` says is true all the same, what it lacks is unknown. `alone` names the index on whose word
+    alone an owner has nothing. For `Chains.anything` the contract is "any" and an id reads "contract:id". `trails` are
+    the trails as they are after this read, for the next one.
     """
 
     chain: str
@@ -69,6 +70,7 @@ class TokenSheet:
     held: Mapping[str, Mapping[str, int]]
     unsure: Mapping[str, str]
     trails: Mapping[str, Trail] = field(default_factory=dict[str, Trail])
+    alone: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, owner: str) -> Mapping[str, int]:
         """The owner's tokens that are known: id → amount."""

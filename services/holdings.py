@@ -248,6 +248,9 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
             if answers.sheet is not None and question.wants.balances and not answers.settled
         ],
     )
+    for question, _ in asked:
+        if question.trails:
+            token_trails.still_wanted(db, question.chain, sorted(question.trails), question.owners)
     await token_trails.remember(db, [one for question, answers in asked for one in _new_trails(question, answers)])
     learnt = {
         (question.chain, contract): standard

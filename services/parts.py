@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from gateways.chains import BalanceSheet
 from gateways.token_sheet import TokenSheet, token_ids
-from services.expressions import Answer, Requirement
+from services.expressions import ANY_NFT, Answer, Requirement
 from services.stakes import Delegated, Vault
 from services.trait_match import TokenTraits, matches, only_source
 from services.wants import SOLANA, TokenWant
@@ -183,7 +183,8 @@ def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
             reason = "not everything that the vault holds is known"
         parts.append(_anything(vault.address, found, reason, answers, without=vault.named))
     reasons = [part.reason for part in parts if part.reason is not None]
-    return Part(vault.address, sum(part.amount for part in parts), reasons[0] if reasons else None)
+    alone = frozenset[tuple[str, str]]().union(*(part.alone for part in parts))
+    return Part(vault.address, sum(part.amount for part in parts), reasons[0] if reasons else None, alone=alone)
 
 
 def _anything(address: str, found: int, reason: str | None, answers: Answers, *, without: Sequence[str] = ()) -> Part:
@@ -202,4 +203,6 @@ def _anything(address: str, found: int, reason: str | None, answers: Answers, *,
             reason = "a collection gave no answer"
     elif sheet is None and answers.fault is not None and reason is None:
         reason = answers.fault
-    return Part(address, found, reason)
+    told = answers.anything
+    index = told.alone.get(address) if isinstance(told, TokenSheet) and not found else None
+    return Part(address, found, reason, alone=frozenset({(ANY_NFT, index)}) if index else frozenset())

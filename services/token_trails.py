@@ -94,6 +94,15 @@ async def _drop(db: AsyncSession, gone: Mapping[tuple[str, str, str], Iterable[s
     await db.execute(text(statement), {"rows": json.dumps(rows)})
 
 
+def still_wanted(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> None:
+    """Note that these trails are in use, so that housekeeping leaves them alone; at most once in a month."""
+    db.later(
+        "UPDATE token_trail SET updated_at = now() WHERE chain = :chain AND updated_at < now() - interval '30 days' "
+        "AND contract = ANY(CAST(:contracts AS text[])) AND address = ANY(CAST(:owners AS text[]))",
+        {"chain": chain, "contracts": list(contracts), "owners": list(owners)},
+    )
+
+
 def _both(one: Trail, other: Trail) -> Trail:
     """What two looks found; of what a node searched, the longer stretch."""
     searched = dict(one.searched)

@@ -76,6 +76,7 @@ class Lists:
     """An indexer that lists these tokens, or fails."""
 
     ids: tuple[str, ...] | None = ()
+    source: str = "An indexer"
 
     async def account_nfts(self, chain: str, address: str) -> "Lists":
         if self.ids is None:
@@ -88,26 +89,28 @@ class Lists:
 
 
 @pytest.mark.parametrize(
-    ("believed", "hint", "ids", "whole"),
+    ("lists", "ids", "whole", "alone"),
     [
-        (Lists(), Lists(), [], True),
-        (Lists(("1",)), Lists(("1", "2")), [1, 2], True),
-        (Lists(), Lists(None), [], True),
-        (Lists(None), Lists(("2",)), [2], False),
-        (Lists(None), Lists(), None, False),
-        (None, Lists(), None, False),
-        (None, Lists(("2",)), [2], False),
-        (None, Lists(None), None, False),
+        ((Lists(), Lists()), [], True, ""),
+        ((Lists(("1",)), Lists(("1", "2"))), [1, 2], True, ""),
+        ((Lists(("1",)), Lists(None)), [1], False, ""),
+        ((Lists(), Lists(None)), None, False, ""),
+        ((Lists(None), Lists()), None, False, ""),
+        ((Lists(None), Lists(("2",))), [2], False, ""),
+        ((Lists(),), [], True, "An indexer"),
+        ((Lists(("2",)),), [2], True, "An indexer"),
+        ((Lists(None),), None, False, ""),
+        ((), None, False, ""),
     ],
 )
-async def test_a_hint_adds_to_a_list_and_its_silence_is_never_a_nothing(
-    believed: Lists | None, hint: Lists, ids: list[int] | None, whole: bool
+async def test_lists_add_up_and_neither_a_failure_nor_a_single_list_is_a_nothing(
+    lists: tuple[Lists, ...], ids: list[int] | None, whole: bool, alone: str
 ) -> None:
-    found = await listing(believed, [hint], "base", OWNER)
+    found = await listing(lists, "base", OWNER)
     if ids is None:
         assert isinstance(found, str)
     else:
-        assert found == Listed(tuple((bytes.fromhex(CATS[2:]), one) for one in ids), whole)
+        assert found == Listed(tuple((bytes.fromhex(CATS[2:]), one) for one in ids), whole, alone)
 
 
 async def test_the_sandbox_lists_what_its_people_have(sandbox_url: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateways import evm_logs
+from gateways import evm_anything, evm_logs
+from gateways.chain_table import CHAINS
 from gateways.chains import EvmChains
 from gateways.evm_pool import NodePool
 from gateways.token_sheet import LARGEST_ID, TokenSheet, Trail
@@ -62,6 +63,7 @@ class Lists:
     """An indexer that lists this, whoever asks."""
 
     items: Sequence[Item] = ()
+    source: str = "An indexer"
 
     async def account_nfts(self, chain: str, address: str) -> "Lists":
         return self
@@ -255,7 +257,8 @@ async def test_a_search_goes_on_where_its_time_was_up(
         ([], {}, True),
         ([Item(address(55), "1")], {}, False),
         ([Item("not an address", "1")], {}, False),
-        ([Item(PLAIN, str(n)) for n in range(500, 600)], {}, False),
+        ([Item(PLAIN, str(n)) for n in range(500, 600)], {}, True),
+        ([Item(PLAIN, str(n)) for n in range(500, 3_000)], {}, False),
     ],
 )
 async def test_anything_is_what_is_listed_and_confirmed(
@@ -276,3 +279,44 @@ async def test_anything_is_unsure_without_an_indexer(end: Front) -> None:
     sheet = await alone.anything("base", [ANN])
     await alone.close()
     assert "no indexer" in sheet.unsure[ANN]
+
+
+async def test_one_index_alone_is_named_and_for_a_loss_the_nodes_logs_are_searched(
+    chains: EvmChains, end: Front, node: str
+) -> None:
+    await rpc(node, "anvil_mine", hex(CHAINS["base"].settled_after + 1))
+    first = await chains.anything("base", [ANN, NOBODY])
+    assert (dict(first.held), dict(first.unsure)) == ({}, {}), "the list is believed for who has no role to lose"
+    assert dict(first.alone) == {ANN: "An indexer", NOBODY: "An indexer"}
+    end.calls.clear()
+    again = await chains.anything("base", [ANN, BEN], settled=True)
+    assert set(again.held) == {ANN, BEN}, "what the index hides is in the logs"
+    assert end.methods().count("eth_getLogs") >= 2
+    assert not again.alone
+    nobody = address(4_000_000)
+    sure = await chains.anything("base", [nobody], settled=True)
+    assert (dict(sure.held), dict(sure.unsure), dict(sure.alone)) == ({}, {}, {})
+
+
+async def test_a_node_that_wants_an_address_with_each_search_leaves_the_list_alone(
+    chains: EvmChains, end: Front
+) -> None:
+    end.change = limited(0, -32701, "Please specify an address in your request")
+    sheet = await chains.anything("base", [ANN], settled=True)
+    assert dict(sheet.alone) == {ANN: "An indexer"}
+    assert end.methods().count("eth_getLogs") == 1, "fewer blocks would not help"
+
+
+async def test_every_token_of_a_trail_is_verified_and_one_that_is_gone_at_a_settled_block_is_dropped(
+    chains: EvmChains, node: str
+) -> None:
+    await rpc(node, "anvil_mine", hex(CHAINS["base"].settled_after + 1))
+    gone = [f"{PLAIN}:{number}" for number in range(100, 140)]
+    held = max((await chains.tokens("base", PLAIN, [BEN])).of(BEN))
+    trail = Trail(frozenset([*gone, f"{PLAIN}:{held}"]))
+    assert sorted(trail.ids)[evm_anything.MOST_VERIFIED - 1] != f"{PLAIN}:{held}"
+    sheet = await chains.anything("base", [BEN], trails={BEN: trail})
+    assert f"{PLAIN}:{held}" in sheet.of(BEN)
+    assert sheet.trails[BEN].ids == trail.ids, "the newest block may yet be replaced"
+    settled = await chains.anything("base", [BEN], trails={BEN: trail}, settled=True)
+    assert (settled.trails[BEN].dropped, settled.trails[BEN].ids) == (set(gone), {f"{PLAIN}:{held}"})

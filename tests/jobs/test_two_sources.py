@@ -6,20 +6,25 @@ from datetime import timedelta
 from typing import cast
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import close_gateways, gateways, use_gateways
 from gateways.attributes import Trait, TraitList
 from gateways.chain_table import CHAINS
+from gateways.chains import EvmChains
 from gateways.errors import ProviderDown
-from gateways.marketplaces import Marketplace
+from gateways.evm_anything import AnythingReader
+from gateways.evm_pool import NodePool
+from gateways.indexer import Indexer
+from gateways.marketplaces import AccountItem, AccountItems, Marketplace
 from gateways.metadata import Metadata
 from models import Due, transaction
 from services import confirmation
 from services.expressions import Requirement, to_document
 from settings import settings
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import BOTH, given, grants, kinds, looked_at, taken
+from tests.jobs.test_engine import BOTH, given, grants, looked_at, taken
 from tests.jobs.town import Town
 
 GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status", "Refreshing"),))
@@ -109,7 +114,6 @@ async def test_opensea_alone_takes_no_role_while_the_metadata_cannot_be_read(
     async with engine():
         await gold.look()
         await taken(gold)
-    assert (await kinds(gold)).count("role.taken") == 1
 
 
 @pytest.mark.usefixtures("always_fresh")
@@ -235,3 +239,95 @@ async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_s
     (reading,) = row.evidence["readings"]
     assert reading["source"] == reading["first"]["source"] == "Base node 1"
     assert reading["first"]["block"] < reading["block"]
+
+
+@dataclass
+class Index:
+    """An index that lists these tokens of whoever is asked about, or fails."""
+
+    source: str
+    tokens: tuple[tuple[str, str], ...] | None = ()
+
+    async def account_nfts(self, chain: str, address: str) -> "AccountItems":
+        if self.tokens is None:
+            raise ProviderDown(self.source, "HTTP 500")
+        return AccountItems(chain, address, self.source, tuple(AccountItem(*one) for one in self.tokens))
+
+
+async def indexed_by(*indexes: Index) -> None:
+    """These list what accounts have from now on."""
+    await cast(EvmChains, gateways().chains).close()
+    pool = NodePool(settings().rpc)
+    chains = EvmChains(pool, indexes[0] if indexes else None, cast("tuple[Indexer, ...]", indexes[1:]))
+    use_gateways(replace(gateways(), chains=chains))
+
+
+async def anything(town: Town) -> None:
+    """A rule for any NFT on Base."""
+    leaf = Requirement("any_nft", "base", "any")
+    await town.change(await town.rule("Holder"), expression=to_document(leaf))
+
+
+async def test_a_token_that_the_list_hides_keeps_the_role_and_the_logs_prove_that_nothing_is_left(
+    town: Town, engine: Engine
+) -> None:
+    index = Index("OpenSea")
+    await indexed_by(index)
+    shown, hidden = await town.buys("carol"), await town.buys("carol")
+    index.tokens = ((town.contract, shown),)
+    await anything(town)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        index.tokens = ()
+        await town.sells(shown)
+        await looked_at(town)
+        await looked_at(town)
+        assert [row.state for row in await grants(town)] == ["held"]
+        assert await town.has("carol", "Holder")
+        await town.sells(hidden)
+        await town.look()
+        await taken(town)
+
+
+async def test_a_list_that_cannot_be_read_is_no_list_without_anything(town: Town, engine: Engine) -> None:
+    first, second = Index("OpenSea"), Index("Alchemy")
+    await indexed_by(first, second)
+    token = await town.buys("carol")
+    first.tokens = ((town.contract, token),)
+    await anything(town)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM token_trail"))
+    first.tokens, second.tokens = (), None
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    assert any("Alchemy" in (reason or "") for reason in await reasons(town))
+
+
+async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_searched(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_logs(*_: object) -> tuple[set[str], str]:
+        return set(), "it wants an address"
+
+    monkeypatch.setattr(AnythingReader, "follow", no_logs)
+    first, second = Index("OpenSea"), Index("Alchemy")
+    await indexed_by(first)
+    token = await town.buys("carol")
+    first.tokens = second.tokens = ((town.contract, token),)
+    await anything(town)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    first.tokens = second.tokens = ()
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    assert any("only OpenSea" in (reason or "") for reason in await reasons(town))
+    await indexed_by(first, second)
+    async with engine():
+        await town.look()
+        await taken(town)
