@@ -87,11 +87,13 @@ class Follower:
         look = await self._reader.look(gateways(), turn.position, addresses)
         moment = asyncio.get_running_loop().time()
         ended = any(kind == self.kind for kind, _ in turn.watched.released)
-        news = look.moved or look.missed or look.excessive or ended or turn.watched.late
+        late = turn.watched.late if self.kind == WALLETS else ()
+        news = look.moved or look.missed or look.excessive or ended or late
         if news or not self._is_noted(look, moment):
             self._noted = None
             try:
                 if await self._note(look, turn.watched):
+                    self._turns.watch_list.marked(self.chain, late)
                     self._noted = (look.position, look.head, moment)
             finally:
                 if self._noted is None:

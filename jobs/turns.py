@@ -35,7 +35,7 @@ class Turns:
     def __init__(self, owner: str) -> None:
         self.owner: str = owner
         self._reading: _Reading | None = None
-        self._watch_list: WatchList = WatchList()
+        self.watch_list: WatchList = WatchList()
 
     async def of(self, chain: str, kind: str = CONTRACTS) -> Turn | None:
         """The chain's turn, the lease taken or renewed; None while another process follows the chain."""
@@ -57,7 +57,7 @@ class Turns:
             self._reading = None
             async with transaction() as db:
                 positions = await following.claim(db, sorted(reading.cursors), self.owner)
-                watched = await self._watch_list.read(db) if positions else {}
+                watched = await self.watch_list.read(db) if positions else {}
             turns = {key: Turn(at, watched.get(key.partition(":")[0], Watched())) for key, at in positions.items()}
         except BaseException as fault:
             self._reading = None

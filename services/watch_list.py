@@ -116,11 +116,12 @@ class WatchList:
     """The list of one process, which is read again only when something says that it is another one now."""
 
     def __init__(self) -> None:
+        self._lock = asyncio.Lock()
         self._stamps: tuple[object, ...] = ()
         self._servers: Servers = {}
         self._any: dict[str, dict[int, bool]] = {}
         self._wallets: dict[str, tuple[str, ...]] = {}
-        self._late: dict[str, tuple[str, ...]] = {}
+        self._late: dict[str, set[str]] = {}
         self._wallets_for: object = None
         """What the wallets depended on when they were read."""
         self._again_at = 0.0
@@ -128,19 +129,24 @@ class WatchList:
 
     async def read(self, db: AsyncSession) -> dict[str, Watched]:
         """Per chain what is watched now."""
-        stamps, quarantined = await db.together(_STAMPS, _QUARANTINE)
-        if stamps[0] != self._stamps:
-            (rows,) = await db.together(_RULES)
-            self._servers, self._any = _named(rows)
-            self._stamps = stamps[0]
-        await self._read_wallets(db)
-        held = {(str(chain), str(kind), str(address)): bool(lasts) for chain, kind, address, lasts in quarantined}
-        return {chain: self._watched(chain, contracts, held) for chain, contracts in self._servers.items()}
+        # One after the other: an older answer must not take the place of a newer one.
+        async with self._lock:
+            stamps, quarantined = await db.together(_STAMPS, _QUARANTINE)
+            if stamps[0] != self._stamps:
+                (rows,) = await db.together(_RULES)
+                self._servers, self._any = _named(rows)
+                self._stamps = stamps[0]
+            await self._read_wallets(db)
+            held = {(str(chain), str(kind), str(address)): bool(lasts) for chain, kind, address, lasts in quarantined}
+            return {chain: self._watched(chain, contracts, held) for chain, contracts in self._servers.items()}
+
+    def marked(self, chain: str, wallets: Collection[str]) -> None:
+        """Their members are due, and so these wallets are not late any more."""
+        self._late.get(chain, set[str]()).difference_update(wallets)
 
     async def _read_wallets(self, db: AsyncSession) -> None:
         clock = asyncio.get_running_loop()
         began, depends = clock.time(), (self._stamps[1:], self._any)
-        self._late = {}
         if depends == self._wallets_for and began < self._again_at:
             return
         asking = {chain: servers for chain, servers in self._any.items() if CHAINS[chain].family == "evm"}
@@ -152,7 +158,8 @@ class WatchList:
             # Nothing had said so: they may have been there since the last reading.
             for chain, addresses in wallets.items():
                 if addresses != self._wallets.get(chain):
-                    self._late[chain] = tuple(sorted(set(addresses) - set(self._wallets.get(chain, ()))))
+                    more = set(addresses) - set(self._wallets.get(chain, ()))
+                    self._late.setdefault(chain, set()).update(more)
         self._wallets = {
             chain: self._wallets[chain] if addresses == self._wallets.get(chain) else addresses
             for chain, addresses in wallets.items()
@@ -171,7 +178,7 @@ class WatchList:
             contracts,
             frozenset(ended),
             frozenset(away),
-            self._late.get(chain, ()),
+            tuple(sorted(self._late.get(chain, ()))),
         )
 
 

@@ -106,6 +106,8 @@ async def test_wallets_of_which_nothing_told_are_found_after_a_while_and_said_to
     listed._again_at = 0.0
     found = await read(listed)
     assert found.wallets == found.late == (wallet,)
+    assert (await read(listed)).late == (wallet,), "until they are marked"
+    listed.marked("base", found.late)
     assert (await read(listed)).late == ()
 
 
