@@ -1,9 +1,11 @@
 """The breaker: when too many would lose a role at once, nobody loses it until an admin has looked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, func, text, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, text, update
+from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlmodel import col, select
 
 from models import Breaker, Grant, now
@@ -12,63 +14,93 @@ from services import due, events
 
 MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
+LARGE_ROLE = 1_000
+MOST_SHARE_BEYOND_PERCENT = 5
+"""Of the holders that a role has beyond LARGE_ROLE: 20 % of a large one would be a lot of people."""
 APPROVED_FOR = timedelta(hours=24)
 
 
 def too_many(losing: int, holders: int) -> bool:
-    """Whether this many of so many holders within a day is more than chance: over 5 people and over 20 %."""
-    return losing > MOST_PEOPLE and losing * 100 > holders * MOST_SHARE_PERCENT
+    """Whether this many of so many holders within a day is more than chance.
+
+    It is over 5 people, and over 20 % of the first thousand holders and 5 % of all others.
+    """
+    first = min(holders, LARGE_ROLE)
+    share = first * MOST_SHARE_PERCENT + (holders - first) * MOST_SHARE_BEYOND_PERCENT
+    return losing > MOST_PEOPLE and losing * 100 > share
 
 
-async def stopped(db: AsyncSession, candidates: Iterable[tuple[int, str, str]]) -> set[tuple[int, str]]:
-    """Of the removals about to be intended (`(server id, role id, Discord id)`) the roles that are stopped.
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A removal about to be intended. `one_source` says that its evidence depends on one source alone.
+
+    `counts` is False where the role was still to be given, so that nobody loses it.
+    """
+
+    server_id: int
+    role_id: str
+    discord_id: str
+    one_source: bool = False
+    counts: bool = True
+
+
+async def stopped(db: AsyncSession, candidates: Iterable[Removal]) -> set[tuple[int, str]]:
+    """Return the roles (server id and role id) whose removals are stopped.
 
     Counts the people from whom the role was taken within 24 hours and who do not have it back, those from whom it is
     being taken, and the new ones, whatever the cause, and records a trip. Workers count one after another, so that
-    two batches cannot slip past together.
+    two batches cannot slip past together. Of removals by one source alone, more than 5 people a day are too many.
     """
-    new: dict[tuple[int, str], set[str]] = {}
-    for server_id, role_id, discord_id in candidates:
-        new.setdefault((server_id, role_id), set()).add(discord_id)
+    new: dict[tuple[int, str], set[Removal]] = {}
+    for one in candidates:
+        new.setdefault((one.server_id, one.role_id), set()).add(one)
     refused: set[tuple[int, str]] = set()
-    for (server_id, role_id), people in sorted(new.items()):
+    for (server_id, role_id), removals in sorted(new.items(), key=lambda item: item[0]):
         await db.execute(
             text("SELECT pg_advisory_xact_lock(hashtextextended(:role, 0))"), {"role": f"{server_id}:{role_id}"}
         )
-        if await _refuses(db, server_id, role_id, people):
+        if await _refuses(db, server_id, role_id, [one for one in removals if one.counts]):
             refused.add((server_id, role_id))
     return refused
 
 
-async def _refuses(db: AsyncSession, server_id: int, role_id: str, people: set[str]) -> bool:
+async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Sequence[Removal]) -> bool:
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
         return True
     # An approval is for what was seen that day, not for whatever may come later; a dismissal lets nothing go.
     if breaker is not None and breaker.approved_at is not None and breaker.approved_at > now() - APPROVED_FOR:
         return False
+    if not removals:
+        return False
     result = await db.execute(
         text(
             """
             WITH have AS (
-                SELECT discord_id, state FROM "grant"
+                SELECT discord_id, state, jsonb_path_exists(evidence, :alone) AS alone FROM "grant"
                 WHERE server_id = :server AND role_id = :role AND state IN ('held', 'taking', 'giving')
             ), lost AS (
-                SELECT DISTINCT subject AS discord_id FROM event
+                SELECT subject AS discord_id, bool_or(jsonb_path_exists(data, :alone)) AS alone FROM event
                 WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
-                AND at > now() - interval '24 hours' AND subject NOT IN (SELECT discord_id FROM have)
+                AND at > now() - interval '24 hours' AND subject NOT IN (SELECT discord_id FROM have) GROUP BY subject
             ), losing AS (
-                SELECT discord_id FROM lost UNION SELECT discord_id FROM have WHERE state = 'taking'
-                UNION SELECT unnest(CAST(:people AS text[]))
+                SELECT discord_id, alone FROM lost UNION ALL SELECT discord_id, alone FROM have WHERE state = 'taking'
+                UNION ALL SELECT p, p = ANY(CAST(:by_one AS text[])) FROM unnest(CAST(:people AS text[])) AS p
             )
-            SELECT (SELECT count(*) FROM losing), (SELECT count(*) FROM (
-                SELECT discord_id FROM losing UNION SELECT discord_id FROM have) everybody)
+            SELECT (SELECT count(DISTINCT discord_id) FROM losing),
+                   (SELECT count(DISTINCT discord_id) FROM losing WHERE alone),
+                   (SELECT count(*) FROM (SELECT discord_id FROM losing
+                    UNION SELECT discord_id FROM have WHERE state <> 'giving') everybody)
             """
-        ),
-        {"server": server_id, "role": role_id, "people": sorted(people)},
-    )
-    losing, holders = (int(value) for value in result.one())
-    if not too_many(losing, holders):
+        ).bindparams(bindparam("alone", type_=JSONPATH)),
+        {
+            "server": server_id, "role": role_id, "people": sorted(one.discord_id for one in removals),
+            "by_one": sorted(one.discord_id for one in removals if one.one_source),
+            "alone": "$.readings[*] ? (@.oneSource == true)",
+        },
+    )  # fmt: skip
+    losing, by_one_source, holders = (int(value) for value in result.one())
+    if not too_many(losing, holders) and by_one_source <= MOST_PEOPLE:
         return False
     tripped = Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders)
     if breaker is not None:

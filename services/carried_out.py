@@ -102,6 +102,9 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
     if row is None:
         return
     rule_ids, batch = row
+    if await _never_came(db, intent, result):
+        await rule_states.sweep_deleted(db)
+        return
     await events.record(
         db,
         events.line(
@@ -119,6 +122,13 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
         await rule_states.sweep_deleted(db)
         if state != "taking":
             await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
+
+
+async def _never_came(db: AsyncSession, intent: Intent, result: Result) -> bool:
+    """Whether a role was still to be given when it was to be taken, and is not there without a removal of ours."""
+    if intent.giving or result is not Result.ALREADY or intent.evidence.get("given") is not False:
+        return False
+    return intent.line not in await unanswered.removals(db, [intent.line])
 
 
 async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:

@@ -68,7 +68,9 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
         return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
     twice = first.alone & second.alone
     if not twice:
-        return Confirmation(replace(second, first=_told(first if first.source != second.source else before)))
+        other = first if first.source != second.source else before
+        alone = other is not None and other.source == second.source
+        return Confirmation(replace(second, first=_told(other), one_source=alone))
     source = min(source for _, source in twice)
     if second.requirement.type != "trait" or means.trait_sources > 1:
         return Confirmation(_unknown(second, f"only {source} answered, and alone it proves nothing"))

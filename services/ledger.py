@@ -134,8 +134,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
 
 async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
-    people = [item.case.claim.discord_id for item, _ in pairs]
-    stopped = await breaker.stopped(db, [(*role, who) for role, who in zip(roles, people, strict=True)])
+    stopped = await breaker.stopped(db, [_removal(pair) for pair in pairs])
     await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     together = await batches.of_removals(db, [role for role in roles if role not in stopped])
@@ -147,7 +146,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
             [
                 {
                     **bound(pair), "no_since": pair[1].no_since,
-                    "evidence": evidence(pair[0].evidence(pair[1])),
+                    "evidence": evidence(pair[0].evidence(pair[1])) | ({"given": False} if state == "giving" else {}),
                     "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
                     "request_id": pair[0].case.claim.request_id,
                 }
@@ -159,6 +158,15 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
             states,
         )  # fmt: skip
     return len(allowed)
+
+
+def _removal(pair: Pair) -> breaker.Removal:
+    item, decision = pair
+    claim, found = item.case.claim, item.evidence(decision)
+    return breaker.Removal(
+        claim.server_id, decision.role_id, claim.discord_id,
+        one_source=any(one.one_source for one in found), counts=state_of(pair) == "held",
+    )  # fmt: skip
 
 
 async def _hold_back(db: AsyncSession, pairs: Sequence[Pair]) -> None:

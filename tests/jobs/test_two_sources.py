@@ -20,12 +20,12 @@ from gateways.indexer import Indexer
 from gateways.marketplaces import AccountItem, AccountItems, Marketplace
 from gateways.metadata import Metadata
 from models import Due, transaction
-from services import confirmation
+from services import confirmation, unanswered
 from services.expressions import Requirement, to_document
 from settings import settings
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import BOTH, given, grants, looked_at, taken
-from tests.jobs.town import Town
+from tests.jobs.test_engine import BOTH, given, grants, kinds, looked_at, taken
+from tests.jobs.town import Town, until
 
 GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status", "Refreshing"),))
 
@@ -331,3 +331,24 @@ async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_
     async with engine():
         await town.look()
         await taken(town)
+
+
+async def test_a_role_that_never_came_is_not_said_to_have_been_taken(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unanswered, "LATE", timedelta(0))
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["giving"]
+    await town.sells(token)
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["taking"]
+    async with engine():
+        await until(lambda: _nothing_left(town))
+    assert [kind for kind in await kinds(town) if kind.startswith("role.")] == []
+
+
+async def _nothing_left(town: Town) -> bool:
+    return not await grants(town)

@@ -5,6 +5,7 @@ from sqlmodel import col, select
 
 from models import Breaker, Grant, Server, now, transaction
 from services import breaker, events
+from services.breaker import Removal
 from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -12,9 +13,19 @@ pytestmark = pytest.mark.usefixtures("database")
 
 @pytest.mark.parametrize(
     ("losing", "holders", "stops"),
-    [(5, 5, False), (6, 6, True), (6, 29, True), (6, 30, False), (7, 30, True), (200, 1000, False), (201, 1000, True)],
+    [
+        (5, 5, False),
+        (6, 6, True),
+        (6, 29, True),
+        (6, 30, False),
+        (7, 30, True),
+        (200, 1000, False),
+        (201, 1000, True),
+        (650, 10_000, False),
+        (651, 10_000, True),
+    ],
 )
-def test_over_five_people_and_over_a_fifth(losing: int, holders: int, stops: bool) -> None:
+def test_over_five_people_and_over_a_fifth_and_less_in_a_large_role(losing: int, holders: int, stops: bool) -> None:
     assert breaker.too_many(losing, holders) is stops
 
 
@@ -32,13 +43,13 @@ async def a_role_with(holders: int, *, taking: int = 0, taken: int = 0) -> tuple
     return server, role
 
 
-async def stopped(server: Server, role: str, losing: int) -> bool:
+async def stopped(server: Server, role: str, losing: int, **how: bool) -> bool:
     async with transaction() as db:
         holders = await db.exec(
             select(Grant.discord_id).where(Grant.role_id == role, Grant.state == "held").limit(losing)
         )
         people = [*holders.all(), *(snowflake() for _ in range(losing))][:losing]
-        return bool(await breaker.stopped(db, [(server.id or 0, role, who) for who in people]))
+        return bool(await breaker.stopped(db, [Removal(server.id or 0, role, who, **how) for who in people]))
 
 
 async def test_removals_done_and_pending_count_with_the_new_ones() -> None:
@@ -66,7 +77,7 @@ async def test_one_person_who_sells_and_buys_often_trips_nothing() -> None:
         who = (await db.exec(select(Grant.discord_id).where(Grant.role_id == role))).first()
         taken = [events.line("role.taken", server_id=server.id, role_id=role, subject=who) for _ in range(9)]
         await events.record_all(db, taken)
-        assert not await breaker.stopped(db, [(server.id or 0, role, who or "")])
+        assert not await breaker.stopped(db, [Removal(server.id or 0, role, who or "")])
 
 
 async def test_another_role_of_the_server_is_not_concerned() -> None:
@@ -116,3 +127,38 @@ async def test_what_was_dismissed_can_be_approved_all_the_same() -> None:
         assert await breaker.approve(db, server.id or 0, "ada") == 1
         assert (await db.exec(select(Grant).where(col(Grant.gift_since).is_not(None)))).all() == []
     assert not await stopped(server, role, 6)
+
+
+async def test_those_who_only_wait_for_the_role_are_no_holders() -> None:
+    server, role = await a_role_with(20)
+    async with transaction() as db:
+        rule = await a_rule(db, server, role)
+        for _ in range(100):
+            await a_grant(db, await a_member(db, server), rule, state="giving")
+    assert await stopped(server, role, 6)
+
+
+async def test_who_never_had_the_role_does_not_count() -> None:
+    server, role = await a_role_with(6)
+    assert not await stopped(server, role, 50, counts=False)
+    assert await stopped(server, role, 6)
+    assert await stopped(server, role, 1, counts=False), "what is stopped is stopped for them too"
+
+
+async def test_removals_by_one_source_alone_are_five_a_day_however_large_the_role() -> None:
+    server, role = await a_role_with(200)
+    assert not await stopped(server, role, 5, one_source=True)
+    assert not await stopped(server, role, 7)
+    async with transaction() as db:
+        rule = await a_rule(db, server, role)
+        for _ in range(3):
+            row = await a_grant(db, await a_member(db, server), rule, state="taking")
+            row.evidence = {"readings": [{"oneSource": True}]}
+            db.add(row)
+        data = {"readings": [{"answer": "no"}, {"oneSource": True}]}
+        await events.record(
+            db, events.line("role.taken", server_id=server.id, role_id=role, subject=snowflake(), data=data)
+        )
+    assert not await stopped(server, role, 1, one_source=True)
+    assert not await stopped(server, role, 2)
+    assert await stopped(server, role, 2, one_source=True)

@@ -72,8 +72,10 @@ def test_while_another_node_is_silent_the_first_may_confirm_itself_after_minutes
     assert (early.reading.answer, early.wait) == (UNKNOWN, 9)
     late = confirm(reading(), reading(NO, 98), earlier(ago=OTHERS_SILENT), TWO, NOW)
     assert (late.reading.answer, late.reading.first) == (NO, ("Base node 1", 90))
+    assert late.reading.one_source
     by_the_other = confirm(reading(), reading(NO, 98), earlier(node=2), TWO, NOW)
     assert by_the_other.reading.answer is NO, "the node that is silent now had said so before"
+    assert not by_the_other.reading.one_source
 
 
 def test_solanas_index_confirms_itself_only_after_as_many_slots_as_settle() -> None:
