@@ -70,10 +70,10 @@ class Lab:
             raise RuntimeError(f"a transaction of {len(data)} bytes failed")
         return receipt
 
-    def deploy(self, name: str) -> str:
-        """A new collection, with the node's first account as its keeper."""
+    def deploy(self, name: str, metadata: str = "https://example.org/") -> str:
+        """A new collection, with the node's first account as its keeper and its metadata below that address."""
         keeper = self.rpc("eth_accounts")[0]
-        arguments = encode(["string", "string", "string", "address"], [name, "B", "https://example.org/", keeper])
+        arguments = encode(["string", "string", "string", "address"], [name, "B", metadata, keeper])
         made = self.send(None, bytes.fromhex(ARTEFACTS["Collection721"]["bytecode"][2:]) + arguments)
         return str(made["contractAddress"]).lower()
 

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -126,19 +126,25 @@ def stand_in() -> Iterator[str]:
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.stand_in", str(port)], cwd=ROOT)
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                tally(url)
-                break
-            except (urllib.error.URLError, OSError):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+        until_up(lambda: tally(url))
         yield url
     finally:
         process.kill()
         process.wait()
+
+
+def until_up(ask: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until a server that was just started answers what `ask` asks."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            ask()
+        except (urllib.error.URLError, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def tally(url: str, method: str = "GET", *, least: int = 0) -> dict[str, Any]:

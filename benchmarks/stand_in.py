@@ -24,6 +24,7 @@ class StandIn:
 
     def __init__(self) -> None:
         self.written = asyncio.Condition()
+        self.refusing: dict[str, int] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -36,6 +37,9 @@ class StandIn:
     async def write(self, request: web.Request) -> web.Response:
         """A role given or taken."""
         self.requests += 1
+        if (code := self.refusing.get(request.match_info["guild"])) is not None:
+            self.refused += 1
+            return web.json_response({"message": "Refused", "code": code}, status=403, headers=VIA)
         token = request.headers.get("Authorization", "")
         verdict = self.limits.take_global(token, MEMBER_ROLE_WRITES)
         verdict = verdict or self.limits.take(token, MEMBER_ROLE_WRITES, request.match_info["guild"])
@@ -52,6 +56,11 @@ class StandIn:
         # Exactly this type: nextcord and discord.py read any other as text, and take it for Cloudflare's.
         headers = {"Content-Type": "application/json"} | VIA | verdict.headers
         return web.Response(body=orjson.dumps(too_many(verdict)), status=429, headers=headers)
+
+    async def refuse(self, request: web.Request) -> web.Response:
+        """Refuse every role write in a guild from now on, with this code."""
+        self.refusing[request.query["guild"]] = int(request.query["code"])
+        return web.Response()
 
     async def me(self, _: web.Request) -> web.Response:
         """Who the bot is: clients ask as they sign in."""
@@ -85,6 +94,7 @@ def main() -> None:
     app.router.add_delete(ROLE, here.write)
     app.router.add_get("/users/@me", here.me)
     app.router.add_get("/guilds/{guild}/members/{user}", here.member)
+    app.router.add_post("/refuse", here.refuse)
     app.router.add_get("/tally", here.tally)
     app.router.add_delete("/tally", here.tally)
     web.run_app(app, host="127.0.0.1", port=int(sys.argv[1]), print=None, access_log=None)

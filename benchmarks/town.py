@@ -7,14 +7,16 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 import models
 from app.postgres import Postgres
 from benchmarks.lab import CHAIN, ROOT, wallet
 from gateways import close_gateways
 from models import Rule, Server, transaction
+from models.session import AsyncSession
 from services.expressions import Requirement, to_document
 from settings import settings
 
@@ -105,6 +107,23 @@ async def rules(server_id: int, contracts: Sequence[str], *, first: int = 0) -> 
                 )
             )  # fmt: skip
     return roles
+
+
+def rule_row(server_id: int, contract: str, role: str, expression: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One rule as `add_rules` takes it: at least one token of the contract, or the expression."""
+    tree = expression or to_document(Requirement("basic", CHAIN, contract))
+    return {
+        "server_id": server_id, "name": "A rule", "role_id": role, "role_name": "Role", "role_color": "#5865F2",
+        "verification_type": "basic", "contract_address": contract, "blockchain": CHAIN, "min_tokens": 1,
+        "token_ids": [], "removal_mode": "now", "removal_hours": 0, "state": "active", "created_by": "0",
+        "created_at": models.now(), "updated_at": models.now(), "expression": tree,
+    }  # fmt: skip
+
+
+async def add_rules(db: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
+    """Many rules in a few statements."""
+    for first in range(0, len(rows), 5_000):
+        await db.execute(insert(Rule), list(rows[first : first + 5_000]))
 
 
 async def written() -> None:

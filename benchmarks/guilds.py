@@ -1,0 +1,377 @@
+"""Many guilds at once, nodes far away, and one guild that means harm: `python -m benchmarks.guilds [--quick]`.
+
+Three parts, each with a database and product processes of its own:
+
+- rounds: 1 to 10,000 guilds of ten members and ten rules, and one guild of 100,000, over nodes 50 and 150 ms away;
+- neighbours: from a transfer to the request for its role in honest guilds while rounds go on, without and with a guild
+  whose rules, contracts and refusals are made to cost as much as they can;
+- hangs: a node that swallows everything for 16 s again and again, and the first look after it.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+from sqlalchemy import text
+
+from benchmarks import hostile, roles, town
+from benchmarks.lab import ROOT, Lab, lab, wallet
+from benchmarks.rounds import environment, goal
+from jobs.__main__ import lives
+from models import transaction
+from services import due, heap, sweep
+from services.tasks import stop
+from tests.far import far, hang, tally
+
+GUILDS = "many guilds"
+RULES = 10
+MEMBERS = 10
+SIZES = ((1, MEMBERS), (100, MEMBERS), (1_000, 4), (1_000, MEMBERS), (10_000, MEMBERS), (1, 100_000))
+QUICK = ((1, MEMBERS), (100, MEMBERS), (1_000, 4))
+NEAR, FAR = 50, 150
+"""Milliseconds from the product to a node and back."""
+ONE_IN = 16
+"""How many answers of a made-up collection there are for one that says "holds one"."""
+# (argument + own address) modulo ONE_IN is 0: a balance that everybody can work out, and no storage to fill.
+PARITY = "0x6004353001600f161560005260206000f3"
+MADE_UP = 0xC0DE << 144
+READY = "ready\n"
+HANG_SECONDS = 16.0
+FLOOD_EVERY = 5
+"""Transfers of honest guilds between two blocks that the hostile one fills with logs."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round over all guilds."""
+
+    seconds: float
+    looks: int
+    requests: int
+    wrong: int
+
+    def each(self, checks: int) -> float:
+        """Requests for 1,000 checks."""
+        return self.requests / checks * 1000
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.guilds", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="up to 1,000 guilds, fewer transfers and hangs")
+    parser.add_argument("--only", choices=("rounds", "neighbours", "hangs"), help="one part alone")
+    given = parser.parse_args(arguments)
+    parts = (given.only,) if given.only else ("rounds", "neighbours", "hangs")
+    if "rounds" in parts:
+        rounds(QUICK if given.quick else SIZES)
+    if "neighbours" in parts:
+        neighbours(transfers=30 if given.quick else 100)
+    if "hangs" in parts:
+        hangs(3 if given.quick else 20)
+
+
+# Rounds.
+
+
+def rounds(sizes: Sequence[tuple[int, int]]) -> None:
+    """Every size, at both distances."""
+    print(f"\nOne round, {RULES} rules a guild, no contract in two guilds\n")
+    print("| guilds × members | ms away | s, all new | s, nothing new | looks | requests a 1,000 checks | wrong |")
+    print("|---|---|---|---|---|---|---|")
+    found: dict[tuple[int, int, int], Round] = {}
+    with lab() as node:
+        node.rpc("anvil_mine", "0x40")
+        for guilds, members in sizes:
+            make_up(node, guilds)
+            for away in (NEAR, FAR):
+                first, second = _rounds_of(node, guilds, members, away)
+                found[guilds, members, away] = second
+                checks = guilds * members * RULES
+                print(
+                    f"| {guilds:,} × {members:,} | {away} | {first.seconds:.1f} | {second.seconds:.1f} "
+                    f"| {second.looks} | {second.each(checks):.2f} | {first.wrong + second.wrong} |",
+                    flush=True,
+                )
+    print()
+    if small := found.get((1_000, 4, NEAR)):
+        goal(GUILDS, "seconds for 1,000 guilds × 4 members × 10 rules, 50 ms away", small.seconds, most=5)
+        alone = _alone(4_000)
+        more = small.each(40_000) - alone.each(40_000)
+        goal(GUILDS, "requests a 1,000 checks more than one guild of the same size", more, most=0.2)
+    if large := found.get((10_000, MEMBERS, NEAR)):
+        goal(GUILDS, "seconds for 10,000 guilds × 10 members, 50 ms away", large.seconds, most=60)
+    goal(GUILDS, "members with a wrong answer", sum(one.wrong for one in found.values()), most=0)
+
+
+def _alone(members: int) -> Round:
+    """One guild with as many members, for comparison."""
+    with lab() as node:
+        node.rpc("anvil_mine", "0x40")
+        make_up(node, 1)
+        return _rounds_of(node, 1, members, NEAR)[1]
+
+
+def make_up(node: Lab, guilds: int) -> None:
+    """Put the made-up collections of so many guilds on the chain."""
+    calls = [("anvil_setCode", [contract, PARITY]) for at in range(guilds) for contract in contracts_of(at)]
+    for first in range(0, len(calls), 2_000):
+        _batch(node.url, calls[first : first + 2_000])
+    node.refresh()
+
+
+def contracts_of(guild: int) -> list[str]:
+    """The contracts that a guild's rules name."""
+    return [f"0x{MADE_UP + guild * RULES + at:040x}" for at in range(RULES)]
+
+
+def holds(contract: str, owner: str) -> bool:
+    """Whether a made-up collection says that the owner has one."""
+    return (int(contract, 16) + int(owner, 16)) % ONE_IN == 0
+
+
+def _batch(url: str, calls: Sequence[tuple[str, list[Any]]]) -> None:
+    body = [{"jsonrpc": "2.0", "id": n, "method": m, "params": p} for n, (m, p) in enumerate(calls)]
+    asked = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=120) as answer:
+        assert all("error" not in one for one in json.loads(answer.read()))
+
+
+def _rounds_of(node: Lab, guilds: int, members: int, away: int) -> tuple[Round, Round]:
+    with ExitStack() as stack:
+        url = stack.enter_context(far(node.url, away))
+        database = stack.enter_context(town.database())
+        stack.enter_context(node.mining())
+        command = [sys.executable, "-m", "benchmarks.guilds", "rounds", database, url, str(guilds), str(members)]
+        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.stderr[-4000:])
+        first, second = (Round(**one) for one in json.loads(done.stdout.splitlines()[-1]))
+        return first, second
+
+
+async def rounds_here(database: str, node: str, guilds: int, members: int) -> None:
+    """The product's part: everybody is due twice, the second time with nothing new."""
+    async with town.product(database, [node]):
+        servers = await town.people(guilds * members, servers=guilds)
+        rights = await _many_rules(servers)
+        tasks = [asyncio.create_task(life()) for life in lives(("looker",))]
+        heap.settle()
+        try:
+            said = [await _round(node, servers, guilds * members, rights)]
+            await town.written()
+            said.append(await _round(node, servers, guilds * members, rights))
+        finally:
+            await stop(*tasks)
+    print(json.dumps([one.__dict__ for one in said]))
+
+
+async def _many_rules(servers: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+    """Ten rules a server, in a few statements; by server its contracts and roles."""
+    made: dict[int, list[tuple[str, str]]] = {}
+    rows: list[dict[str, Any]] = []
+    for at, server in enumerate(servers):
+        pairs = [(c, str(town.ROLE + at * RULES + n)) for n, c in enumerate(contracts_of(at))]
+        made[server] = pairs
+        rows += [town.rule_row(server, contract, role) for contract, role in pairs]
+    async with transaction() as db:
+        await town.add_rules(db, rows)
+    return made
+
+
+async def _round(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Round:
+    tally(node, "DELETE")
+    began = time.perf_counter()
+    async with transaction() as db:
+        await sweep.start_sweep(db)
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": due.CHANNEL})
+    looks = 0
+    while True:
+        async with transaction() as db:
+            row = (await db.execute(text("SELECT count(*), max(attempts) FROM due"))).one()
+        if not row[0]:
+            break
+        looks = max(looks, row[1] or 0)
+        if time.perf_counter() - began > 600:
+            raise SystemExit(f"{row[0]} members are still due after ten minutes")
+        await asyncio.sleep(0.05)
+    seconds = time.perf_counter() - began
+    return Round(seconds, looks + 1, tally(node)["requests"], await _wrong(servers, members, rights))
+
+
+async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> int:
+    """How many pairs of member and role differ from what the collections say."""
+    expected = {
+        (server, str(town.PERSON + n), role)
+        for n in range(1, members + 1)
+        for server in (servers[n % len(servers)],)
+        for contract, role in rights[server]
+        if holds(contract, wallet(n - 1))
+    }
+    async with transaction() as db:
+        rows = await db.execute(text("SELECT server_id, discord_id, role_id FROM \"grant\" WHERE state <> 'lost'"))
+        there = {(row[0], row[1], row[2]) for row in rows}
+    return len(expected ^ there)
+
+
+# Neighbours.
+
+
+def neighbours(transfers: int, guilds: int = 100) -> None:
+    """From a transfer to the role's request in honest guilds, without and with a hostile one, in turns."""
+    print(f"\nFrom a transfer's block to the request for its role, {guilds} honest guilds, rounds all the time\n")
+    print("| | half within, ms | 95 of 100 within, ms | most, ms |\n|---|---|---|---|")
+    taken: dict[str, list[float]] = {"without": [], "with": []}
+    for _ in range(2):
+        for name, samples in taken.items():
+            samples += _neighbours(transfers // 2, guilds, harm=name == "with")
+    for name, samples in taken.items():
+        p95 = quantiles(samples, n=20)[-1]
+        print(f"| {name} a hostile guild | {median(samples):.0f} | {p95:.0f} | {max(samples):.0f} |", flush=True)
+    print()
+    honest, beside = (quantiles(taken[name], n=20)[-1] for name in ("without", "with"))
+    goal(GUILDS, "log to role beside a hostile guild, 95 of 100, by the figure without", beside / honest, most=2)
+
+
+def _neighbours(transfers: int, guilds: int, *, harm: bool) -> list[float]:
+    with ExitStack() as stack:
+        node = stack.enter_context(lab())
+        node.fill(1, collections=1, supply=1)
+        evil = hostile.deploy(node, MEMBERS) if harm else None
+        url = stack.enter_context(far(node.url, NEAR))
+        database = stack.enter_context(town.database())
+        discord = stack.enter_context(roles.stand_in())
+        if harm:
+            hostile.refuse(discord)
+        tarpit = stack.enter_context(hostile.tarpit()) if harm else ""
+        numbers = [str(guilds), str(transfers), json.dumps(evil) if evil else "", tarpit]
+        command = [sys.executable, "-m", "benchmarks.guilds", "engine", database, url, discord, node.contracts[0]]
+        process = stack.enter_context(
+            subprocess.Popen(
+                [*command, *numbers], cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True,
+            )
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == READY
+        taken: list[float] = []
+        for number in range(1, transfers + 1):
+            if evil and number % FLOOD_EVERY == 1:
+                hostile.act(node, evil)
+            before = roles.tally(discord)["accepted"]
+            # The node and this process share one clock; the transfer is in a block when mint returns.
+            node.mint(node.contracts[0], 1 + number, [wallet(guilds * MEMBERS + number - 1)])
+            moment = time.monotonic()
+            arrived = roles.tally(discord, least=len(before) + 1)["accepted"][len(before)]
+            taken.append(1000 * max(0.0, arrived - moment))
+        process.communicate("\n", timeout=60)
+        return taken
+
+
+async def engine_here(
+    database: str, node: str, discord: str, contract: str, guilds: int, transfers: int, evil: str, tarpit: str
+) -> None:
+    """The product's part: looker, writer and followers, and a round after the other; a member for each transfer."""
+    more = {"IPFS_GATEWAY_URL": tarpit} if tarpit else {}
+    async with town.product(database, [node], DISCORD_API_URL=discord, FOLLOW_SECONDS="0.1", **more):
+        servers = await town.people(guilds * MEMBERS + transfers, servers=guilds)
+        async with transaction() as db:
+            await town.add_rules(
+                db, [town.rule_row(server, contract, str(town.ROLE + at)) for at, server in enumerate(servers)]
+            )
+        if evil:
+            await hostile.move_in(json.loads(evil), MEMBERS, contract)
+        async with running(("looker", "writer", "followers")):
+            await asyncio.sleep(3)
+            rounds_go_on = asyncio.create_task(_rounds_without_end())
+            heap.settle()
+            print(READY, end="", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+            await stop(rounds_go_on)
+
+
+async def _rounds_without_end() -> None:
+    while True:
+        async with transaction() as db:
+            await sweep.start_sweep(db)
+            await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": due.CHANNEL})
+        await asyncio.sleep(2)
+
+
+@asynccontextmanager
+async def running(parts: Sequence[str]) -> AsyncIterator[None]:
+    """Parts of a jobs process while the block lasts."""
+    tasks = [asyncio.create_task(life()) for life in lives(parts)]
+    try:
+        yield
+    finally:
+        await stop(*tasks)
+
+
+# Hangs.
+
+
+def hangs(count: int) -> None:
+    """Two nodes that hang together, 100 guilds waiting, and how long the first look after it takes."""
+    with ExitStack() as stack:
+        node = stack.enter_context(lab())
+        node.rpc("anvil_mine", "0x40")
+        make_up(node, 100)
+        stack.enter_context(node.mining())
+        first, second = (stack.enter_context(far(node.url, NEAR)) for _ in range(2))
+        database = stack.enter_context(town.database())
+        command = [sys.executable, "-m", "benchmarks.guilds", "hangs", database, first, second, str(count)]
+        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.stderr[-4000:])
+    taken: list[float] = json.loads(done.stdout.splitlines()[-1])
+    print(f"\n{count} hangs of {HANG_SECONDS:g} s with 100 guilds waiting: the first look after each\n")
+    print("| half within, s | most, s | wrong |\n|---|---|---|")
+    print(f"| {median(taken):.2f} | {max(taken):.2f} | {sum(one < 0 for one in taken)} |\n", flush=True)
+    goal(GUILDS, "first looks after a hang that were not right", sum(one < 0 for one in taken), most=0)
+
+
+async def hangs_here(database: str, first: str, second: str, count: int) -> None:
+    """Everybody is due again and again while both nodes swallow everything; then one look at each guild."""
+    guilds = 100
+    async with town.product(database, [first, second]):
+        servers = await town.people(guilds, servers=guilds)
+        rights = await _many_rules(servers)
+        taken: list[float] = []
+        async with running(("looker",)):
+            await _round(first, servers, guilds, rights)
+            await town.written()
+            for _ in range(count):
+                for url in (first, second):
+                    hang(url, HANG_SECONDS)
+                ends = time.monotonic() + HANG_SECONDS
+                while time.monotonic() < ends:
+                    async with transaction() as db:
+                        await due.mark_all(db, due.CHANGED)
+                    await asyncio.sleep(1)
+                async with transaction() as db:
+                    await db.execute(text("DELETE FROM due"))
+                round_ = await _round(first, servers, guilds, rights)
+                taken.append(round_.seconds if round_.looks == 1 and not round_.wrong else -1.0)
+    print(json.dumps(taken))
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["rounds", database, node, guilds, members]:
+            asyncio.run(rounds_here(database, node, int(guilds), int(members)))
+        case ["engine", database, node, discord, contract, guilds, transfers, evil, tarpit]:
+            asyncio.run(engine_here(database, node, discord, contract, int(guilds), int(transfers), evil, tarpit))
+        case ["hangs", database, first, second, count]:
+            asyncio.run(hangs_here(database, first, second, int(count)))
+        case _:
+            main(sys.argv[1:])
