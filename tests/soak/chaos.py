@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.far import hang
 from tests.soak.machine import PROGRAMS, Machine
+from tests.soak.tenant import HostileTenant
 from tests.soak.truth import Deal
 from tests.soak.visitor import Visitor
 from tests.soak.world import ELSEWHERE, STANDARDS, World, database_answers, family
@@ -22,6 +24,7 @@ FAULTS = {
     "discord": ("down", "429", "500", "empty", "malformed"),
     "gateway": ("down", "429", "500", "malformed"),
     "opensea": ("down", "429", "500", "empty", "malformed"),
+    "metadata": ("down", "slow", "429", "500", "malformed"),
 }
 SLOW_WRITES = "slow"
 """A Discord that carries out what it was asked long after nobody waits for it any more; only where there is time."""
@@ -75,8 +78,16 @@ class Chaos:
     """One run of the schedule over a world and a machine."""
 
     def __init__(
-        self, world: World, machine: Machine, visitor: Visitor, random: Random, pace: Pace, say: Callable[[str], None]
+        self,
+        world: World,
+        machine: Machine,
+        visitor: Visitor,
+        tenant: HostileTenant,
+        random: Random,
+        pace: Pace,
+        say: Callable[[str], None],
     ) -> None:
+        self.tenant = tenant
         self.world, self.machine, self.random, self.pace, self.say = world, machine, random, pace, say
         self.visitor = visitor
         self.done, self.killed = Counter[str](), Counter[str]()
@@ -85,7 +96,8 @@ class Chaos:
         deeds: list[tuple[Callable[[], Awaitable[None]], float]] = [
             (self.trade, 10), (self.edit, 1.5), (self.pause_or_resume, 1), (self.come_or_go, 1.5), (self.wallet, 1),
             (self.fault, 4), (self.gateway, 1), (self.reorg, 1), (self.kill, 1.5), (self.freeze, 0.5),
-            (self.database, 0.4), (self.approve, 0.5), (self.visit, 1),
+            (self.database, 0.4), (self.silence, 0.4), (self.hang, 0.5), (self.harm, 1), (self.approve, 0.5),
+            (self.visit, 1),
         ]  # fmt: skip
         self.deeds, self.weights = zip(*deeds, strict=True)
 
@@ -236,6 +248,22 @@ class Chaos:
         self.say(f"{name} gets {how.name}")
         await asyncio.to_thread(self.machine.end, name, how)
         self.down[name] = asyncio.get_running_loop().time() + self.random.uniform(0, 4)
+
+    async def harm(self) -> None:
+        """The guild that means harm fills a block with logs."""
+        await self.tenant.harm()
+
+    async def hang(self) -> None:
+        """A node swallows every request for a while."""
+        name, seconds = self.random.choice(sorted(self.machine.nodes)), self.random.uniform(1, self.pace.fault)
+        self.say(f"{name} swallows what it is asked for {seconds:.1f} s")
+        url = self.random.choice(self.machine.nodes[name].split())
+        await asyncio.to_thread(hang, url, seconds)
+
+    async def silence(self) -> None:
+        """The database's connections are forgotten on their way; new ones work."""
+        self.say("the database falls silent")
+        self.machine.way.fall_silent()
 
     async def freeze(self) -> None:
         """A process stands still for a while, and goes on as if nothing had been."""

@@ -10,9 +10,12 @@ from random import Random
 from app.leftovers import MARK
 from app.postgres import Postgres
 from tests.conftest import ROOT
+from tests.soak.weather import CLOCK_AHEAD_SECONDS, DatabaseWay
 
 PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.web"}
 """What runs, and the module that it is."""
+AHEAD = "jobs-2"
+"""The process on a machine whose clock is ahead."""
 STOP_SECONDS = 30
 
 
@@ -24,7 +27,9 @@ class Machine:
         # Durable: what was committed has to survive the database's own sudden end.
         self.postgres = Postgres(directory / "db", say=lambda _: None)
         self.url = self.postgres.start()
-        self.environment = {**os.environ, **settings, "DATABASE_URL": self.url, MARK: str(directory)}
+        self.way = DatabaseWay(self.url)
+        self.nodes = {name: value for name, value in settings.items() if name.startswith("RPC_")}
+        self.environment = {**os.environ, **settings, "DATABASE_URL": self.way.url, MARK: str(directory)}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self._ended_by_us: set[int] = set()
         for command in (("app.build",), ("alembic", "upgrade", "head")):
@@ -37,9 +42,10 @@ class Machine:
         """Start one of the processes, unless it runs."""
         process = self.running.get(name)
         if process is None or process.poll() is not None:
+            clock = ("tests.soak.ahead", str(CLOCK_AHEAD_SECONDS)) if name == AHEAD else ()
             with self.log(name).open("ab") as output:
                 self.running[name] = subprocess.Popen(
-                    [sys.executable, "-m", PROGRAMS[name]],
+                    [sys.executable, "-m", *clock, PROGRAMS[name]],
                     cwd=ROOT, env=self.environment, stdout=output, stderr=output, start_new_session=True,
                 )  # fmt: skip
 
@@ -105,4 +111,5 @@ class Machine:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+        self.way.close()
         self.postgres.stop()

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -25,9 +25,10 @@ from models import Due, Grant, Schedule, now, transaction
 from services import sweep
 from settings import settings
 from tests.conftest import ROOT, free_port, running_sandbox, temporary_dir
-from tests.soak import judge
+from tests.soak import judge, weather
 from tests.soak.chaos import GUILDS, Chaos, Pace, first_deals
 from tests.soak.machine import Machine
+from tests.soak.tenant import HostileTenant
 from tests.soak.truth import Pair
 from tests.soak.visitor import Visitor
 from tests.soak.world import World
@@ -44,7 +45,20 @@ async def soak(
     seeds: Sequence[int], sandbox: str, directory: Path, pace: Pace, say: Callable[[str], None]
 ) -> list[str]:
     """One seed after another on one machine; what was wrong, in sentences: nothing, if the promise is kept."""
+    with weather.nodes(sandbox) as nodes:
+        return await _soak_on(seeds, sandbox, directory, pace, say, nodes)
+
+
+async def _soak_on(
+    seeds: Sequence[int],
+    sandbox: str,
+    directory: Path,
+    pace: Pace,
+    say: Callable[[str], None],
+    nodes: Mapping[str, str],
+) -> list[str]:
     environment = {
+        **nodes,
         "DATA_DIR": str(directory), "SANDBOX_PORT": str(urlsplit(sandbox).port), "PORT": str(free_port()),
         "PUBLIC_URL": "", "REDIS_URL": "", "HOLDFAST_SUPERVISED": "1", "PYTHONWARNINGS": "ignore",
         "SWEEP_SECONDS": str(SWEEP_SECONDS), "FOLLOW_SECONDS": str(FOLLOW_SECONDS),
@@ -82,8 +96,10 @@ async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say:
     await visitor.sign_in()
     for deal in first_deals(world):
         assert await world.make(deal), "nothing stands against a rule"
+    tenant = HostileTenant(world)
+    await tenant.move_in()
     say("the world is there")
-    chaos = Chaos(world, machine, visitor, random, pace, say)
+    chaos = Chaos(world, machine, visitor, tenant, random, pace, say)
     wrong = await chaos.run()
     wrong += await _quiet(world, say)
     wrong += await visitor.sees(world.deals, [guild.server_id for guild in world.guilds])

@@ -92,7 +92,7 @@ class World:
         owner = self.owner["id"]
         made = await self.call("guilds", action="create", guild=name, owner=owner, members=list(members))
         await self.call("guilds", action="add_bot", guild=name)
-        shown = next(guild for guild in await self._shown() if guild["id"] == made["id"])
+        shown = next(guild for guild in await self.shown() if guild["id"] == made["id"])
         roles = {role["name"]: role["id"] for role in shown["roles"] if role["name"] in ROLES}
         self.guilds.append(Guild(name, made["id"], members, roles))
 
@@ -108,7 +108,8 @@ class World:
             if self.random.random() < 0.9:
                 await self.prove(who)
 
-    async def _shown(self) -> list[dict[str, Any]]:
+    async def shown(self) -> list[dict[str, Any]]:
+        """The sandbox's guilds."""
         return (await self.control.get("/control/world")).json()["guilds"]
 
     async def roles_in_discord(self) -> set[Pair]:
@@ -116,7 +117,7 @@ class World:
         ours = {role for guild in self.guilds for role in guild.roles.values()}
         return {
             (member["user_id"], role)
-            for guild in await self._shown()
+            for guild in await self.shown()
             for member in guild["members"]
             for role in member["roles"]
             if role in ours
@@ -169,12 +170,17 @@ class World:
 
     # What happens on chains.
 
+    def next_token(self) -> str:
+        """A token id that no other call got."""
+        self._tokens += 1
+        return str(self._tokens)
+
     async def mint(self, chain: str, to: str) -> None:
         """A new token for an address."""
-        self._tokens += 1
         moment, body = time.time(), {"contract": self.contracts[chain], "to": to}
-        made = await self.call(f"chains/{chain}/mint", token_id=str(self._tokens), **body)
-        token = made.get("token_id", str(self._tokens))
+        number = self.next_token()
+        made = await self.call(f"chains/{chain}/mint", token_id=number, **body)
+        token = made.get("token_id", number)
         self.holdings.owners[chain, self.contracts[chain], token] = to
         self._true_since(moment)
 

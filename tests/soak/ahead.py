@@ -1,0 +1,48 @@
+"""`python -m tests.soak.ahead SECONDS MODULE [ARGUMENT …]`: run a module on a machine whose clock is ahead.
+
+Only what asks for the date is ahead; the monotonic clock, by which pauses are measured, is as it is, as after a wrong
+setting of a real machine's clock.
+"""
+
+import datetime
+import runpy
+import sys
+import time
+from typing import Any
+
+_Real = datetime.datetime
+_time = time.time
+
+
+class _Meta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Real)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, _Real)
+
+
+def shift(seconds: float) -> None:
+    """Let every later import find a clock that is so many seconds ahead."""
+
+    class Ahead(_Real, metaclass=_Meta):
+        """A datetime whose now() is ahead; what it returns is an ordinary datetime."""
+
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+            return _Real.now(tz) + datetime.timedelta(seconds=seconds)
+
+    datetime.datetime = Ahead  # type: ignore[misc]
+    time.time = lambda: _time() + seconds
+
+
+def main() -> None:
+    """Read the command line and run."""
+    seconds, module, *arguments = sys.argv[1:]
+    shift(float(seconds))
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

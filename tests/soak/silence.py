@@ -1,0 +1,61 @@
+"""`python -m tests.soak.silence PORT SOCKET`: the way to a database that can fall silent without a word.
+
+On SIGUSR1 every connection that is open stays open and never says anything again, in either direction, as when a
+firewall between two machines forgets them; new ones work.
+"""
+
+import asyncio
+import contextlib
+import signal
+import sys
+
+
+class Way:
+    """Connections from a TCP port to a local socket."""
+
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+        self.open: set[asyncio.Event] = set()
+        self.kept: set[asyncio.Task[None] | None] = set()
+        """The event loop itself keeps no task alive that waits for a connection without a word."""
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry one connection's bytes both ways until one side closes, or for ever once it is silent."""
+        silent = asyncio.Event()
+        self.kept.add(asyncio.current_task())
+        try:
+            there_reader, there_writer = await asyncio.open_unix_connection(self.socket)
+        except OSError:
+            writer.close()
+            return
+        self.open.add(silent)
+        await asyncio.gather(self._pump(reader, there_writer, silent), self._pump(there_reader, writer, silent))
+        self.open.discard(silent)
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, silent: asyncio.Event) -> None:
+        with contextlib.suppress(OSError):
+            while piece := await source.read(65_536):
+                if silent.is_set():
+                    # Read, so that the sender's kernel believes that all is well, and thrown away.
+                    continue
+                sink.write(piece)
+                await sink.drain()
+        if not silent.is_set():
+            sink.close()
+
+    def fall_silent(self) -> None:
+        """From now on no connection that is open says anything."""
+        for silent in self.open:
+            silent.set()
+
+
+async def main() -> None:
+    """Serve until killed."""
+    way = Way(sys.argv[2])
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, way.fall_silent)
+    async with await asyncio.start_server(way.carry, "127.0.0.1", int(sys.argv[1])) as server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
