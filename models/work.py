@@ -22,6 +22,10 @@ class Due(SQLModel, table=True):
     """The place among the members of the same server that were marked together: servers take turns by it."""
     due_at: datetime = moment()
     version: int = Field(default=1, sa_type=BigInteger)
+    seen: int = Field(default=0, sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})
+    """How many of the marks that the version counts say no more than that a token went to or from a wallet."""
+    overtaken: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """How many looks in a row would have taken a role, and ended after newer sightings."""
     attempts: int = 0
     claimed_until: datetime | None = maybe_moment()
     claimed_by: str | None = None

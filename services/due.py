@@ -38,6 +38,10 @@ class Claim:
     priority: int
     request_id: str | None = None
     """The request that they became due by, where one did."""
+    seen: int = 0
+    """How many of the marks that the version counts were mere sightings of transfers."""
+    overtaken: int = 0
+    """How many looks in a row would have taken a role and were overtaken by sightings."""
 
     @property
     def key(self) -> str:
@@ -80,6 +84,7 @@ def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priorit
         "JOIN server s ON s.id = m.server_id WHERE m.left_at IS NULL AND s.bot_invited",
         priority,
         {"addresses": list(addresses), "chain": chain, "family": CHAINS[chain].family},
+        sighting=True,
     )
     db.later(statement, values)
 
@@ -167,16 +172,19 @@ async def _mark(
     return int(marked)
 
 
-def _marking(who: str, priority: int, values: dict[str, object], *, raises_version: bool = True) -> Question:
+def _marking(
+    who: str, priority: int, values: dict[str, object], *, raises_version: bool = True, sighting: bool = False
+) -> Question:
     # Always in the same order, so that two marks that overlap wait for each other instead of deadlocking.
     statement = f"""
         WITH marked AS (
-        INSERT INTO due (kind, key, priority, due_at, version, attempts, request_id, turn)
-        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, 0, CAST(:request AS text),
+        INSERT INTO due (kind, key, priority, due_at, version, seen, attempts, request_id, turn)
+        SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, :sighting, 0, CAST(:request AS text),
                row_number() OVER (PARTITION BY w.server_id ORDER BY w.discord_id)
         FROM ({who}) w ORDER BY 2
         ON CONFLICT (kind, key) DO UPDATE SET
             version = due.version + :step,
+            seen = due.seen + :sighting,
             priority = GREATEST(due.priority, EXCLUDED.priority),
             due_at = LEAST(due.due_at, EXCLUDED.due_at),
             turn = LEAST(due.turn, EXCLUDED.turn),
@@ -185,7 +193,10 @@ def _marking(who: str, priority: int, values: dict[str, object], *, raises_versi
         RETURNING 1)
         SELECT count(*), CASE WHEN count(*) > 0 THEN pg_notify(:channel, '') END FROM marked
     """
-    more = {"priority": priority, "step": int(raises_version), "request": request_ids.current(), "channel": CHANNEL}
+    more = {
+        "priority": priority, "step": int(raises_version), "sighting": int(sighting), "request": request_ids.current(),
+        "channel": CHANNEL,
+    }  # fmt: skip
     return statement, {**values, **more}
 
 
@@ -210,7 +221,7 @@ CLAIM = f"""
     )
     UPDATE due d SET claimed_until = now() + :lease, claimed_by = :worker
     WHERE d.ctid = ANY(ARRAY(SELECT ctid FROM picked))
-    RETURNING d.key, d.version, d.attempts, d.priority, d.request_id, d.turn
+    RETURNING d.key, d.version, d.attempts, d.priority, d.request_id, d.seen, d.overtaken, d.turn
 """
 """By the place of the locked rows, not by a join: of a table that is empty most of the time the planner may expect one
 row, and then compares each row with each. A row that changed between being found and being locked is left for the next.
@@ -233,9 +244,9 @@ async def claim(
     }  # fmt: skip
     (rows,) = await db.together((CLAIM, values))
     claims: list[Claim] = []
-    for key, version, attempts, priority, request, _ in sorted(rows, key=lambda row: (-row[3], row[5], row[0])):
+    for key, version, attempts, priority, *rest, _ in sorted(rows, key=lambda row: (-row[3], row[-1], row[0])):
         server, _, discord_id = key.partition(":")
-        claims.append(Claim(int(server), discord_id, version, attempts, priority, request))
+        claims.append(Claim(int(server), discord_id, version, attempts, priority, *rest))
     return claims
 
 
@@ -270,28 +281,43 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
 
 
 def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
-    """Locks the claims and tells, in one row, the keys of those of which nothing has become known since."""
+    """Lock the claims, and return in one row the keys of the unchanged ones and of those that were merely seen.
+
+    Of the former nothing has become known since they were claimed; of the latter only that tokens were transferred.
+    """
     statement = f"""
-        SELECT ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND {_UNCHANGED} ORDER BY d.key FOR UPDATE OF d) AS keys
+        SELECT ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND {_UNCHANGED} ORDER BY d.key FOR UPDATE OF d) AS keys,
+               ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND NOT {_UNCHANGED} AND {_SEEN_ONLY}
+                     ORDER BY d.key FOR UPDATE OF d) AS seen
     """
     return statement, _values(worker, claims)
 
 
-def hold(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
-    """The transaction is for these claims: it ends with NotSo when something has become known of one of them."""
-    question, values = still_ours(worker, claims)
+def hold(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
+    """Bind the transaction to these claims: it ends with NotSo when more has become known of one of them.
+
+    Of those in `seen` it may be known that tokens were transferred.
+    """
+    question, values = still_ours(worker, [*claims, *seen])
     db.later(
-        f"SELECT 1 / CAST(cardinality(keys) = :all AS integer) FROM ({question}) o", {**values, "all": len(claims)}
+        f"SELECT 1 / CAST(cardinality(keys) >= :all AND cardinality(keys) + cardinality(seen) = :both AS integer) "
+        f"FROM ({question}) o",
+        {**values, "all": len(claims), "both": len(claims) + len(seen)},
     )
 
 
-def done(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
-    """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once."""
+def done(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collection[str] = ()) -> None:
+    """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once.
+
+    `denied` are the keys of those who would have lost a role if they had not been seen meanwhile.
+    """
     statement = f"""
         WITH gone AS (DELETE FROM due d WHERE {_CLAIMED} AND {_UNCHANGED})
-        UPDATE due d SET claimed_until = NULL, claimed_by = NULL WHERE {_CLAIMED} AND NOT {_UNCHANGED}
+        UPDATE due d SET claimed_until = NULL, claimed_by = NULL,
+            overtaken = CASE WHEN d.key = ANY(string_to_array(:denied, ',')) THEN d.overtaken + 1 ELSE 0 END
+        WHERE {_CLAIMED} AND NOT {_UNCHANGED}
     """
-    db.later(statement, _values(worker, claims))
+    db.later(statement, {**_values(worker, claims), "denied": joined(denied)})
 
 
 async def later(
@@ -314,7 +340,8 @@ async def later(
     await db.execute(
         text(
             f"""
-            UPDATE due d SET attempts = d.attempts + 1, priority = LEAST(d.priority, :again), turn = :late,
+            UPDATE due d SET attempts = d.attempts + 1, overtaken = 0, turn = :late,
+                             priority = LEAST(d.priority, :again),
                              reason = {_MORE} ->> 1,
                              due_at = now() + CAST({_MORE} ->> 0 AS integer) * interval '1 second'
             WHERE {_CLAIMED} AND {_UNCHANGED}
@@ -331,7 +358,7 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
     await db.execute(
         text(
             f"""
-            UPDATE due d SET attempts = 0, priority = 0, reason = NULL, turn = :late,
+            UPDATE due d SET attempts = 0, overtaken = 0, priority = 0, reason = NULL, turn = :late,
                              due_at = CAST((SELECT CAST(:more AS jsonb)) ->> d.key AS timestamptz)
             WHERE {_CLAIMED} AND {_UNCHANGED}
             """
@@ -367,6 +394,7 @@ async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None
 _CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d.claimed_by = :worker"
 _MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
 _UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"
+_SEEN_ONLY = "d.version - d.seen = CAST((SELECT CAST(:changes AS jsonb)) ->> d.key AS bigint)"
 """Looked up, not joined: who has claimed what changes faster than the planner learns of it, and a join that expects
 few rows compares each with each. In a SELECT of its own, so that a plan that is kept parses the document once."""
 
@@ -376,4 +404,5 @@ def _values(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
         "worker": worker,
         "keys": joined(claim.key for claim in claims),
         "versions": json.dumps({claim.key: claim.version for claim in claims}),
+        "changes": json.dumps({claim.key: claim.version - claim.seen for claim in claims}),
     }

@@ -22,14 +22,31 @@ INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
 
 
-async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[str]) -> int:
+OVERTAKEN = frozenset({Move.GIVE, Move.KEEP, Move.RETURN, Move.WAIT})
+"""What is right at the block of its evidence, whatever moved after it; the next look sees the rest."""
+MOST_OVERTAKEN = 5
+"""After so many overtaken looks in a row that would take a role, the next one takes it: anybody can have a wallet named
+in a log every second, and each of these looks covered all that was seen before it began."""
+
+
+async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[str], seen: Collection[str] = ()) -> int:
     """Write a round down and be done with its claims; tells how many roles are to be given or taken.
 
     A case whose claim is not among the keys of those that are `ours` is left alone: something new became known
-    meanwhile, and it is due again at once.
+    meanwhile, and it is due again at once. So are those in `seen`, of whom no more became known than that tokens moved;
+    what a role needs no newer answer for is written down for them all the same.
     """
     await findings.remember(db, done)
-    looked = [item for item in done.looked if not item.calm and item.case.claim.key in ours]
+    denied: set[str] = set()
+    for item in done.looked:
+        if (claim := item.case.claim).key in seen:
+            if any(one.move is Move.TAKE for one in item.decisions):
+                denied.add(claim.key)
+            if claim.overtaken < MOST_OVERTAKEN:
+                item.decisions = [one for one in item.decisions if one.move in OVERTAKEN]
+    looked = [
+        item for item in done.looked if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
+    ]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [item.case.who for item in looked if item.gone])
     await came_back(db, {item.case.who: item.left_behind for item in looked if item.left_behind})
@@ -49,7 +66,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     await _note_first(db, active)
     await _forget(db, moving[Move.FORGET])
     await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late])
-    await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done)
+    await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done, denied)
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
@@ -273,7 +290,9 @@ async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         )  # fmt: skip
 
 
-async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round) -> None:
+async def _finish(
+    db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round, denied: Collection[str]
+) -> None:
     """Be done with the claims: doubtful ones come again soon, grace times when they end, others at the next event."""
     claims = {item.case.claim.key: item for item in looked}
     stirred = [item for item in looked if not item.calm]
@@ -297,4 +316,4 @@ async def _finish(db: AsyncSession, worker: str, looked: Sequence[Looked], done:
     rest = [item.case.claim for key, item in claims.items() if key not in apart]
     changed = [item.case.claim for item in done.looked if item.case.claim.key not in claims]
     if rest or changed:
-        due.done(db, worker, rest + changed)
+        due.done(db, worker, rest + changed, denied)

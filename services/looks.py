@@ -124,12 +124,18 @@ async def _settle(worker: str, done: Round) -> int:
     """
     claims = [item.case.claim for item in done.looked]
     ours: Collection[str] = {claim.key for claim in claims}
+    seen: Collection[str] = ()
     while True:
         try:
             async with transaction() as db:
-                due.hold(db, worker, [claim for claim in claims if claim.key in ours])
-                return await ledger.settle(db, worker, done, ours)
+                due.hold(
+                    db,
+                    worker,
+                    [claim for claim in claims if claim.key in ours],
+                    [claim for claim in claims if claim.key in seen] if seen else (),
+                )
+                return await ledger.settle(db, worker, done, ours, seen)
         except NotSo:
             async with reading() as db:
-                (((keys,),),) = await db.together(due.still_ours(worker, claims))
-            ours = set(keys)
+                (((keys, merely_seen),),) = await db.together(due.still_ours(worker, claims))
+            ours, seen = set(keys), set(merely_seen)

@@ -142,13 +142,14 @@ def _mark(
             WHERE (p.contract, m.server_id) IN (SELECT contract, server_id FROM asking)
             GROUP BY m.server_id, m.discord_id),
         marked AS (
-            INSERT INTO due (kind, key, priority, due_at, version, attempts, turn)
+            INSERT INTO due (kind, key, priority, due_at, version, seen, attempts, turn)
             SELECT 'member', c.server_id || ':' || c.discord_id, :priority,
-                   now() + c.pause * interval '1 second', 1, 0,
+                   now() + c.pause * interval '1 second', 1, 1, 0,
                    row_number() OVER (PARTITION BY c.server_id ORDER BY c.discord_id)
             FROM concerned c ORDER BY 2
             ON CONFLICT (kind, key) DO UPDATE SET
                 version = due.version + 1,
+                seen = due.seen + 1,
                 priority = GREATEST(due.priority, EXCLUDED.priority),
                 turn = LEAST(due.turn, EXCLUDED.turn),
                 attempts = 0,

@@ -68,8 +68,8 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
     await town.buys("carol")
     looks = decisions.look
 
-    async def and_meanwhile_it_is_taken(*arguments: object) -> Round:
-        done = await looks(*arguments)  # pyright: ignore[reportArgumentType]
+    async def and_meanwhile_it_is_taken(*arguments: object, **more: object) -> Round:
+        done = await looks(*arguments, **more)  # pyright: ignore[reportArgumentType]
         await recorded(intent, await intents.carry_out(gateways(), intent, sure=True))
         return done
 

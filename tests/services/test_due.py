@@ -27,7 +27,7 @@ async def claimed(worker: str = "w1", limit: int = 10) -> list[Claim]:
 
 
 async def ours(db: AsyncSession, claims: Sequence[Claim]) -> list[str]:
-    (((keys,),),) = await db.together(due.still_ours("w1", claims))
+    (((keys, _),),) = await db.together(due.still_ours("w1", claims))
     return list(keys)
 
 
@@ -214,6 +214,38 @@ async def test_the_members_of_servers_that_are_busy_are_left_alone() -> None:
         await mark(server_id, "5")
     async with transaction() as db:
         assert {claim.server_id for claim in await due.claim(db, "w1", 10, without={11})} == {1, 111}
+
+
+async def test_a_sighting_is_told_from_what_else_may_have_become_known() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        first, second, third = [await a_member(db, server, wallet=address()) for _ in range(3)]
+        for member in (first, second, third):
+            await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+    claims = {claim.discord_id: claim for claim in await claimed("w1")}
+    async with transaction() as db:
+        wallets = {str(who): str(wallet) for who, wallet in (await db.execute(text(WALLETS))).all()}
+        due.mark_holders(db, "base", [wallets[second.discord_id], wallets[third.discord_id]], due.SEEN)
+        await due.mark_member(db, third.server_id, third.discord_id, due.CHANGED)
+    async with transaction() as db:
+        (((keys, seen),),) = await db.together(due.still_ours("w1", list(claims.values())))
+    assert (keys, seen) == ([claims[first.discord_id].key], [claims[second.discord_id].key])
+    async with transaction() as db:
+        due.hold(db, "w1", [claims[first.discord_id]], [claims[second.discord_id]])
+    with pytest.raises(NotSo):
+        async with transaction() as db:
+            due.hold(db, "w1", [claims[first.discord_id]], [claims[third.discord_id]])
+    with pytest.raises(NotSo):
+        async with transaction() as db:
+            due.hold(db, "w1", [claims[second.discord_id]])
+    async with transaction() as db:
+        due.done(db, "w1", list(claims.values()), {claims[second.discord_id].key})
+    assert {claim.discord_id: claim.overtaken for claim in await claimed("w2")} == {
+        second.discord_id: 1, third.discord_id: 0,
+    }  # fmt: skip
+
+
+WALLETS = 'SELECT u.discord_id, w.address FROM wallet w JOIN "user" u ON u.id = w.user_id'
 
 
 async def test_what_is_put_off_comes_again_after_its_pause_and_counts_as_no_attempt() -> None:

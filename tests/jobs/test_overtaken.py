@@ -1,0 +1,55 @@
+"""A member whose wallet is named in the logs all the time gets and loses roles like anybody else."""
+
+import pytest
+
+from models import transaction
+from services import decisions, due
+from services.ledger import MOST_OVERTAKEN
+from services.looked import Round
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import given, taken
+from tests.jobs.town import Town
+
+CAROL = "carol"
+
+
+@pytest.fixture
+def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Each look is overtaken by a sighting; how many members each had."""
+    look, seen = decisions.look, list[int]()
+
+    async def and_meanwhile_a_token_moves(*arguments: object, **more: object) -> Round:
+        done = await look(*arguments, **more)  # pyright: ignore[reportArgumentType]
+        seen.append(len(done.looked))
+        async with transaction() as db:
+            due.mark_holders(db, "base", [town.wallet(CAROL)], due.SEEN)
+        return done
+
+    monkeypatch.setattr(decisions, "look", and_meanwhile_a_token_moves)
+    return seen
+
+
+async def test_who_buys_gets_the_role_although_no_look_ends_before_the_next_sighting(
+    town: Town, engine: Engine, looks: list[int]
+) -> None:
+    await town.rule("Holder")
+    await town.buys(CAROL)
+    await town.prove(CAROL)
+    async with engine():
+        await given(town)
+    assert looks
+
+
+async def test_who_sells_loses_the_role_although_no_look_ends_before_the_next_sighting(
+    town: Town, engine: Engine, looks: list[int]
+) -> None:
+    await town.rule("Holder")
+    token = await town.buys(CAROL)
+    await town.prove(CAROL)
+    async with engine():
+        await given(town)
+        await town.sells(token)
+        before = len(looks)
+        await town.look()
+        await taken(town)
+    assert len(looks) - before > MOST_OVERTAKEN
