@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from datetime import datetime
 
 from gateways import gateways
@@ -19,6 +20,8 @@ AT_ONCE = 16
 IDLE_SECONDS = 1.0
 LEASE_SECONDS = 2.0
 TOKEN_PAUSE_SECONDS = 300.0
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 30.0
+"""For how long a guild rests for which Discord is out of order."""
 
 
 class Writer:
@@ -30,6 +33,8 @@ class Writer:
         """Intents that this process has begun to send: from then on only a look at the member tells."""
         self.resting: dict[str, float] = {}
         """Guilds whose limit is used up, and until when (loop time): others are served meanwhile."""
+        self.failing: dict[str, int] = {}
+        """Guilds for which Discord is out of order, and how often in a row; each time they rest longer."""
         self.last: int = 0
         """The id of the server that had the last turn."""
 
@@ -50,7 +55,7 @@ class Writer:
             await asyncio.sleep(LEASE_SECONDS)
 
     async def _write(self, held: Lease) -> None:
-        running: dict[asyncio.Task[None], int] = {}
+        running: dict[asyncio.Task[None], Intent] = {}
         try:
             while True:
                 if len(running) < AT_ONCE:
@@ -63,21 +68,35 @@ class Writer:
         finally:
             await stop(*running)
 
-    async def _start(self, running: dict[asyncio.Task[None], int], held: Lease) -> None:
+    async def _start(self, running: dict[asyncio.Task[None], Intent], held: Lease) -> None:
         """Begin what there is room for; LeaseLost, and nothing is begun, when the lease does not stand any more."""
         room = AT_ONCE - len(running)
         # By the connection that holds the lease: one that answers holds it still.
-        rows = await held.ask(intents.question(room, set(running.values()), self._resting(), self.last))
+        busy = Counter(intent.guild_id for intent in running.values())
+        full = [guild for guild, count in busy.items() if count >= intents.EACH]
+        under_way = {intent.id for intent in running.values()}
+        rows = await held.ask(intents.question(room, under_way, [*self._resting(), *full], self.last))
         for intent in intents.answered(rows):
             self.last = intent.server_id
             task = asyncio.create_task(self._carry_out(intent, held.since))
             task.add_done_callback(lambda _: self.called.set())
-            running[task] = intent.id
+            running[task] = intent
 
     def _resting(self) -> list[str]:
         now = asyncio.get_running_loop().time()
         self.resting = {guild: until for guild, until in self.resting.items() if until > now}
         return list(self.resting)
+
+    def _rest_if_failing(self, guild: str, outage: bool) -> None:
+        """Let a guild rest for which Discord is out of order: each try there keeps a place for seconds."""
+        if not outage:
+            self.failing.pop(guild, None)
+            return
+        times = self.failing.get(guild, 0)
+        self.failing[guild] = times + 1
+        rest = min(FIRST_REST_SECONDS * 2.0**times, LONGEST_REST_SECONDS)
+        until = asyncio.get_running_loop().time() + rest
+        self.resting[guild] = max(until, self.resting.get(guild, 0.0))
 
     def _pause(self) -> float:
         """Seconds until something may be done without a call: a guild has rested, or an intent's own pause is over."""
@@ -110,6 +129,7 @@ class Writer:
                     if sure:
                         self.tried.discard(key)
                     return
+                self._rest_if_failing(intent.guild_id, outcome.outage)
                 async with transaction() as db:
                     await carried_out.record(db, intent, outcome)
                     if over:

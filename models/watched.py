@@ -5,7 +5,7 @@ import contextlib
 import logging
 import secrets
 import socket
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -27,18 +27,23 @@ SILENT_SECONDS = 10.0
 SURE_SECONDS = 1.0
 """Seconds between the two looks that must agree that the server does not work on the statement."""
 
-T = TypeVar("T")
 _PSYCOPGS = frozenset({"autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory"})
 """The arguments of `connect` that are psycopg's own; the others are libpq's."""
-_ACTIVE = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = %s AND state = 'active')"
-_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+# A pooler may add to the name, and a server may be told not to track states ("disabled").
+_ACTIVE = (
+    "SELECT EXISTS (SELECT FROM pg_stat_activity "
+    "WHERE strpos(application_name, %s) > 0 AND coalesce(state, '') NOT LIKE 'idle%%')"
+)
+_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE strpos(application_name, %s) > 0"
 
 
 def parameters(conninfo: str) -> dict[str, Any]:
     """Return the parameters for a connection to this address; what the operator set in the address is left out."""
     given = conninfo_to_dict(conninfo)
     found: dict[str, Any] = {name: value for name, value in NETWORK.items() if name not in given}
-    found["application_name"] = f"{given.get('application_name') or 'holdfast'} {secrets.token_hex(8)}"[-63:]
+    # The server keeps 63 bytes, and question marks for what is not ASCII.
+    name = str(given.get("application_name") or "holdfast").encode("ascii", "replace").decode()
+    found["application_name"] = f"{name[:40]} {secrets.token_hex(8)}"
     return found
 
 
@@ -50,7 +55,8 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     ends as psycopg.OperationalError, and so does what the server still holds for this connection: locks, a lease.
     """
 
-    _name: str = ""
+    _token: str = ""
+    """What no other connection has in its name."""
     _conninfo: str = ""
 
     @classmethod
@@ -60,12 +66,12 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         address = make_conninfo(conninfo, **kwargs)
         added = parameters(address)
         made = await super().connect(address, **added, **own)
-        made._name, made._conninfo = added["application_name"], address
+        made._token, made._conninfo = added["application_name"].rpartition(" ")[2], address
         return made
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for the server as psycopg does; only where that has no timeout of its own, silence is looked into."""
-        if kwargs.get("timeout") is not None or not self._name:
+        if kwargs.get("timeout") is not None or not self._token:
             return await super().wait(*args, **kwargs)
         looking: list[asyncio.Task[None]] = []
         alarm = asyncio.get_running_loop().call_later(
@@ -94,10 +100,10 @@ class WatchedConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         more = parameters(self._conninfo)
         async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True, **more) as other:
             for _ in range(2):
-                row = await (await other.execute(_ACTIVE, [self._name], prepare=False)).fetchone()
+                row = await (await other.execute(_ACTIVE, [self._token], prepare=False)).fetchone()
                 if row is None or row[0]:
                     return False
                 await asyncio.sleep(SURE_SECONDS)
             # What the server has of the lost connection keeps its locks until it ends.
-            await other.execute(_END, [self._name], prepare=False)
+            await other.execute(_END, [self._token], prepare=False)
         return True

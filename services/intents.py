@@ -17,7 +17,7 @@ from gateways.discord_types import (
     RoleGone,
     TokenRejected,
 )
-from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
+from gateways.errors import NotYet, ProviderBusy, ProviderDown, ProviderError, ProviderRefused
 from models.session import AsyncSession, Question
 from services import unanswered
 
@@ -29,6 +29,9 @@ STALE_AFTER = timedelta(seconds=60)
 """A removal that could not be sent for so long is decided anew: the wallet may have been refilled meanwhile."""
 
 LONGEST_PAUSE = 300
+
+EACH = 4
+"""Changes of one guild that are under way at once: where Discord does not answer, others have places left."""
 
 RESTS = """
     (g.state = 'giving' AND g.gift_since IS NULL AND cardinality(g.rule_ids) > 0 AND NOT EXISTS (
@@ -108,6 +111,8 @@ class Outcome:
     pause: float | None = None
     unanswered: bool = False
     """Whether the role write was sent and may be carried out yet."""
+    outage: bool = False
+    """Whether Discord was out of order, which may be so for this guild alone."""
     code: int | None = None
     """Discord's own code of a refusal."""
 
@@ -123,6 +128,7 @@ def question(limit: int, busy: Collection[int], resting: Collection[str] = (), a
     """
     return _OPEN, {
         "limit": limit, "busy": list(busy), "resting": list(resting), "after": after, "late": unanswered.LATE,
+        "each": min(limit, EACH),
     }  # fmt: skip
 
 
@@ -165,8 +171,8 @@ _PART_IDS = f"""
         AND NOT (g.state = 'giving' AND EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
             AND m.discord_id = g.discord_id AND m.pending))
         AND NOT {unanswered.STILL_OPEN}
-        ORDER BY g.next_at, g.id LIMIT CASE WHEN p.trial THEN 1 ELSE :limit END
-    ) w ORDER BY w.next_at, w.id LIMIT :limit
+        ORDER BY g.next_at, g.id LIMIT CASE WHEN p.trial THEN 1 ELSE :each END
+    ) w ORDER BY w.next_at, w.id LIMIT :each
 """
 _OPEN = f"""
     WITH RECURSIVE ahead AS (
@@ -260,7 +266,8 @@ async def carry_out(
             return Outcome(Result.REFUSED, error=str(fault), code=fault.code)
         outcome = failed(intent, str(fault))
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
-        return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0), unanswered=perhaps)
+        pause = max(outcome.pause or 0, fault.retry_after or 0)
+        return replace(outcome, pause=pause, unanswered=perhaps, outage=isinstance(fault, ProviderDown))
     return Outcome(Result.DONE)
 
 

@@ -77,7 +77,7 @@ class Machine:
     def read_steps(self, title: str, said: str) -> None:
         """Note the steps of set-up that `make` printed."""
         for line in said.splitlines():
-            if found := STEP.match(line):
+            if (found := STEP.match(line)) and found[2] != "begin":
                 self.note(f"{title}: {found[1]}", found[2], float(found[3] or 0))
 
 

@@ -89,6 +89,8 @@ class Anvil:
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
+            # Ctrl+C in a terminal is for the sandbox, which then ends its nodes itself.
+            process_group=0,
             preexec_fn=lambda: _die_with(parent),
         )
         connector = aiohttp.TCPConnector(limit=32)

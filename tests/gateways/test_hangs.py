@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any, cast
 
 import httpcore
@@ -13,6 +13,7 @@ from gateways.chain_table import CHAINS
 from gateways.connections import GatedClient, timeouts
 from gateways.errors import ProviderDown
 from gateways.evm import CONNECTIONS, Node
+from gateways.evm_pool import NodePool
 from gateways.fetching import Fetcher
 from gateways.market_wire import MarketWire
 from gateways.turns import FairGate, on_behalf_of
@@ -307,3 +308,29 @@ async def test_servers_are_told_who_asks(hanging: Hanging) -> None:
         await market.close()
     chosen = settings()
     assert hanging.agents == {f"user-agent: {chosen.product_name} (+{chosen.public_url})".lower().encode()}
+
+
+async def test_after_a_hang_of_all_nodes_of_a_chain_each_of_them_is_asked_for_real(hanging: Hanging) -> None:
+    pool = NodePool({"base": [f"{hanging.url}/1", f"{hanging.url}/2"]}, request_seconds=PATIENCE, deadline=3 * PATIENCE)
+
+    def ask(node: Node) -> Awaitable[object]:
+        return node.call("eth_chainId", ())
+
+    try:
+        for _ in range(4):
+            hanging.well.clear()
+            asks = [asyncio.create_task(pool.first("base", ask)) for _ in range(100)]
+            failed = await asyncio.gather(*asks, return_exceptions=True)
+            assert all(isinstance(one, ProviderDown) for one in failed)
+            hanging.well.set()
+            loop = asyncio.get_running_loop()
+            for node in pool.all():
+                assert node.resting_until > loop.time()
+                node.request_seconds = 10.0
+            for endpoint in (None, 0, 1):
+                assert await pool.first("base", ask, endpoint=endpoint, deadline=loop.time() + 20) == "0x1"
+            for node in pool.all():
+                node.request_seconds = PATIENCE
+        assert [node._http.replaced for node in pool.all()] == [0, 0]
+    finally:
+        await pool.close()

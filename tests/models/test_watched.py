@@ -126,6 +126,13 @@ async def test_a_statement_that_the_server_works_on_may_take_its_time(proxy: Pro
         assert (await db.execute(text("SELECT 7 FROM pg_sleep(3)"))).scalar_one() == 7
 
 
+async def test_a_server_that_tracks_no_states_is_waited_for(proxy: Proxy) -> None:
+    async with await connect() as connection:
+        await connection.execute("SET track_activities = off")
+        cursor = await connection.execute("SELECT 7 FROM pg_sleep(2)")
+        assert await cursor.fetchone() == (7,)
+
+
 async def test_the_listener_notices_that_it_is_cut_off_and_hears_again(proxy: Proxy) -> None:
     called = asyncio.Event()
     task = asyncio.create_task(Listener({"news": called}).run())
@@ -198,6 +205,9 @@ def test_what_the_address_says_is_the_operators_choice() -> None:
     assert found["connect_timeout"] == 5
     assert str(found["application_name"]).startswith("mine ")
     assert found["application_name"] != parameters(address)["application_name"]
+    long = parameters(make_conninfo(host="db.example", application_name="é" * 80))["application_name"]
+    assert long.isascii()
+    assert len(long) <= 63
 
 
 async def test_an_address_where_nobody_answers_is_an_operational_error() -> None:

@@ -17,6 +17,7 @@ def test_the_steps_of_set_up_are_read_with_their_time(machine: Machine, capsys: 
     said = (
         "[1/4] Virtual environment ...\n[1/4] Virtual environment: made with Python 3.11.2 (1.5 s)\n"
         "[4/4] Screens ... Building the screens: 25 s. Compiling, 30 s\n[4/4] Screens: up to date\n"
+        "[5/5] Tests: begin\n"
     )
     machine.read_steps("make run", said)
     assert machine.steps == [

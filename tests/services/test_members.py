@@ -1,0 +1,59 @@
+"""What follows when members leave or their rules are paused."""
+
+import pytest
+from sqlalchemy import text
+
+from models import transaction
+from services import members, rule_states
+from tests.services.test_intents import change, guilds
+
+pytestmark = pytest.mark.usefixtures("database")
+VAULT = "0x" + "aa" * 20
+
+
+async def due_versions() -> dict[str, int]:
+    async with transaction() as db:
+        found = await db.execute(text("SELECT key, version FROM due"))
+        return {str(key): int(version) for key, version in found.all()}
+
+
+async def test_with_the_oldest_claimant_of_a_vault_gone_the_next_one_is_looked_at() -> None:
+    await guilds(1, 0)
+    for place, name in enumerate(("p1", "p2"), start=1):
+        wallet = "0x" + f"{place}{place}" * 20
+        await change(
+            'INSERT INTO "user" (id, discord_id, username, connected, created_at, updated_at) '
+            "VALUES (:id, :name, :name, false, now(), now())",
+            id=place, name=name,
+        )  # fmt: skip
+        await change(
+            "INSERT INTO wallet (user_id, family, address, method, evidence, created_at) "
+            "VALUES (:id, 'evm', :address, 'x', '{}', now())",
+            id=place, address=wallet,
+        )  # fmt: skip
+        await change(
+            "INSERT INTO member (server_id, discord_id, name, roles, pending, bot, seen_at) "
+            "VALUES (1, :name, 'P', '{}', false, false, now())",
+            name=name,
+        )
+        await change(
+            "INSERT INTO delegation (chain, delegate, vault, contract, token_id, single, first_seen_at)"
+            " VALUES ('base', :delegate, :vault, '', '', false, now())",
+            delegate=wallet, vault=VAULT,
+        )  # fmt: skip
+    async with transaction() as db:
+        await members.left_many(db, [(1, "p1")])
+    assert await due_versions() == {"1:p2": 1}
+
+
+async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> None:
+    await guilds(2, 0)
+    for key, claimed in (("1:a", True), ("1:b", False), ("2:a", True)):
+        await change(
+            "INSERT INTO due (kind, key, priority, due_at, version, attempts, claimed_until) VALUES "
+            "('member', :key, 0, now(), 1, 0, CASE WHEN :claimed THEN now() + interval '1 minute' END)",
+            key=key, claimed=claimed,
+        )  # fmt: skip
+    async with transaction() as db:
+        await rule_states.pause_role(db, 1, "7", "It is too high.", "above_bot")
+    assert await due_versions() == {"1:a": 2, "1:b": 1, "2:a": 1}
