@@ -13,9 +13,10 @@ from bot.pulse import tell
 
 log = logging.getLogger("holdfast.bot")
 
-FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 60.0, 120.0
-"""Seconds. A refused login is tried again rarely: Discord counts logins (1,000 a day, external-apis §1.8)."""
-LIVED_WELL = 60.0
+FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
+"""Seconds. Discord allows 1,000 logins a day and then resets the token (external-apis §1.8), so clients of which each
+ends at once may log in no more often than every 120 s: 720 a day."""
+LIVED_WELL = 180.0
 """Seconds after which a client counts as having worked, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
 TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0

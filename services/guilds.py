@@ -26,6 +26,8 @@ class RoleFacts:
     position: int
     managed: bool
     permissions: int
+    guild_connections: bool = False
+    """Whether it is a Linked Role; the gateway's library does not read that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class RoleLike(Protocol):
     def managed(self) -> bool: ...
     @property
     def permissions(self) -> int: ...
+    @property
+    def guild_connections(self) -> bool: ...
 
 
 Rank = tuple[int, int]
@@ -118,6 +120,12 @@ def judge(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None 
         return Refusal(
             "managed",
             f"{role.name} is managed by Discord or an integration and cannot be given by a rule.",
+            "Choose another role for the rule.",
+        )
+    if role.guild_connections:
+        return Refusal(
+            "linked",
+            f"{role.name} is a Linked Role: Discord gives it to members by the accounts they link, and to nobody else.",
             "Choose another role for the rule.",
         )
     if found := dangers(role.permissions):

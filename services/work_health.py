@@ -31,6 +31,7 @@ _MENDS = {
     rule_states.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without "
     "that it is tried again after 1 minute, 5 minutes, 30 minutes, then every 2 hours.",
     "managed": "Choose another role for the rule; it resumes by itself.",
+    "linked": "Choose another role for the rule; it resumes by itself.",
     "dangerous": "Take that permission from the role, or choose another role; the rule resumes by itself.",
     "manage_roles": "Give the bot's role Manage Roles, or invite the bot again; the rule resumes by itself.",
     "above_bot": "Move the bot's role above it in Server Settings › Roles; the rule resumes by itself.",

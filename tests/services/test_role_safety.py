@@ -14,6 +14,7 @@ class Role:
     position: int
     permissions: int = 0
     managed: bool = False
+    guild_connections: bool = False
 
 
 EVERYONE = Role("1", "@everyone", 0)
@@ -35,6 +36,11 @@ def test_each_refusal_names_its_own_reason() -> None:
     assert len(set(refused.values())) == 4
     assert "Administrator" in str(refused["Admin"])
     assert refusal(HOLDER, "1", bot, owner) is None
+
+
+def test_a_linked_role_is_discords_to_give() -> None:
+    linked = Role("15", "Linked", 1, guild_connections=True)
+    assert "Linked Role" in str(refusal(linked, "1", standing("1", "owner", [*ROLES, linked], "bot", [BOT.id]), owner))
 
 
 @pytest.mark.parametrize("name", sorted(DANGEROUS))
