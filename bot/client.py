@@ -39,12 +39,15 @@ class Bot(commands.AutoShardedBot):
         super().__init__(**options)
         # Each shard's session begins by itself, and two rollouts at once would get into each other's way.
         self._rollout: asyncio.Lock = asyncio.Lock()
+        self._rollouts = set[asyncio.Task[Any]]()
         library: Any = self.http
         library.request = _in_turn(library.request)
 
     async def close(self) -> None:
         """Close the connection, and wait until what the cogs do on their own or for an event has ended, database and
         all; what takes longer than ENDS_WITHIN is cancelled."""
+        # Else a registration under way would find the session closed, and say so with a traceback.
+        await stop(*self._rollouts)
         left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
@@ -54,7 +57,11 @@ class Bot(commands.AutoShardedBot):
             await stop(*late)
 
     async def on_connect(self) -> None:
-        """Tell Discord of our commands, as often as it takes."""
+        """Register our commands with Discord, trying again until Discord takes them."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._rollouts.add(task)
+        task.add_done_callback(self._rollouts.discard)
         async with self._rollout:
             pause = FIRST_PAUSE
             while not self.is_closed():

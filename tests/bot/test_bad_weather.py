@@ -247,6 +247,28 @@ async def test_what_is_being_handled_when_the_bot_closes_comes_to_its_end(monkey
     assert ended == ["quick", "slow"]
 
 
+async def test_commands_are_no_longer_registered_when_the_connection_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    registering, order = asyncio.Event(), list[str]()
+
+    async def register(_: object) -> None:
+        registering.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            order.append("registration ended")
+
+    async def close(_: object) -> None:
+        order.append("session closed")
+
+    monkeypatch.setattr(client.commands.AutoShardedBot, "on_connect", register)
+    monkeypatch.setattr(client.commands.AutoShardedBot, "close", close)
+    bot = client.Bot(intents=nextcord.Intents.none())
+    bot.dispatch("connect")
+    await registering.wait()
+    await bot.close()
+    assert order == ["registration ended", "session closed"]
+
+
 async def server() -> Server:
     async with transaction() as db:
         return (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
