@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,7 +12,17 @@ from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.token_sheet import Trail
 from models.session import AsyncSession
-from services import confirmation, delegations, holdings, readings, surveys, time_budget, token_trails, traits
+from services import (
+    confirmation,
+    delegations,
+    holdings,
+    readings,
+    surveys,
+    time_budget,
+    token_trails,
+    token_turns,
+    traits,
+)
 from services.alike import Alike
 from services.cases import Case
 from services.confirmation import Earlier, Means
@@ -33,7 +43,9 @@ from services.wants import ANY, Wants, family_of, with_vaults
 MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
 MOST_FETCHED = 600
-"""Tokens whose traits are read outside for one batch; the others' are unknown, and come up again soon."""
+"""Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
+MEETING_SECONDS = 10.0
+"""How long members are read from Discord for one look; who was not read by then comes up again soon."""
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
@@ -148,14 +160,16 @@ async def _read_traits(outside: Gateways, done: Round, cases: Sequence[Case], an
     """
     tokens = _unread(cases, answers)
     if tokens:
-        _learn(done, answers, await traits.fetch(outside, sorted(tokens)[:MOST_FETCHED]))
+        found = await traits.fetch(outside, token_turns.choose(tokens, MOST_FETCHED))
+        token_turns.remember(found)
+        _learn(done, answers, found)
     known = {
         token: told
         for token in _denied([case for case in cases if case.claim.priority >= CHANGED], answers)
         if (told := _traits_in(answers, token)) is not None and traits.sources_on(outside, token[0]) > 1
     }
     if known:
-        asked = sorted(known)[:MOST_FETCHED]
+        asked = token_turns.choose({"all": known}, MOST_FETCHED)
         apart_from = {token: known[token].sources for token in asked}
         others = await traits.fetch(outside, asked, apart_from=apart_from)
         _learn(done, answers, {token: _with(known[token], other) for token, other in others.items()})
@@ -174,7 +188,7 @@ async def _read_traits_again(
     """
     again, both, known = list[traits.Place](), list[traits.Place](), dict[traits.Place, TokenTraits | str]()
     apart_from = dict[traits.Place, frozenset[str]]()
-    for token in sorted(_unread(cases, confirmed))[:MOST_FETCHED]:
+    for token in token_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits):
             both.append(token)
@@ -225,15 +239,15 @@ def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[trai
     }
 
 
-def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[traits.Place]:
-    """The held tokens whose traits an answer still depends on."""
-    return {
-        token
-        for case, rule, leaf in _trait_leaves(cases)
-        for token in readings.unread(
-            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
-        )
-    }
+def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[traits.Place]]:
+    """By member the held tokens whose traits an answer still depends on."""
+    found: dict[Hashable, set[traits.Place]] = {}
+    for case, rule, leaf in _trait_leaves(cases):
+        told = answers.get((case.claim.server_id, leaf.chain))
+        tokens = set(readings.unread(leaf, case.wallets, told, case.delegated_by(rule)))
+        if tokens:
+            found.setdefault(case.who, set()).update(tokens)
+    return found
 
 
 def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requirement]]:
@@ -273,7 +287,13 @@ def _puzzling(item: Looked) -> bool:
 
 async def _meet(outside: Gateways, items: Sequence[Looked], now: datetime, began: float) -> None:
     """Read these members from Discord and decide again by what it says; it was `now` at `began` (monotonic time)."""
-    await asyncio.gather(*(_meet_one(outside, item, now, began) for item in items))
+    try:
+        async with asyncio.timeout(MEETING_SECONDS):
+            await asyncio.gather(*(_meet_one(outside, item, now, began) for item in items))
+    except TimeoutError:
+        for item in items:
+            if item.live is None and not item.gone and item.fault is None:
+                item.fault, item.decisions = "Discord: the member was not read in time", []
 
 
 async def _meet_one(outside: Gateways, item: Looked, now: datetime, began: float) -> None:

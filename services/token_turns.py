@@ -1,0 +1,44 @@
+"""Which tokens' traits are read when not all can be: members take turns, and what could not be read goes last."""
+
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+
+from services.trait_match import TokenTraits
+
+Place = tuple[str, str, str]
+"""Chain, contract and token id."""
+
+FAILED_FOR = 1_800.0
+"""Seconds for which a token that could not be read goes after those that have not failed."""
+MOST_REMEMBERED = 50_000
+
+_failed: OrderedDict[Place, float] = OrderedDict()
+"""When each token could not be read, in monotonic seconds; the oldest first."""
+
+
+def choose(wanted: Mapping[Hashable, Iterable[Place]], most: int) -> list[Place]:
+    """Return at most so many of the tokens that members (the keys) wait for, each once.
+
+    Every member's first token comes before any member's second one; chance decides which is whose first.
+    """
+    since = time.monotonic() - FAILED_FOR
+    turns: dict[Place, tuple[bool, int, float]] = {}
+    for tokens in wanted.values():
+        mine = [(_failed.get(token, since) > since, random.random(), token) for token in set(tokens)]
+        for turn, (failed, chance, token) in enumerate(sorted(mine)):
+            before = turns.get(token)
+            turns[token] = (failed, turn, chance) if before is None else min(before, (failed, turn, chance))
+    return sorted(turns, key=turns.__getitem__)[:most]
+
+
+def remember(found: Mapping[Place, TokenTraits | str]) -> None:
+    """Keep which of these tokens could not be read."""
+    now = time.monotonic()
+    for token, told in found.items():
+        _failed.pop(token, None)
+        if isinstance(told, str):
+            _failed[token] = now
+    while len(_failed) > MOST_REMEMBERED:
+        _failed.popitem(last=False)
