@@ -166,7 +166,7 @@ class TransferLogs:
     async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
         """The newest block of one node that serves the right chain, is not stale, and has `not_before_block`.
 
-        It is handed on: the members whom its transfers concern are looked at in this block.
+        It is handed on: a look at the members whom its transfers concern asks about this block.
         """
 
         async def ask(node: Node) -> Head:

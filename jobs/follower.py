@@ -62,7 +62,7 @@ class Follower:
             try:
                 more = await self.once()
             except Unreadable as fault:
-                log.warning("%s is not read right now: %s", self.cursor, fault)
+                log.warning("a look failed cursor=%s reason=%s", self.cursor, fault)
                 self._noted = None
                 async with transaction() as db:
                     await following.failed(db, self.cursor, self.name, str(fault))
@@ -80,7 +80,7 @@ class Follower:
         """
         turn = await self._turns.of(self.chain, self.kind)
         if turn is None or not turn.watched.asked(self.kind):
-            # Nothing is asked of a chain that no rule names; once one does, everybody is looked at anyway.
+            # Nothing is asked of a chain that no rule names; once one does, everybody is due anyway.
             self._reader.forget()
             return None if turn is None else False
         addresses = turn.watched.of(self.kind)
@@ -121,7 +121,7 @@ class Follower:
                 if look.went_back:
                     await block_limits.correct(db, older=timedelta(0))
                 if look.missed:
-                    log.warning("%s was not followed for long: everybody is looked at", self.cursor)
+                    log.warning("marked everybody after an absence cursor=%s", self.cursor)
                     await due.mark_all(db)
                 if look.excessive:
                     log.warning("quarantined chain=%s %s=%s", self.chain, self.kind, ",".join(look.excessive))

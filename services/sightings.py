@@ -94,7 +94,7 @@ def concern(
         """,
         {
             "chain": chain, "family": CHAINS[chain].family,
-            # Of arrays the planner thinks it knows how many rows they are, and so plans anew each time; of this, never.
+            # Of arrays the planner thinks it knows how many rows they are, and plans each time; of this, never.
             "seen": json.dumps([{"address": address, "block": block} for address, block in newest.items()]),
         },
     )  # fmt: skip

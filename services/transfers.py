@@ -253,7 +253,7 @@ class Reader:
         self, transfers: Transfers, stored: Position, endpoint: int, endpoints: Sequence[int]
     ) -> Look | None:
         """The look that goes back to where the chain is, once all nodes that answer have been before the position for
-        long: it came of a wrong head. None until then.
+        long: a wrong head led to it. None until then.
         """
         memory, clock = self._memory, asyncio.get_running_loop().time()
         try:
