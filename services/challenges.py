@@ -4,7 +4,9 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TypeGuard
 
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -72,19 +74,30 @@ async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: 
 async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge:
     """The member's open challenge for an address, made if there is none."""
     row = await newest(db, actor, family, address)
-    moment = now()
-    if row is None or row.used_at is not None or row.expires_at <= moment + SMALLEST_GAP:
+    if not _lasts(row):
+        # One maker at a time, or calls at once would make several codes for one address.
+        await db.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"),
+            {"what": f"challenge {actor.user_id} {family} {address}"},
+        )
+        row = await newest(db, actor, family, address)
+    if not _lasts(row):
         row = Challenge(
             user_id=actor.user_id,
             family=family,
             address=address,
             code=new_code(),
             amount_wei=Decimal((1 + secrets.randbelow(_AMOUNTS)) * _AMOUNT_UNIT + secrets.randbelow(_AMOUNT_UNIT)),
-            expires_at=moment + LIFETIME,
+            expires_at=now() + LIFETIME,
         )
         db.add(row)
         await db.flush()
     return row
+
+
+def _lasts(row: Challenge | None) -> TypeGuard[Challenge]:
+    """Return whether a challenge is open, and for long enough to be shown."""
+    return row is not None and row.used_at is None and row.expires_at > now() + SMALLEST_GAP
 
 
 async def newest(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge | None:

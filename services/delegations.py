@@ -171,7 +171,9 @@ async def doubt(db: AsyncSession, chain: str, changes: Iterable[tuple[str, int]]
             text(
                 """
                 UPDATE delegation_read d SET read_at = to_timestamp(0), block = GREATEST(d.block, c.block)
-                FROM unnest(CAST(:delegates AS text[]), CAST(:blocks AS bigint[])) AS c (delegate, block)
+                FROM (SELECT r.delegate, c.block FROM delegation_read r
+                      JOIN unnest(CAST(:delegates AS text[]), CAST(:blocks AS bigint[])) AS c (delegate, block)
+                      ON r.chain = :chain AND r.delegate = c.delegate ORDER BY r.delegate FOR UPDATE OF r) c
                 WHERE d.chain = :chain AND d.delegate = c.delegate
                 """
             ),

@@ -92,6 +92,7 @@ _GIVE = """
            0, now(), now(), request_id
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS g (
         server_id integer, discord_id text, role_id text, rule_ids integer[], evidence jsonb, request_id text)
+    ORDER BY server_id, discord_id, role_id
     ON CONFLICT DO NOTHING
 """
 
@@ -105,7 +106,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
             **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
             "evidence": evidence(pair[0].evidence(pair[1])), "no_since": pair[1].no_since, "attempts": 0,
         }
-        for pair in pairs
+        for pair in sorted(pairs, key=line)
     ]  # fmt: skip
     # For many rows, not of many values: one statement takes at most 65,535 parameters.
     made = insert(Grant).values(created_at=func.now(), updated_at=func.now())
@@ -266,7 +267,7 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         )
         connection = await db.connection()
         table: Table = SQLModel.metadata.tables["grant"]
-        await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in pairs])
+        await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in sorted(pairs, key=line)])
 
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:

@@ -68,6 +68,8 @@ async def update_lines(
     values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
     values.update({name: func.now() for name in stamped})
     prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
+    # In one order, so that two rounds that overlap wait for each other instead of deadlocking.
+    prepared.sort(key=lambda row: (row["b_server_id"], row["b_discord_id"], row["b_role_id"]))
     table: Table = SQLModel.metadata.tables["grant"]
     # Spelt out, because a list of unknown length cannot be bound when a statement runs for many rows.
     still = or_(*(col(Grant.state) == state for state in states))

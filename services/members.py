@@ -84,6 +84,9 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     if not gone:
         return
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
+    # In one order, so that two that overlap wait for each other instead of deadlocking.
+    order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
+    await db.exec(select(Grant.id).where(grants).order_by(*order).with_for_update())
     had = (await db.exec(select(Grant.server_id, Grant.discord_id, func.count()).where(grants).group_by(
         col(Grant.server_id), col(Grant.discord_id)
     ))).all()  # fmt: skip

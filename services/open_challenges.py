@@ -1,11 +1,13 @@
 """The open challenges: which of them are looked at when, and what each look is written down as."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from gateways import Gateways
 from gateways.chain_table import CHAINS
@@ -16,6 +18,8 @@ from services.actors import Actor
 from services.claims import SPENT, Proof
 from services.trail_state import OpenChallenge, Point, Seen
 from services.transactions import Outcome
+
+log = logging.getLogger("holdfast.services.open_challenges")
 
 METHOD = "transaction"
 SOON, SLOWLY = timedelta(seconds=5), timedelta(seconds=60)
@@ -54,9 +58,29 @@ async def tick(outside: Gateways) -> int:
     if not watched:
         return 0
     await trails.look(outside, watched)
-    async with transaction() as db:
-        await settle(db, watched)
+    await settle_apart(watched)
     return len(watched)
+
+
+async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
+    """Write down a look at many people's challenges, so that the fault of one costs only that one.
+
+    A trail that moved on past a proof which is not written would never find it again: a challenge with more to write
+    than its trail gets a transaction of its own for both.
+    """
+    async with transaction() as db:
+        await _write_points(db, [one for one in watched if not _changed(one)])
+    for one in filter(_changed, watched):
+        try:
+            async with transaction() as db:
+                await settle(db, [one])
+        except DBAPIError as fault:
+            log.warning("challenge not settled id=%s, looked at again: %s", one.challenge_id, str(fault.orig))
+
+
+def _changed(one: OpenChallenge) -> bool:
+    """Return whether a look found more than how far the trail is."""
+    return one.judged is not None or (one.seen, one.note) != one.stored
 
 
 async def open_challenges(db: AsyncSession, *, only_at_a_screen: bool) -> list[OpenChallenge]:
@@ -108,7 +132,7 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
     """Write down what a look found; wallets that are proved by it get their holder."""
     await _write_points(db, watched)
     for one in watched:
-        if one.judged is None and (one.seen, one.note) == one.stored:
+        if not _changed(one):
             continue
         row = await db.get(Challenge, one.challenge_id)
         if row is None or row.used_at is not None:
@@ -138,7 +162,10 @@ def proof(one: OpenChallenge) -> Proof:
 
 
 async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
-    """All points in one statement, but for challenges that are gone."""
+    """Write all points in one statement, without those of challenges that are gone.
+
+    Always in the same order, so that two looks at one challenge wait for each other instead of deadlocking.
+    """
     points = [(one.challenge_id, chain, point) for one in watched for chain, point in one.points.items()]
     if not points:
         return
@@ -159,7 +186,7 @@ async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> N
                 CAST(:first_blocks AS bigint[]), CAST(:contracts AS boolean[]), CAST(:scanneds AS integer[]),
                 CAST(:losts AS boolean[])
             ) AS p (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
-            JOIN challenge c ON c.id = p.challenge_id
+            JOIN challenge c ON c.id = p.challenge_id ORDER BY p.challenge_id, p.chain
             ON CONFLICT (challenge_id, chain) DO UPDATE SET nonce = EXCLUDED.nonce, block = EXCLUDED.block,
                 scanned = EXCLUDED.scanned, lost = EXCLUDED.lost
             """

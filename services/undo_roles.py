@@ -93,6 +93,7 @@ _GIVE = f"""
     WHERE m.server_id = :server AND m.left_at IS NULL AND m.discord_id IN ({_LOSERS})
     AND NOT (CAST(:role AS text) = ANY(m.roles))
     AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = m.discord_id)
+    ORDER BY m.discord_id
     ON CONFLICT (server_id, discord_id, role_id) DO NOTHING RETURNING discord_id
 """
 _TAKEN = f"SELECT count(*) FROM ({_LOSERS}) l"

@@ -1,0 +1,88 @@
+"""Challenges of one person that are asked for and written down at the same time."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import select
+
+from models import Challenge, User, transaction
+from models.session import AsyncSession
+from services import challenges, open_challenges
+from services.actors import Actor
+from services.trail_state import Point
+from tests.builders import address, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+async def somebody() -> Actor:
+    async with transaction() as db:
+        user = User(discord_id=snowflake(), username="somebody")
+        db.add(user)
+        await db.flush()
+        return Actor(user.id or 0, user.discord_id, user.username)
+
+
+async def waiting(db: AsyncSession, many: int) -> None:
+    """Return when so many statements wait for a lock."""
+    async with asyncio.timeout(60):
+        while True:
+            query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            if (await db.execute(text(query))).scalar_one() >= many:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_looks_at_one_challenge_that_overlap_do_not_deadlock() -> None:
+    actor = await somebody()
+    async with transaction() as db:
+        row = await challenges.current(db, actor, "evm", address())
+
+    async def settle(chains: Sequence[str], block: int) -> None:
+        async with transaction() as db:
+            (one,) = await open_challenges.load(db, [row.id or 0])
+            one.points = {chain: Point(0, block, 1, False, 0, False) for chain in chains}
+            await open_challenges.settle(db, [one])
+
+    await settle(["base", "ethereum", "polygon"], 1)
+    async with transaction() as db:
+        await db.execute(text("SELECT 1 FROM trail WHERE chain = 'base' FOR UPDATE"))
+        looks = [
+            asyncio.create_task(settle(chains, 2))
+            for chains in (["polygon", "base", "ethereum"], ["ethereum", "base", "polygon"])
+        ]
+        await waiting(db, 2)
+    await asyncio.gather(*looks)
+
+
+async def test_calls_at_once_get_one_challenge_for_one_address() -> None:
+    actor, claimed = await somebody(), address()
+
+    async def ask() -> str:
+        async with transaction() as db:
+            return (await challenges.current(db, actor, "evm", claimed)).code
+
+    codes = await asyncio.gather(*(ask() for _ in range(8)))
+    assert len(set(codes)) == 1
+    async with transaction() as db:
+        assert len((await db.exec(select(Challenge))).all()) == 1
+
+
+async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+    for _ in range(2):
+        actor = await somebody()
+        async with transaction() as db:
+            numbers.append((await challenges.current(db, actor, "evm", address())).id or 0)
+    async with transaction() as db:
+        looked = await open_challenges.load(db, numbers)
+    for one in looked:
+        one.points = {"base": Point(0, 1, 1, False, 0, False)}
+        one.note = "seen"
+    looked[0].points["base"] = Point(2**70, 1, 1, False, 0, False)  # no bigint: the database refuses it
+    await open_challenges.settle_apart(looked)
+    async with transaction() as db:
+        rows = {row.id: row.note for row in (await db.exec(select(Challenge))).all()}
+    assert rows == {numbers[0]: "", numbers[1]: "seen"}
