@@ -27,12 +27,14 @@ BATCH = 8_000
 FEW = 500
 """Members of one server in a look where tokens have to be asked about one by one."""
 MOST_IN_FLIGHT = 2 * BATCH
-"""Members whom one worker looks at or has waiting, which bounds its memory."""
+"""Members whom one worker looks at by balances, which bounds its memory."""
+MOST_IN_LANES = BATCH
+"""Members in the lanes or waiting for one; they are no reason to claim fewer of the others."""
 LANES = 4
 """Servers that one worker reads token by token at a time; balances are read beside them."""
 MOST_WAITING = 200
 """Servers that wait for a lane."""
-PUT_OFF_SECONDS = 5.0
+PUT_OFF_SECONDS = 30.0
 """After how long the members of servers for which there is no room are claimed again."""
 PACE_SECONDS = 0.25
 """How long the next claim waits for the looks of the last one: marks that come meanwhile are looked at together."""
@@ -84,7 +86,9 @@ class Looker:
         self._in_lanes: set[int] = set()
         """The servers that are in a lane or wait for one."""
         self._running: dict[asyncio.Task[None], int] = {}
-        """The looks under way or waiting for a lane, with how many members they have."""
+        """The looks by balances that are under way, with how many members they have."""
+        self._slow: dict[asyncio.Task[None], int] = {}
+        """Those in a lane or waiting for one."""
 
     async def run(self) -> None:
         """Look at due members for ever."""
@@ -128,7 +132,7 @@ class Looker:
         renewing = asyncio.create_task(self._renew())
         try:
             _, parts = await self._begin()
-            members = self._members
+            members = self._members + sum(self._slow.values())
             await asyncio.gather(*(task for task, _ in parts))
             self._forget_ended()
         finally:
@@ -136,7 +140,8 @@ class Looker:
         return members
 
     async def _stop(self, renewing: asyncio.Task[None]) -> None:
-        running, self._running = list(self._running), {}
+        running = [*self._running, *self._slow]
+        self._running, self._slow = {}, {}
         await stop(renewing, *running)
         self._in_lanes.clear()
 
@@ -146,10 +151,11 @@ class Looker:
 
     def _forget_ended(self) -> None:
         """Forget the looks that have ended, and raise what one of them failed with."""
-        ended = [task for task in self._running if task.done()]
-        for task in ended:
-            del self._running[task]
-        _raise_faults(ended)
+        for looks_under_way in (self._running, self._slow):
+            ended = [task for task in looks_under_way if task.done()]
+            for task in ended:
+                del looks_under_way[task]
+            _raise_faults(ended)
 
     async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], Part]]]:
         """Claim a batch and begin to look at its parts; return how many were claimed, and the looks."""
@@ -166,18 +172,24 @@ class Looker:
 
     async def _start(self, part: Part) -> asyncio.Task[None] | None:
         """Begin to look at a part, or give back whom there is no room for."""
-        if (server_id := part.server_id) is not None:
-            if server_id in self._in_lanes or len(self._in_lanes) >= MOST_WAITING:
-                async with transaction() as db:
-                    await due.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
-                return None
-            if len(part.claims) > FEW:
-                async with transaction() as db:
-                    await due.let_go(db, self.name, part.claims[FEW:])
-                part = part.first(FEW)
-            self._in_lanes.add(server_id)
+        server_id = part.server_id
+        if server_id is None:
+            task = asyncio.create_task(self._look(part))
+            self._running[task] = len(part.claims)
+            return task
+        members = min(FEW, len(part.claims))
+        full = len(self._in_lanes) >= MOST_WAITING or sum(self._slow.values()) + members > MOST_IN_LANES
+        if full or server_id in self._in_lanes:
+            async with transaction() as db:
+                await due.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
+            return None
+        if len(part.claims) > members:
+            async with transaction() as db:
+                await due.let_go(db, self.name, part.claims[members:])
+            part = part.first(members)
+        self._in_lanes.add(server_id)
         task = asyncio.create_task(self._look(part))
-        self._running[task] = len(part.claims)
+        self._slow[task] = members
         return task
 
     async def _look(self, part: Part) -> None:
@@ -220,7 +232,7 @@ class Looker:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            if self._running:
+            if self._running or self._slow:
                 async with transaction() as db:
                     await due.renew(db, self.name)
 

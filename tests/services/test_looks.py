@@ -231,6 +231,27 @@ async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
     await while_it_works(doing)
 
 
+async def test_members_in_the_lanes_take_no_room_from_those_whom_balances_answer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looker, "MOST_IN_FLIGHT", 4)
+    monkeypatch.setattr(looker, "MOST_IN_LANES", 8)
+    monkeypatch.setattr(looker, "PUT_OFF_SECONDS", 0.05)
+    stage.held = stage.dear = {11, 12, 13}
+
+    async def doing(_: Looker) -> None:
+        for server_id in stage.dear:
+            await mark(server_id, people=4)
+        await until(lambda: len(stage.under_way) == 2)
+        await mark(2, people=6)
+        await until(lambda: len(stage.settled) == 6)
+        assert len(stage.under_way) == 2
+        stage.go_on.set()
+        await until(lambda: len(stage.settled) == 18)
+
+    await while_it_works(doing)
+
+
 def claims_of(server_id: int, people: int) -> list[Claim]:
     return [Claim(server_id, str(number), 1, 0, due.SWEPT) for number in range(people)]
 
