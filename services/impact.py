@@ -23,7 +23,7 @@ from services.expressions import parse, requirements
 from services.holdings import Question
 from services.looked import Looked, Place
 from services.policy import Decision, GrantFacts, Move, RuleTerms
-from services.rule_form import RuleDraft, check, expression_of
+from services.rule_form import RuleDraft, check
 from services.rule_rows import apply, copy_of, new_row
 from services.rules import own
 from services.sources import SingleSource, single_sources
@@ -106,7 +106,6 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     """
     if proposal.draft is not None:
         check(proposal.draft)
-        expression_of(proposal.draft)
         found = await rights.by_id(db, outside, actor, proposal.draft.server_id)
         rule = before = new_row(proposal.draft, found, actor.discord_id)
         await rule_limits.check(db, rule.server_id, parse(rule.expression))

@@ -1,8 +1,10 @@
 """What an admin fills in for a rule: the fields' checks with their exact messages, and the automatic names."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from services import token_ids
@@ -30,6 +32,8 @@ SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
+_CONTROLS = frozenset({"Cc", "Zl", "Zp"})
+"""Unicode's categories of control characters and of line and paragraph separators."""
 LONGEST_NAME = 400
 LONGEST_TRAIT = 200
 LONGEST_GRACE_HOURS = 24 * 90
@@ -163,21 +167,38 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
         raise FieldRefused("blockchain", reason)
     _whole_number("minTokens", leaf.min_tokens, 1, MOST_TOKENS, "Minimum tokens must be at least 1")
     _check_leaf(leaf)
-    trait = None
-    if leaf.type == "trait" and leaf.trait is not None:
-        trait = leaf.trait[0].strip(), leaf.trait[1].strip()
-        if max(map(len, trait)) > LONGEST_TRAIT:
-            raise FieldRefused("traitType", f"A trait's type and value have at most {LONGEST_TRAIT} characters each.")
-        if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
-            raise FieldRefused("traitValue", "A trait can be at least or at most a number, like >=10 or <=5.")
-    return Requirement(
-        type=leaf.type,
-        chain=leaf.chain,
-        contract=ANY_CONTRACT if leaf.type == "any_nft" else _contract(leaf),
-        min_tokens=leaf.min_tokens,
-        trait=trait,
-        token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.type == "token_id" else (),
-    )
+    found = _checked_leaf(replace(leaf, min_tokens=1))
+    if isinstance(found, tuple):
+        raise FieldRefused(*found)
+    return replace(found, min_tokens=leaf.min_tokens)
+
+
+@lru_cache(maxsize=256)
+def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
+    """Return the condition in its one form, or the field and the reason why it cannot be taken.
+
+    Kept because the form checks every condition at each event, although one of them at most has changed.
+    """
+    try:
+        return replace(
+            leaf,
+            contract=ANY_CONTRACT if leaf.type == "any_nft" else _contract(leaf),
+            trait=_trait(leaf.trait) if leaf.type == "trait" and leaf.trait is not None else None,
+            token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.type == "token_id" else (),
+        )
+    except FieldRefused as refused:
+        return refused.field, refused.message
+
+
+def _trait(given: tuple[str, str]) -> tuple[str, str]:
+    trait = given[0].strip(), given[1].strip()
+    if max(map(len, trait)) > LONGEST_TRAIT:
+        raise FieldRefused("traitType", f"A trait's type and value have at most {LONGEST_TRAIT} characters each.")
+    if any(unicodedata.category(letter) in _CONTROLS for text in trait for letter in text):
+        raise FieldRefused("traitType", "A trait's type and value have no line breaks or control characters.")
+    if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
+        raise FieldRefused("traitValue", "A trait can be at least or at most a number, like >=10 or <=5.")
+    return trait
 
 
 def _contract(leaf: Requirement) -> str:

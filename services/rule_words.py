@@ -1,6 +1,5 @@
 """What a rule requires, in plain words: as one sentence, and as lines that are indented like the rule."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +13,7 @@ Names = Mapping[tuple[str, str], str]
 
 NAMED_IDS = 6
 """How many token ids and ranges a sentence lists before it counts the rest."""
-_BOUND = re.compile(r"\s*(>=|<=|≥|≤)\s*(.+?)\s*")
-_AT_LEAST = frozenset({">=", "≥"})
+_BOUNDS = {">=": "at least", "≥": "at least", "<=": "at most", "≤": "at most"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +105,10 @@ def _trait(leaf: Requirement) -> str:
     if leaf.type != "trait" or leaf.trait is None:
         return ""
     kind, wanted = leaf.trait
-    if match := _BOUND.fullmatch(wanted):
-        word = "at least" if match[1] in _AT_LEAST else "at most"
-        return f" with {kind} of {word} {match[2]}"
+    for sign, word in _BOUNDS.items():
+        # Without a regular expression: one that may begin and end in spaces takes cubic time for a text of spaces.
+        if (limit := wanted.strip().removeprefix(sign).strip()) and wanted.strip().startswith(sign):
+            return f" with {kind} of {word} {limit}"
     return f" with {kind}: {wanted}"
 
 

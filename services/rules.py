@@ -12,7 +12,7 @@ from services.actors import Actor
 from services.errors import RuleNotFound, ServerNotFound
 from services.expressions import parse
 from services.rights import Rights
-from services.rule_form import RuleDraft, check, expression_of
+from services.rule_form import RuleDraft, check
 from services.rule_rows import apply, copy_of, document, new_row
 from services.rule_views import RuleView
 
@@ -24,8 +24,7 @@ async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleD
 
     Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable.
     """
-    check(draft)  # before anything is looked up
-    expression_of(draft)
+    check(draft)  # before anything is looked up; the conditions are parsed for those who run the server alone
     found = await rights.by_id(db, outside, actor, draft.server_id)
     rule = new_row(draft, found, actor.discord_id)
     tree = parse(rule.expression)

@@ -1,7 +1,8 @@
 """Token ids as people write them: one id, a range, or a list with commas; a range stays one entry, however long."""
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from services.addresses import is_solana
 from services.errors import FieldRefused
@@ -9,34 +10,86 @@ from services.errors import FieldRefused
 FIELD = "tokenIds"
 LARGEST = 2**256 - 1
 MOST_ENTRIES = 500
+LONGEST_ENTRY = 200
+"""Characters, separators and spaces included: a range of the two largest ids has 157 and what surrounds it."""
 _NUMBER = re.compile(r"[0-9]{1,78}")
 _RANGE = re.compile(r"([0-9]{1,78})\s*[-–]\s*([0-9]{1,78})")
 
 
-def added(entries: Iterable[str], text: str, chain: str) -> tuple[str, ...]:
-    """The entries and those that the text names: ids and inclusive ranges as `100-200`, on Solana mint addresses.
+def added(entries: Sequence[str], text: str, chain: str) -> tuple[str, ...]:
+    """Return the entries and those that the text names: ids and ranges as `100-200`, on Solana mint addresses.
 
     An empty text adds nothing. Raises FieldRefused for what is no id, a range that runs backwards or is too large, and
     what is there already, alone or within a range.
     """
-    found = list(entries)
-    for part in (piece.strip() for piece in text.split(",")):
-        if part:
-            entry = _mint(part) if chain == "solana" else _entry(part)
-            if any(_covers(one, entry) for one in found):
-                raise FieldRefused(FIELD, f"{_short(entry)} is already in the list.")
-            found.append(entry)
-    if len(found) > MOST_ENTRIES:
-        raise FieldRefused(FIELD, f"A rule names at most {MOST_ENTRIES} token IDs and ranges. Use ranges for more.")
-    return tuple(found)
-
-
-def normal(entries: Iterable[str], chain: str) -> tuple[str, ...]:
-    """A whole list in its one form. Raises FieldRefused as `added` does."""
-    found: tuple[str, ...] = ()
+    _bound([text])
+    found = _Entries(chain)
     for entry in entries:
-        found = added(found, entry, chain)
-    return found
+        found.keep(entry)
+    found.add(text)
+    return tuple(found.listed)
+
+
+def normal(entries: Sequence[str], chain: str) -> tuple[str, ...]:
+    """Return a whole list in its one form. Raises FieldRefused as `added` does."""
+    _bound(entries)
+    found = _Entries(chain)
+    for entry in entries:
+        found.add(entry)
+    return tuple(found.listed)
+
+
+def _bound(texts: Sequence[str]) -> None:
+    """Raise FieldRefused for more than a rule can name, by counts alone: nothing is parsed, however long the texts."""
+    if (
+        len(texts) > 2 * MOST_ENTRIES
+        or sum(map(len, texts)) > MOST_ENTRIES * LONGEST_ENTRY
+        or sum(text.count(",") for text in texts) > 2 * MOST_ENTRIES
+    ):
+        raise _too_many()
+
+
+class _Entries:
+    """Entries in their order, and what they cover, so that each new one costs one search and not all the others."""
+
+    def __init__(self, chain: str) -> None:
+        self.listed: list[str] = []
+        self._parse = _mint if chain == "solana" else _entry
+        self._mints: set[str] = set()
+        # The ranges that no other range contains: both lists rise, and each pair is one range.
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+
+    def add(self, text: str) -> None:
+        """Append what the text names. Raises FieldRefused."""
+        for part in (piece.strip() for piece in text.split(",")):
+            if not part:
+                continue
+            if len(self.listed) >= MOST_ENTRIES:
+                raise _too_many()
+            entry = self._parse(part)
+            if not self.keep(entry):
+                raise FieldRefused(FIELD, f"{_short(entry)} is already in the list.")
+
+    def keep(self, entry: str) -> bool:
+        """Append an entry in its one form; return whether it was not covered before."""
+        self.listed.append(entry)
+        found = bounds(entry)
+        if found is None:
+            is_new = entry not in self._mints
+            self._mints.add(entry)
+            return is_new
+        first, last = found
+        before = bisect_right(self._firsts, first) - 1
+        if before >= 0 and self._lasts[before] >= last:
+            return False
+        begin, end = bisect_left(self._firsts, first), bisect_right(self._lasts, last)
+        self._firsts[begin:end], self._lasts[begin:end] = [first], [last]
+        return True
+
+
+def _too_many() -> FieldRefused:
+    return FieldRefused(FIELD, f"A rule names at most {MOST_ENTRIES} token IDs and ranges. Use ranges for more.")
 
 
 def bounds(entry: str) -> tuple[int, int] | None:
@@ -72,14 +125,6 @@ def _mint(part: str) -> str:
             f"{_short(part)} is not a mint address. On Solana tokens are named by theirs, and there are no ranges.",
         )
     return part
-
-
-def _covers(one: str, other: str) -> bool:
-    """Whether every id of `other` is in `one`."""
-    ours, theirs = bounds(one), bounds(other)
-    if ours is None or theirs is None:
-        return one == other
-    return ours[0] <= theirs[0] and theirs[1] <= ours[1]
 
 
 def _short(text: str) -> str:

@@ -13,7 +13,7 @@ from services.actors import Actor
 from services.addresses import shorten
 from services.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
 from state.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, DEFAULT_CHAIN, EXACTLY, TRAIT, ConditionDraft
-from state.gate import public, signed_in
+from state.gate import signed_in
 from state.toasts import refuse, say
 
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
@@ -245,27 +245,27 @@ class ConditionFields(rx.State, mixin=True):
         async for outcome in self._read_values():
             yield outcome
 
-    @public
-    def choose_compare(self, value: str) -> None:
+    @signed_in
+    async def choose_compare(self, actor: Actor, value: str) -> None:
         """Whether the value is meant exactly, at least or at most."""
         if value in {EXACTLY, AT_LEAST, AT_MOST}:
             self.trait_compare = value
             self._changed()
 
-    @public
-    def enter_trait_value(self, value: str) -> None:
+    @signed_in
+    async def enter_trait_value(self, actor: Actor, value: str) -> None:
         """Which value the trait must have, chosen or typed."""
         self.trait_value = value[:LONGEST]
         self._changed()
 
-    @public
-    def enter_min_tokens(self, value: float | None) -> None:
+    @signed_in
+    async def enter_min_tokens(self, actor: Actor, value: float | None) -> None:
         """How many tokens at least; an emptied field is no number."""
         self.min_tokens = "" if value is None else f"{value:g}"[:20]
         self._changed()
 
-    @public
-    def add_tokens(self, form: dict[str, str]):
+    @signed_in
+    async def add_tokens(self, actor: Actor, form: dict[str, str]):
         """Add what stands in the entry: an id, a range or a list; an entry that cannot be taken stays there."""
         entry, self.token_fault = form.get(TOKEN_INPUT, ""), ""
         if not entry.strip(" ,"):
@@ -278,8 +278,8 @@ class ConditionFields(rx.State, mixin=True):
         self._changed()
         return rx.set_value(TOKEN_INPUT, "")
 
-    @public
-    def remove_token(self, entry: str) -> None:
+    @signed_in
+    async def remove_token(self, actor: Actor, entry: str) -> None:
         """Take an id or a range off the list."""
         self.token_ids = [one for one in self.token_ids if one != entry]
         self.token_fault = ""

@@ -10,7 +10,7 @@ from services.rule_groups import ALL, ANY, MODES, Condition, Group, to_tree
 from services.rule_words import Names, in_lines, in_words
 from state.condition_draft import ANY_NFT, TOKEN_ID, TRAIT, ConditionDraft, draft_of
 from state.condition_fields import ConditionFields
-from state.gate import public, signed_in
+from state.gate import signed_in
 
 ROOT = 0
 """The number of the group that holds everything."""
@@ -167,9 +167,12 @@ class ConditionList(ConditionFields, mixin=True):
         self.open = number
         self._fill_in(slot.draft)
 
-    @public
-    def add_condition(self, group: int) -> None:
+    @signed_in
+    async def add_condition(self, actor: Actor, group: int) -> None:
         """Another condition, open and empty, on the chain of the one before."""
+        self._add(group)
+
+    def _add(self, group: int) -> None:
         if not any(join.number == group for join in self._joins) or len(self._slots) >= MAX_LEAVES or self.too_deep:
             return
         number = max(slot.number for slot in self._slots) + 1
@@ -177,13 +180,13 @@ class ConditionList(ConditionFields, mixin=True):
         self._show(number)
         self._changed()
 
-    @public
-    def add_group(self) -> None:
+    @signed_in
+    async def add_group(self, actor: Actor) -> None:
         """A group of its own with one empty condition."""
         if len(self._slots) < MAX_LEAVES and not self.too_deep:
             number = max(join.number for join in self._joins) + 1
             self._joins = (*self._joins, _Join(number, ANY))
-            self.add_condition(number)
+            self._add(number)
 
     @signed_in
     async def open_condition(self, actor: Actor, number: int):
@@ -194,8 +197,8 @@ class ConditionList(ConditionFields, mixin=True):
             async for outcome in self._read_traits():
                 yield outcome
 
-    @public
-    def remove_condition(self, number: int) -> None:
+    @signed_in
+    async def remove_condition(self, actor: Actor, number: int) -> None:
         """Take a condition away, and with its last one the group; one condition always stays."""
         left = tuple(slot for slot in self._slots if slot.number != number)
         if not left:
@@ -206,21 +209,21 @@ class ConditionList(ConditionFields, mixin=True):
             self._show(self._ordered()[0].number)
         self._changed()
 
-    @public
-    def negate(self, number: int, value: bool) -> None:
+    @signed_in
+    async def negate(self, actor: Actor, number: int, value: bool) -> None:
         """Whether a condition must not be met."""
         self._slots = tuple(replace(slot, negated=value) if slot.number == number else slot for slot in self._slots)
         self._changed()
 
-    @public
-    def choose_mode(self, group: int, value: str) -> None:
+    @signed_in
+    async def choose_mode(self, actor: Actor, group: int, value: str) -> None:
         """How many of a group's parts must hold."""
         if value in MODES:
             self._joins = tuple(replace(join, mode=value) if join.number == group else join for join in self._joins)
             self._changed()
 
-    @public
-    def enter_least(self, group: int, value: float | None) -> None:
+    @signed_in
+    async def enter_least(self, actor: Actor, group: int, value: float | None) -> None:
         """The number in "at least so many of"."""
         least = int(min(max(value or 1, 1), MAX_LEAVES))
         self._joins = tuple(replace(join, least=least) if join.number == group else join for join in self._joins)

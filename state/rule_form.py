@@ -20,7 +20,7 @@ from services.rule_words import Names
 from services.rules import RuleDraft, RuleView
 from state.condition_draft import ANY_NFT, ConditionDraft
 from state.condition_fields import CONTRACT_INPUT
-from state.gate import public, signed_in
+from state.gate import signed_in
 from state.impact import ImpactState
 from state.rule_conditions import ConditionList
 from state.rule_outcome import RuleOutcome
@@ -172,8 +172,8 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         draft = self._draft(page.server_id)
         return Proposal(rule_id=self.rule_id, changes=self._changes(draft)) if self.rule_id else Proposal(draft)
 
-    @public
-    async def refresh_name(self) -> None:
+    @signed_in
+    async def refresh_name(self, actor: Actor) -> None:
         """Make the rule's name anew from what is filled in."""
         if not self.contract and self.type != ANY_NFT and not self.too_deep:
             await refuse(self, "No contract address")
@@ -242,8 +242,8 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
             async for outcome in self._write(actor):
                 yield outcome
 
-    @public
-    def think_again(self, is_open: bool) -> None:
+    @signed_in
+    async def think_again(self, actor: Actor, is_open: bool) -> None:
         """Close the question."""
         if not is_open:
             self.asking = False

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import reflex as rx
 
 from services import rule_form, servers
+from services.actors import Actor
 from services.rules import RuleView
-from state.gate import public
+from state.gate import signed_in
 
 NOW, GRACE = "now", "grace"
 SHADOW, PAUSED = "shadow", "paused"
@@ -75,8 +76,8 @@ class RuleOutcome(rx.State, mixin=True):
             return ""
         return SHADOW if self.shadow else "active"
 
-    @public
-    def choose_role(self, value: str) -> None:
+    @signed_in
+    async def choose_role(self, actor: Actor, value: str) -> None:
         """Which role holders get."""
         self.role_id = value[:32]
         self._name_role()
@@ -87,33 +88,33 @@ class RuleOutcome(rx.State, mixin=True):
         if role is not None:
             self.role_name, self.role_color = role.name, role.color
 
-    @public
-    def choose_removal(self, value: str) -> None:
+    @signed_in
+    async def choose_removal(self, actor: Actor, value: str) -> None:
         """Whether a role goes at once or after a grace time."""
         if value in {NOW, GRACE}:
             self.removal = value
             self._recheck()
 
-    @public
-    def enter_grace(self, value: float | None) -> None:
+    @signed_in
+    async def enter_grace(self, actor: Actor, value: float | None) -> None:
         """How many hours the grace time lasts."""
         self.grace_hours = "" if value is None else f"{value:g}"[:20]
         self._recheck()
 
-    @public
-    def switch_shadow(self, value: bool) -> None:
+    @signed_in
+    async def switch_shadow(self, actor: Actor, value: bool) -> None:
         """Whether the rule only watches."""
         self.shadow = value
         self._recheck()
 
-    @public
-    def switch_takes_over(self, value: bool) -> None:
+    @signed_in
+    async def switch_takes_over(self, actor: Actor, value: bool) -> None:
         """Whether members who have the role from somebody else are judged too."""
         self.takes_over = value
         self._recheck()
 
-    @public
-    def switch_delegated(self, value: bool) -> None:
+    @signed_in
+    async def switch_delegated(self, actor: Actor, value: bool) -> None:
         """Whether what vaults delegated to members' wallets counts too."""
         self.delegated = value
         self._recheck()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services import rule_form
+from services import rule_form, token_ids
 from services.errors import FieldRefused
 from services.expressions import AtLeast, Not, Requirement, requirements
 from services.rule_form import RuleDraft, automatic_name, check, composed_name, expression_of
@@ -61,6 +61,9 @@ def test_the_first_missing_field_is_named_in_the_order_of_the_form() -> None:
         ({"verification_type": "trait", "trait_type": "Fur"}, "Trait type and value are required"),
         ({"verification_type": "trait", "trait_type": "x" * 201, "trait_value": "y"}, "at most 200 characters"),
         ({"verification_type": "trait", "trait_type": "Fur", "trait_value": ">= gold"}, "at least or at most a number"),
+        ({"verification_type": "trait", "trait_type": "Fur", "trait_value": "a\nb"}, "no line breaks"),
+        ({"verification_type": "trait", "trait_type": "Fu\x1br", "trait_value": "a"}, "no line breaks"),
+        ({"verification_type": "trait", "trait_type": "Fur", "trait_value": "a\u2028b"}, "no line breaks"),
         ({"verification_type": "gold"}, "The rule type must be one of"),
         ({"min_tokens": True}, "Minimum tokens must be at least 1"),
         ({"min_tokens": "3"}, "Minimum tokens must be at least 1"),
@@ -154,3 +157,19 @@ def test_the_longest_name_fits() -> None:
     name = automatic_name("token_id", "base", "C" * 500, ids=ids)
     assert check(replace(GOOD, rule_name=name)).rule_name == name
     assert all(one.contract == LOWER for one in requirements(expression_of(GOOD)))
+
+
+def test_a_condition_that_was_checked_is_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    normal, parsed = token_ids.normal, list[int]()
+    monkeypatch.setattr(token_ids, "normal", lambda ids, chain: parsed.append(len(ids)) or normal(ids, chain))
+    ids = tuple(str(3 * number + 7) for number in range(499))
+    good = replace(GOOD, verification_type="token_id", token_ids=ids)
+    bad = replace(GOOD, verification_type="token_id", token_ids=(*ids, "gold"))
+    for _ in range(3):
+        assert len(requirements_of(good)[0].token_ids) == 499
+        assert "gold is not a token ID" in refusal(bad).message
+    assert parsed == [499, 500]
+
+
+def requirements_of(draft: RuleDraft) -> list[Requirement]:
+    return list(requirements(expression_of(check(draft))))

@@ -38,6 +38,16 @@ def ids(*entries: str) -> Requirement:
             "At least 1 token of Mellow Cats on Base with Level of at most 5",
             "No token of Mellow Cats on Base with Level of at most 5",
         ),
+        (
+            trait(">=   a\nb  "),
+            "At least 1 token of Mellow Cats on Base with Level of at least a\nb",
+            "No token of Mellow Cats on Base with Level of at least a\nb",
+        ),
+        (
+            trait(">="),
+            "At least 1 token of Mellow Cats on Base with Level: >=",
+            "No token of Mellow Cats on Base with Level: >=",
+        ),
         (ids("5"), "Token 5 of Mellow Cats on Base", "Not token 5 of Mellow Cats on Base"),
         (
             ids("5", "100-200"),

@@ -1,7 +1,10 @@
 """Token ids as people type them: what becomes an entry, what stays one, and what gets a message."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from services import token_ids
 from services.errors import FieldRefused
 from services.token_ids import MOST_ENTRIES, added, bounds, normal
 
@@ -77,3 +80,48 @@ def test_an_entry_has_bounds_unless_it_is_a_mint() -> None:
     assert bounds("5") == (5, 5)
     assert bounds("5-9") == (5, 9)
     assert bounds(MINT) is None
+
+
+def test_a_list_of_thousands_is_refused_before_anything_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(token_ids, "_entry", lambda part: read.append(part) or part)
+    for refuse in (
+        lambda: added((), ",".join(map(str, range(12_000))), "base"),
+        lambda: normal([",".join(map(str, range(12_000)))], "base"),
+        lambda: normal([str(number) for number in range(12_000)], "base"),
+        lambda: added((), "9" * 200_000, "base"),
+        lambda: added((), "," * 60_000, "base"),
+    ):
+        with pytest.raises(FieldRefused, match="at most 500"):
+            refuse()
+    assert read == []
+    with pytest.raises(FieldRefused, match="at most 500"):
+        added((), ",".join(map(str, range(700))), "base")
+    assert len(read) == MOST_ENTRIES, "the entry after the last one that fits is not parsed"
+
+
+def test_each_entry_is_parsed_once_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    parsed = token_ids.bounds
+    monkeypatch.setattr(token_ids, "bounds", lambda entry: read.append(entry) or parsed(entry))
+    entries = normal([str(2 * number) for number in range(MOST_ENTRIES - 1)], "base")
+    assert read == list(entries)
+    read.clear()
+    added(entries, "5-7", "base")
+    assert read == [*entries, "5-7"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12))
+def test_an_entry_is_covered_just_where_one_before_it_contains_it(ranges: list[tuple[int, int]]) -> None:
+    kept: tuple[str, ...] = ()
+    before: list[tuple[int, int]] = []
+    for first, last in (sorted(pair) for pair in ranges):
+        covered = any(one <= first and last <= other for one, other in before)
+        try:
+            kept = added(kept, f"{first}-{last}", "base")
+        except FieldRefused:
+            assert covered
+        else:
+            assert not covered
+            before.append((first, last))
+    assert list(map(bounds, kept)) == before

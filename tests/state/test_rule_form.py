@@ -1,17 +1,20 @@
 """The rule form as it is filled in: names, conditions and groups, and what would be sent."""
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import reflex as rx
 
-from services import collections, rule_form, sources
+from services import collections, rule_form, sources, token_ids
 from services.actors import Actor
+from services.errors import NotSignedIn
 from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
 from services.rule_groups import from_tree
 from services.rule_limits import RoomView
 from services.sources import SingleSource
+from state import gate
 from state.condition_draft import ConditionDraft
 from state.rule_conditions import ROOT, UNFILLED
 from state.rule_form import RuleFormState
@@ -25,11 +28,17 @@ CATS, FOXES, OWLS = (f"0x{number:040x}" for number in (1, 2, 3))
 NAMES = {("base", CATS): "Cats", ("polygon", FOXES): "Foxes", ("base", OWLS): "Owls"}
 
 
+async def somebody(state: object) -> Actor:
+    """Whose session it is."""
+    return Actor(1, "1", "ada")
+
+
 @pytest.fixture
 async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
     """A form that was just opened, where every type and chain is answered for."""
     monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    monkeypatch.setattr(gate, "actor_of", somebody)
     found = await rx.State().get_state(RuleFormState)
     found._clear()
     return found
@@ -66,41 +75,41 @@ async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -
     fill(form, CATS, type="trait")
     assert form.rule_name == "Cats (Trait-Based)"
     form.trait_type = "Level"
-    form.enter_trait_value("10")
+    await form.enter_trait_value("10")
     assert form.rule_name == "Cats (Trait) - Level: 10"
-    form.choose_compare(">=")
+    await form.choose_compare(">=")
     assert form.rule_name == "Cats (Trait) - Level: >=10"
     assert [line.text for line in form.lines] == ["At least 1 token of Cats on Base with Level of at least 10"]
-    form.enter_min_tokens(3)
+    await form.enter_min_tokens(3)
     assert form.lines[0].text.startswith("At least 3 tokens")
     fill(form, CATS, type="token_id")
     assert form.rule_name == "Cats (Token ID)"
-    form.add_tokens({"tokenEntry": "1, 2, 100-200, 7"})
+    await form.add_tokens({"tokenEntry": "1, 2, 100-200, 7"})
     assert form.rule_name == "Cats (Token ID) - #1, 2, 100-200..."
-    form.remove_token("100-200")
+    await form.remove_token("100-200")
     assert form.rule_name == "Cats (Token ID) - #1, 2, 7"
 
 
 async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: RuleFormState) -> None:
     fill(form, CATS, type="token_id")
-    assert form.add_tokens({"tokenEntry": "5"}) is not None, "the entry is emptied"
-    assert form.add_tokens({"tokenEntry": "5"}) is None, "the entry stays"
+    assert await form.add_tokens({"tokenEntry": "5"}) is not None, "the entry is emptied"
+    assert await form.add_tokens({"tokenEntry": "5"}) is None, "the entry stays"
     assert form.token_fault == "5 is already in the list."
-    form.add_tokens({"tokenEntry": "9-1"})
+    await form.add_tokens({"tokenEntry": "9-1"})
     assert (form.token_ids, form.token_fault) == (["5"], "9-1 runs backwards. Write the smaller ID first: 1-9.")
-    form.add_tokens({"tokenEntry": " "})
+    await form.add_tokens({"tokenEntry": " "})
     assert (form.token_ids, form.token_fault) == (["5"], "")
 
 
 async def test_what_would_be_sent_for_one_condition_is_flat(form: RuleFormState) -> None:
     fill(form, CATS, min_tokens="2")
-    form.choose_role("77")
+    await form.choose_role("77")
     draft = form._draft(5)
     assert (draft.contract_address, draft.blockchain, draft.min_tokens, draft.expression) == (CATS, "base", 2, None)
     assert (draft.rule_name, draft.role_id, draft.server_id, draft.removal_hours) == ("Cats", "77", 5, 0)
-    form.choose_removal("grace")
+    await form.choose_removal("grace")
     assert form._draft(5).removal_hours == 24
-    form.enter_grace(48)
+    await form.enter_grace(48)
     assert form._draft(5).removal_hours == 48
     anything = ConditionDraft(type="any_nft", chain="apechain", contract=CATS)
     form._fill_in(anything)
@@ -110,19 +119,19 @@ async def test_what_would_be_sent_for_one_condition_is_flat(form: RuleFormState)
 
 async def test_several_conditions_and_a_group_become_one_expression(form: RuleFormState) -> None:
     fill(form, CATS)
-    form.add_condition(ROOT)
+    await form.add_condition(ROOT)
     assert form.composed
     assert (form.contract, form.chain, form.type) == ("", "base", "basic"), "a new condition begins empty"
     assert [row.text for row in form.sections[0].rows] == ["At least 1 token of Cats on Base", UNFILLED]
     fill(form, FOXES, "polygon", min_tokens="2")
-    form.add_group()
+    await form.add_group()
     fill(form, OWLS)
     group = form.sections[1].number
-    form.add_condition(group)
+    await form.add_condition(group)
     fill(form, CATS, type="token_id", token_ids=("5",))
-    form.negate(form.open, True)
-    form.choose_mode(ROOT, "some")
-    form.enter_least(ROOT, 2)
+    await form.negate(form.open, True)
+    await form.choose_mode(ROOT, "some")
+    await form.enter_least(ROOT, 2)
     assert form.rule_name == "Cats, Foxes, Owls and 1 more"
     tree = parse(form._draft(1).expression)
     inner = AtLeast(1, (leaf(OWLS), Not(leaf(CATS, type="token_id", token_ids=("5",)))))
@@ -135,17 +144,17 @@ async def test_several_conditions_and_a_group_become_one_expression(form: RuleFo
         (2, "At least 1 token of Owls on Base"),
         (2, "Not token 5 of Cats on Base"),
     ]
-    form.choose_role("77")
+    await form.choose_role("77")
     assert form.proposal_key != ""
 
 
 async def test_a_condition_that_goes_takes_its_empty_group_with_it_and_one_always_stays(form: RuleFormState) -> None:
     fill(form, CATS)
-    form.add_group()
+    await form.add_group()
     fill(form, OWLS)
-    form.remove_condition(form.open)
+    await form.remove_condition(form.open)
     assert (len(form.sections), form.composed, form.contract) == (1, False, CATS)
-    form.remove_condition(form.open)
+    await form.remove_condition(form.open)
     assert (form.contract, form._draft(1).expression) == (CATS, None)
 
 
@@ -153,12 +162,12 @@ async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: Rule
     assert form._first_fault() == ("Rule name is required", 1)
     fill(form, CATS)
     assert form._first_fault()[0] == "Role is required"
-    form.choose_role("77")
+    await form.choose_role("77")
     assert form._first_fault() == ("", 0)
-    form.enter_min_tokens(None)
+    await form.enter_min_tokens(None)
     assert form._first_fault()[0] == "Minimum tokens must be at least 1"
-    form.enter_min_tokens(1)
-    form.add_condition(ROOT)
+    await form.enter_min_tokens(1)
+    await form.add_condition(ROOT)
     second = form.open
     assert form._first_fault() == ("Contract address is required", second)
     fill(form, CATS, type="token_id")
@@ -191,11 +200,11 @@ async def test_a_rule_too_deep_for_the_form_keeps_its_conditions(form: RuleFormS
     deep = AtLeast(2, (leaf(CATS), AtLeast(1, (leaf(OWLS), AtLeast(2, (leaf(CATS), leaf(OWLS)))))))
     form._resume(from_tree(deep), deep, NAMES)
     form._kept = "", "Deep"
-    form.choose_role("77")
+    await form.choose_role("77")
     form._changed()
     assert (form.too_deep, form.rule_name) == (True, "Deep")
     assert form._changes(form._draft(1))["expression"] == to_document(deep)
-    form.add_condition(ROOT)
+    await form.add_condition(ROOT)
     assert form._changes(form._draft(1))["expression"] == to_document(deep)
     assert len(form.lines) > 3
 
@@ -207,10 +216,10 @@ async def test_a_stored_name_stays_while_the_conditions_do(form: RuleFormState) 
     form._kept = form._signature(), "Our own name"
     form._changed()
     assert form.rule_name == "Our own name"
-    form.enter_min_tokens(2)
+    await form.enter_min_tokens(2)
     assert form.rule_name == "Cats (Trait) - Level: >=10"
     await form.refresh_name()
-    form.enter_min_tokens(1)
+    await form.enter_min_tokens(1)
     assert form.rule_name == "Cats (Trait) - Level: >=10"
 
 
@@ -221,24 +230,24 @@ async def test_a_stored_name_stays_while_the_conditions_do(form: RuleFormState) 
 )  # fmt: skip
 async def test_shadow_is_sent_only_when_it_changes(form: RuleFormState, stored: str, shadow: bool, state: str) -> None:
     form._stored_state, form.paused = stored, stored == "paused"
-    form.switch_shadow(shadow)
+    await form.switch_shadow(shadow)
     assert form._changes(form._draft(1)).get("state", "") == state
 
 
 async def test_hostile_events_change_nothing(form: RuleFormState) -> None:
     fill(form, CATS)
     before = form._signature()
-    form.add_condition(99)
-    form.remove_condition(99)
-    form.negate(99, True)
-    form.choose_mode(ROOT, "nonsense")
-    form.choose_compare("!")
-    form.choose_removal("never")
+    await form.add_condition(99)
+    await form.remove_condition(99)
+    await form.negate(99, True)
+    await form.choose_mode(ROOT, "nonsense")
+    await form.choose_compare("!")
+    await form.choose_removal("never")
     assert form._signature() == before
-    form.enter_least(ROOT, -5)
+    await form.enter_least(ROOT, -5)
     assert form.sections[0].least == "1"
     for _ in range(60):
-        form.add_condition(ROOT)
+        await form.add_condition(ROOT)
     assert len(form._slots) == 40
 
 
@@ -267,7 +276,7 @@ async def test_another_kind_of_trait_has_its_own_values(
     for kind, offered in (("Fur", ["Gold", "Ash"]), ("Level", ["7"]), ("", [])):
         await tab.run(form.choose_trait_type(kind))
         assert (form.trait_type, form.trait_values, form.trait_value) == (kind, offered, "")
-        form.enter_trait_value("left behind")
+        await form.enter_trait_value("left behind")
 
 
 async def test_what_cannot_be_created_is_an_error_with_its_message_or_a_general_one(form: RuleFormState) -> None:
@@ -277,9 +286,12 @@ async def test_what_cannot_be_created_is_an_error_with_its_message_or_a_general_
         assert (toasts.title, toasts.text, toasts.destructive, form.pending) == ("Error", told, True, False)
 
 
-async def test_before_the_form_has_loaded_every_button_finds_one_empty_condition() -> None:
+async def test_before_the_form_has_loaded_every_button_finds_one_empty_condition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gate, "actor_of", somebody)
     form = await rx.State().get_state(RuleFormState)
-    form.add_group()
+    await form.add_group()
     assert len(form._slots) == 2
     assert len(form._joins) == 2
 
@@ -291,7 +303,33 @@ async def test_a_condition_that_one_source_alone_can_tell_says_so_beside_it(
     monkeypatch.setattr(sources, "of_condition", lambda leaf: (alone[leaf.chain],) if leaf.chain in alone else ())
     fill(form, FOXES, "polygon")
     assert form.caveat == ""
-    form.add_condition(ROOT)
+    await form.add_condition(ROOT)
     fill(form, CATS)
     assert form.caveat == "Base has one node. Add one to RPC_BASE."
     assert [row.caveat for row in form.sections[0].rows] == ["", form.caveat]
+
+
+async def test_a_visitor_fills_in_nothing() -> None:
+    form = await rx.State().get_state(RuleFormState)
+    handlers = [name for name in RuleFormState.event_handlers if name != "setvar"]
+    assert {"add_tokens", "negate", "choose_role", "think_again"} <= set(handlers)
+    for name in handlers:
+        handler = RuleFormState.event_handlers[name].fn
+        needed = list(inspect.signature(handler).parameters)[1:]
+        with pytest.raises(NotSignedIn):
+            await Tab.run(handler(form, *([None] * len(needed))))
+    assert not form.token_ids
+
+
+async def test_an_event_checks_the_condition_that_it_changes_and_no_other(
+    form: RuleFormState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await form.choose_role("77")
+    for place in range(7):
+        fill(form, CATS, type="token_id", token_ids=tuple(str(1000 * place + 2 * one) for one in range(499)))
+        await form.add_condition(ROOT)
+    fill(form, CATS)
+    normal, checked = token_ids.normal, list[int]()
+    monkeypatch.setattr(token_ids, "normal", lambda ids, chain: checked.append(len(ids)) or normal(ids, chain))
+    await form.negate(form.open, True)
+    assert (checked, form._first_fault()) == ([], ("", 0))
