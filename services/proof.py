@@ -2,6 +2,8 @@
 
 import re
 import secrets
+import string
+import unicodedata
 from enum import Enum
 
 from settings import settings
@@ -10,6 +12,10 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """No i, l, o, 0 and 1: a code is copied by eye."""
 
 CODE_LENGTH = 10
+
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+"""Case matters beyond ASCII: `ſ` is no `s`, although Unicode folds it to one."""
+_AFTER_NAMES = frozenset(',;!?|"•·')
 
 
 class Marker(Enum):
@@ -45,18 +51,28 @@ def bare_name(username: str) -> str:
 
 
 def judge(bio: str, code: str, username: str) -> Marker:
-    """What the bio proves for the member with this code and this Discord name.
+    """Return what the bio proves for the member with this code and this Discord name.
 
-    A marker inside a longer word proves nothing; case does not matter, nor do spaces after the colon.
+    A marker inside a longer word proves nothing. ASCII case does not matter. The Discord name follows the colon
+    directly: with spaces between them, "I love Holdfast: Mallory is a great movie" would prove a wallet.
     """
-    text = bio.casefold()
-    name = re.escape(bare_name(username).casefold())
-    if re.search(rf"(?<![\w-]){re.escape(code.casefold())}(?![\w-])", text):
+    text = bio.translate(_ASCII_LOWER)
+    name = re.escape(bare_name(username).translate(_ASCII_LOWER))
+    if re.search(rf"(?<![\w-]){re.escape(code.translate(_ASCII_LOWER))}(?![\w-])", text):
         return Marker.CODE
-    if name and re.search(rf"(?<![\w-]){re.escape(prefix())}:\s*{name}(?![\w.#-])", text):
+    markers = re.finditer(rf"(?<![\w\-/@.:]){re.escape(prefix())}:{name}", text) if name else ()
+    if any(_ends_word(text[found.end() :]) for found in markers):
         return Marker.HANDLE
     if re.search(rf"(?<!\w){re.escape(prefix())}(?!\w)", text):
         return Marker.BARE_PRODUCT
     if name and re.search(rf"(?<!\w){name}(?!\w)", text):
         return Marker.BARE_HANDLE
     return Marker.NOTHING
+
+
+def _ends_word(rest: str) -> bool:
+    """Whether a name is over where `rest` begins: combining and invisible characters, `'s` and `@` continue it."""
+    if not rest or rest[0].isspace() or rest[0] in _AFTER_NAMES:
+        return True
+    # Emoji (So) and closing brackets (Pe).
+    return unicodedata.category(rest[0]) in {"So", "Pe"}
