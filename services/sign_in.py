@@ -17,6 +17,7 @@ from models import SignIn, User, now
 from models.session import AsyncSession
 from services import events, sessions, users
 from services.errors import SignInFailed
+from services.screens import is_screen
 from settings import settings
 
 SCOPES = ("identify", "guilds")
@@ -154,8 +155,9 @@ async def revoke(outside: Gateways, token: str | None) -> None:
 def checked_return_path(path: str | None) -> str | None:
     """The path if it is a screen of ours, without a session parameter; None for everything else.
 
-    Only plain absolute paths pass: nothing that a browser, a proxy or a router could read as another host, and none
-    of our calls, so that a link cannot end a sign-in with a log-out.
+    Only plain absolute paths of the page table pass: nothing that a browser, a proxy or a router could read as another
+    host, no call, so that a link cannot end a sign-in with a log-out, and no file: it runs no script that takes the
+    session out of the address bar.
     """
     if path is None or len(path) > _RETURN_LENGTH or not path.isprintable():
         return None
@@ -164,7 +166,7 @@ def checked_return_path(path: str | None) -> str | None:
     parts = urlsplit(path)
     plain = unquote(parts.path)
     odd = "\\" in path or "\\" in plain or "//" in plain or not plain.isprintable()
-    if odd or parts.netloc or {".", ".."} & set(plain.split("/")) or plain.split("/")[1] in {"api", "health"}:
+    if odd or parts.netloc or {".", ".."} & set(plain.split("/")) or not is_screen(plain):
         return None
     pairs = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
     query = urlencode(pairs, quote_via=quote)

@@ -1,6 +1,7 @@
 """The headers that every answer carries, unless what answers has set its own."""
 
 from functools import cache
+from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,13 +19,14 @@ _CALLS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 }
+_HIDES = {"Referrer-Policy": "no-referrer"}
 _HSTS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 @cache
-def _wanted(is_call: bool, https: bool) -> list[tuple[bytes, bytes]]:
-    """The headers as they go over the wire."""
-    named = _EVERYWHERE | (_CALLS if is_call else {}) | (_HSTS if https else {})
+def _wanted(is_call: bool, https: bool, hides: bool) -> list[tuple[bytes, bytes]]:
+    """The headers as they are sent; `hides` where the address must not be repeated in a Referer."""
+    named = _EVERYWHERE | (_CALLS if is_call else {}) | (_HSTS if https else {}) | (_HIDES if hides else {})
     return [(name.lower().encode(), value.encode()) for name, value in named.items()]
 
 
@@ -41,7 +43,7 @@ class SecurityHeaders:
             return
         path: str = scope["path"]
         is_call = path.startswith(("/api/", "/health")) or path == "/metrics"
-        wanted = _wanted(is_call, settings().https)
+        wanted = _wanted(is_call, settings().https, _has_session(scope))
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -50,3 +52,9 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, add)
+
+
+def _has_session(scope: Scope) -> bool:
+    """Whether the query carries a session's id, which every proxy in front would log as a Referer."""
+    query: bytes = scope.get("query_string", b"")
+    return any(name == "session" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))

@@ -8,6 +8,7 @@ import reflex as rx
 from app.app import app
 from app.http.documents import Route
 from app.pages import PAGES, Page
+from services.screens import ROUTES
 from settings import ROOT
 
 
@@ -23,6 +24,10 @@ def test_no_two_pages_have_one_address() -> None:
     routes = [page.route for page in PAGES]
     assert len(routes) == len(set(routes))
     assert len(app._unevaluated_pages) == len(routes)
+
+
+def test_a_sign_in_may_return_to_every_page_of_the_table_and_to_nothing_else() -> None:
+    assert sorted(ROUTES) == sorted(page.route for page in PAGES if page.route != "404")
 
 
 @pytest.mark.parametrize(
