@@ -131,7 +131,6 @@ def make(number: str, home: Path) -> Machine:
         packages = f"--include={','.join(PACKAGES)}"
         _run(machine, ["debootstrap", "--variant=minbase", packages, RELEASES[number], str(root), *mirror])
     machine.note("the machine (debootstrap)", "made", time.monotonic() - begun)
-    begun = time.monotonic()
     for path in directories:
         (root / path.relative_to("/")).mkdir(parents=True, exist_ok=True)
     for path in files:
@@ -144,6 +143,7 @@ def make(number: str, home: Path) -> Machine:
     clone = root / CLONE.relative_to("/")
     if clone.exists():
         shutil.rmtree(clone)
+    begun = time.monotonic()
     _run(machine, ["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(clone)])
     machine.note("git clone", "done", time.monotonic() - begun)
     return machine
