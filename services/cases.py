@@ -14,6 +14,8 @@ from services.stored import NOT_SEEN, Rules, Seen, Stored, Who
 from services.wants import Wants, by_chain, family_of
 
 NO_ROLES: frozenset[str] = frozenset()
+ASKED_FOR = frozenset({due.WAITING, due.JOINED, due.CHANGED})
+"""Priorities of looks for somebody who may have bought before and whom no sighting of a block goes with."""
 
 
 @dataclass(slots=True)
@@ -37,6 +39,8 @@ class Case:
     """Per chain the newest block that is known of whoever of the server was looked up with the member."""
     delegated: Delegated = field(default_factory=Delegated)
     """What vaults let the member count, for rules that count it."""
+    followed: frozenset[str] = frozenset()
+    """The chains of which it is known how far they have come, so that no node is believed that lags behind."""
 
     @property
     def who(self) -> tuple[int, str]:
@@ -65,8 +69,9 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     by_chain: dict[str, dict[int, surveys.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
         by_chain.setdefault(chain, {})[server_id] = of_server
-    kinds, *newest = await db.together(
+    kinds, heads, *newest = await db.together(
         standards.question(_places(leaves)),
+        surveys.followed_heads(sorted(by_chain)),
         *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
     )
     wants = _wants(leaves, standards.answered(kinds))
@@ -74,6 +79,11 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
         for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
+    # A node that lags does not know yet what was bought before somebody asked.
+    followed: dict[str, int] = dict(heads)
+    for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR}:
+        for chain, block in seen.get(server_id, {}).items():
+            seen[server_id][chain] = max(block, followed.get(chain, 0))
     cases: list[Case] = []
     for claim in claims:
         who = (claim.server_id, claim.discord_id)
@@ -92,6 +102,7 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
                 wants=wants.get(claim.server_id, {}),
                 seen=seen.get(claim.server_id, {}),
                 delegated=delegated.get(who, Delegated()),
+                followed=frozenset(followed),
             )
         )
     return cases

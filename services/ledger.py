@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -291,6 +292,11 @@ async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         )  # fmt: skip
 
 
+def _moments(item: Looked) -> list[datetime | None]:
+    """When the member has to be looked at again."""
+    return [item.once_more_at, *(decision.due_at for decision in item.decisions)]
+
+
 async def _finish(
     db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round, denied: Collection[str]
 ) -> None:
@@ -301,7 +307,7 @@ async def _finish(
     waits = [
         (item.case.claim, min(moments))
         for item in stirred
-        if not item.doubtful and (moments := [d.due_at for d in item.decisions if d.due_at is not None])
+        if not item.doubtful and (moments := [one for one in _moments(item) if one is not None])
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
     if doubtful:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from gateways.discord_types import Member as LiveMember
 from services import readings
@@ -44,6 +45,8 @@ class Looked:
     """By role the answers that would take it and that a later look has to confirm."""
     again_in: float | None = None
     """After how many seconds that look can succeed."""
+    once_more_at: datetime | None = None
+    """When to look again although everything is known, because a node may have lagged behind."""
 
     @property
     def readings(self) -> dict[int, list[Reading]]:

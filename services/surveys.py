@@ -218,6 +218,18 @@ def blocks_of(asked: Sequence[Asked], rows: Rows) -> list[int]:
     return [max((newest.get(owner, 0) for owner in owners), default=0) for _, owners in asked]
 
 
+def followed_heads(chains: Sequence[str]) -> Question:
+    """Ask for the newest block of each of these chains that is followed, as the follower knows it now.
+
+    One row a chain: its key and the block. A chain whose follower has not moved lately is left out.
+    """
+    statement = """
+        SELECT chain, head FROM cursor WHERE chain = ANY(string_to_array(:chains, ',')) AND head > 0
+        AND updated_at > now() - interval '90 seconds'
+    """
+    return statement, {"chains": joined(chains)}
+
+
 def newest_tally(chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Question:
     """Ask for the newest block at which tokens of these contracts were counted one by one for any of these wallets.
 

@@ -19,7 +19,7 @@ from gateways.evm_pool import NodePool
 from gateways.indexer import Indexer
 from gateways.marketplaces import AccountItem, AccountItems, Marketplace
 from gateways.metadata import Metadata
-from models import Due, transaction
+from models import Cursor, Due, now, transaction
 from services import confirmation, unanswered
 from services.expressions import Requirement, to_document
 from settings import settings
@@ -352,3 +352,36 @@ async def test_a_role_that_never_came_is_not_said_to_have_been_taken(
 
 async def _nothing_left(town: Town) -> bool:
     return not await grants(town)
+
+
+async def test_who_buys_and_then_proves_is_not_told_no_by_a_node_that_lags(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    head = (await gateways().chains.head("base")).block
+    async with transaction() as db:
+        db.add(Cursor(chain="base", block=head, head=head + 5))
+    await town.prove("carol")
+    await looked_at(town)
+    assert await grants(town) == []
+    assert any("before block" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=5)
+    async with engine():
+        await town.look()
+        await given(town)
+
+
+async def test_where_a_chain_is_not_followed_who_waits_in_vain_is_looked_at_once_more(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.decisions.STALE_AFTER", 3600)
+    await town.rule("Holder")
+    await town.prove("carol")
+    await looked_at(town)
+    async with transaction() as db:
+        (row,) = (await db.exec(select(Due).where(Due.key == f"{town.server_id}:{town.people['carol']['id']}"))).all()
+        assert (row.priority, row.due_at > now()) == (0, True)
+        row.due_at = now()
+        db.add(row)
+    await looked_at(town)
+    async with transaction() as db:
+        assert (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).all() == []
