@@ -1,4 +1,7 @@
-"""`python -m jobs` runs clock, looker, watch, writer, followers, proofs; `… sweep --now` asks for a round."""
+"""`python -m jobs` runs clock, looker, watch, writer, followers, proofs; `… sweep --now` asks for a round.
+
+`… rollup --rebuild` counts again what the charts show.
+"""
 
 import argparse
 import asyncio
@@ -22,7 +25,7 @@ from jobs.turns import Turns
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import due, health, heap, logs, rate_shares, sweep
+from services import due, health, heap, logs, rate_shares, rollups, sweep
 from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
@@ -101,17 +104,38 @@ async def _ask_for_sweep() -> int:
     return 0
 
 
+async def _rebuild() -> int:
+    try:
+        await use(health.running_database())
+        async with transaction() as db:
+            await rollups.begin(db)
+        async with transaction() as db:
+            await rollups.fill(db)
+    except (health.NotRunning, OperationalError) as fault:
+        reason = fault.orig if isinstance(fault, OperationalError) else fault
+        print(f"The counts were not rebuilt: {str(reason).splitlines()[0]}", file=sys.stderr)
+        return 1
+    finally:
+        await use(None)
+    print("The counts are rebuilt from the log and the ledger.")
+    return 0
+
+
 def main() -> int:
-    """Read the command line and run; 1 when a round cannot be asked for."""
+    """Read the command line and run; 1 when a round cannot be asked for, or the counts not be rebuilt."""
     parser = argparse.ArgumentParser(prog="python -m jobs", description="Clock, looker, watch and writer.")
     parser.add_argument("--without", action="append", default=[], choices=PARTS, help="leave a part out")
     commands = parser.add_subparsers(dest="command")
     sweeping = commands.add_parser("sweep", help="a round over everybody")
     sweeping.add_argument("--now", action="store_true", required=True, help="begin it now")
+    counting = commands.add_parser("rollup", help="the counts that the charts show")
+    counting.add_argument("--rebuild", action="store_true", required=True, help="count everything from the log")
     given = parser.parse_args()
     logs.set_up()
     if given.command == "sweep":
         return asyncio.run(_ask_for_sweep())
+    if given.command == "rollup":
+        return asyncio.run(_rebuild())
     heap.settle()
     asyncio.run(_run({part for part in PARTS if part not in given.without}))
     return 0

@@ -8,7 +8,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[r
 
 from jobs.lasting import AWAY, first_line
 from models import transaction
-from services import farewells, housekeeping, rule_states, schedules, sweep
+from services import farewells, housekeeping, rollups, rule_states, schedules, sweep
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.clock")
@@ -16,6 +16,9 @@ log = logging.getLogger("holdfast.jobs.clock")
 TICK_SECONDS = 1
 HOUSEKEEPING = "housekeeping"
 HOUSEKEEPING_EVERY = timedelta(hours=1)
+FOLD = "rollups"
+FOLD_EVERY = timedelta(seconds=10)
+"""How long counts wait to be folded; until then each look at a screen adds them up."""
 
 
 async def prepare() -> None:
@@ -23,6 +26,7 @@ async def prepare() -> None:
     async with transaction() as db:
         await schedules.ensure(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds))
         await schedules.ensure(db, HOUSEKEEPING, HOUSEKEEPING_EVERY)
+        await schedules.ensure(db, FOLD, FOLD_EVERY)
 
 
 async def tick() -> None:
@@ -37,6 +41,9 @@ async def tick() -> None:
             await farewells.finish(db)
         async with transaction() as db:
             await rule_states.retry_refused(db)
+        async with transaction() as db:
+            if await schedules.claim(db, FOLD, FOLD_EVERY):
+                await rollups.fold(db)
         async with transaction() as db:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
                 await housekeeping.clear_expired(db)

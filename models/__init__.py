@@ -16,6 +16,7 @@ from models.event import Event, Notice
 from models.grant import Breaker, Grant, RoleRefusal, Unanswered
 from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
 from models.provider import Alert, ProviderState
+from models.rollup import HolderCount, Rollup, RollupDelta
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
 from models.session import AsyncSession
@@ -42,6 +43,7 @@ __all__ = [
     "Farewell",
     "Grant",
     "GuildRefusal",
+    "HolderCount",
     "Member",
     "MemberChoice",
     "Notice",
@@ -51,6 +53,8 @@ __all__ = [
     "RateShare",
     "Refusal",
     "RoleRefusal",
+    "Rollup",
+    "RollupDelta",
     "Rule",
     "Schedule",
     "Server",

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Rule
 from models.session import AsyncSession
-from services import collections
+from services import collections, rollups
 from services.expressions import parse, requirements
 from services.rule_words import Line, Names, in_lines, in_words
 from services.sources import SingleSource, single_sources
@@ -56,7 +55,7 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
         select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )
     rules = found.all()
-    counted, names = await holders(db, ids), await names_of(db, rules)
+    counted, names = await rollups.holders(db, ids), await names_of(db, rules)
     views: dict[int, list[RuleView]] = {}
     for rule in rules:
         views.setdefault(rule.server_id, []).append(view(rule, counted.get(rule.id or 0, 0), names))
@@ -65,20 +64,8 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
 
 async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
     """One rule."""
-    counted = await holders(db, [rule.server_id])
+    counted = await rollups.holders(db, [rule.server_id])
     return view(rule, counted.get(rule.id or 0, 0), await names_of(db, [rule]))
-
-
-async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
-    """Per rule of these servers how many members have its role by it; rules with none are left out."""
-    result = await db.execute(
-        text(
-            'SELECT rule_id, count(*) FROM "grant", unnest(rule_ids) AS rule_id '
-            "WHERE server_id = ANY(CAST(:ids AS integer[])) AND state IN ('held', 'taking') GROUP BY rule_id"
-        ),
-        {"ids": list(server_ids)},
-    )
-    return {int(rule_id): int(count) for rule_id, count in result.all()}
 
 
 async def names_of(db: AsyncSession, rules: Iterable[Rule]) -> Names:

@@ -7,7 +7,7 @@ from uuid import uuid4
 from gateways import Gateways
 from models import Rule, now
 from models.session import AsyncSession
-from services import due, events, rights, rule_contracts, rule_limits, rule_states, rule_views
+from services import due, events, rights, rollups, rule_contracts, rule_limits, rule_states, rule_views
 from services.actors import Actor
 from services.errors import RuleNotFound, ServerNotFound
 from services.expressions import parse
@@ -81,7 +81,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     """Delete a rule; tells how many members' roles are settled first, each by the rule's removal policy."""
     await own(db, outside, actor, rule_id)
     rule = await _locked(db, rule_id)
-    holders = (await rule_views.holders(db, [rule.server_id])).get(rule_id, 0)
+    holders = (await rollups.holders(db, [rule.server_id])).get(rule_id, 0)
     rule.deleted_at = now()
     db.add(rule)
     await events.record(db, _line("rule.deleted", rule, actor, {"rule": document(rule), "holders": holders}))

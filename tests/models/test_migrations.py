@@ -65,3 +65,24 @@ def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: s
             somebody.rollback()
             assert migrating.wait(60) == 0
     alembic(database_url, "check")
+
+
+def test_what_was_there_before_the_counts_is_counted(database_url: str) -> None:
+    alembic(database_url, "downgrade", "0023")
+    with psycopg.connect(libpq_url(database_url)) as before:
+        before.execute(
+            """
+            INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
+            VALUES (1, '1', 'A', '', true, now());
+            INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, attempts,
+                                 created_at, updated_at)
+            SELECT 1, n::text, '7', '{5}', 'held', false, '{}', 0, now(), now() FROM generate_series(1, 3) n;
+            INSERT INTO event (at, kind, server_id, subject, role_id, data)
+            SELECT now(), 'role.given', 1, n::text, '7', '{"ruleIds": [5]}' FROM generate_series(1, 3) n;
+            """
+        )
+    alembic(database_url, "upgrade", "head")
+    with psycopg.connect(libpq_url(database_url)) as after:
+        counts = after.execute("SELECT kind, rule_id, total FROM rollup ORDER BY kind").fetchall()
+        assert counts == [("holders", 5, 3), ("role.given", 0, 3)]
+        assert after.execute("SELECT rule_id, total FROM holder_count").fetchall() == [(5, 3)]

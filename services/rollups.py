@@ -1,0 +1,99 @@
+"""Counts that are kept while things happen: of the log by server, kind and day, and of the holders of each rule."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import text
+
+from models.session import AsyncSession
+
+HOLDERS = "holders"
+
+
+@dataclass(frozen=True, slots=True)
+class HolderSteps:
+    """A rule's present holders, and by how many more they became on each day."""
+
+    present: int
+    steps: dict[date, int]
+
+
+async def by_day(
+    db: AsyncSession, server_ids: Iterable[int], kinds: Iterable[str], first: date
+) -> dict[tuple[str, date], int]:
+    """Return how many lines of these kinds the servers together have, by kind and day, from the day `first` on."""
+    rows = await db.execute(
+        text(
+            """
+            SELECT kind, day, sum(total) FROM (
+                SELECT kind, day, total FROM rollup WHERE server_id = ANY(CAST(:servers AS integer[]))
+                AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
+                UNION ALL SELECT kind, day, total FROM rollup_delta WHERE server_id = ANY(CAST(:servers AS integer[]))
+                AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
+            ) c GROUP BY 1, 2
+            """
+        ),
+        {"servers": list(server_ids), "kinds": list(kinds), "first": first},
+    )
+    return {(str(kind), day): int(total) for kind, day, total in rows.all()}
+
+
+async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
+    """Return per rule of these servers how many members have its role by it; rules with none are left out."""
+    rows = await db.execute(
+        text(
+            """
+            SELECT rule_id, sum(total) FROM (
+                SELECT rule_id, total FROM holder_count WHERE server_id = ANY(CAST(:servers AS integer[]))
+                UNION ALL SELECT rule_id, total FROM rollup_delta
+                WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[]))
+            ) c GROUP BY rule_id HAVING sum(total) <> 0
+            """
+        ),
+        {"servers": list(server_ids)},
+    )
+    return {int(rule_id): int(total) for rule_id, total in rows.all()}
+
+
+async def holder_steps(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[int, HolderSteps]:
+    """Return per rule of these servers its present holders and the steps from the day `first` on, of one moment."""
+    rows = await db.execute(
+        text(
+            """
+            SELECT rule_id, CAST(NULL AS date) AS day, total FROM holder_count
+            WHERE server_id = ANY(CAST(:servers AS integer[]))
+            UNION ALL SELECT rule_id, NULL, total FROM rollup_delta
+            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[]))
+            UNION ALL SELECT rule_id, day, total FROM rollup
+            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[])) AND day >= :first
+            UNION ALL SELECT rule_id, day, total FROM rollup_delta
+            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[])) AND day >= :first
+            """
+        ),
+        {"servers": list(server_ids), "first": first},
+    )
+    present: dict[int, int] = {}
+    steps: dict[int, dict[date, int]] = {}
+    for rule_id, day, total in rows.all():
+        if day is None:
+            present[rule_id] = present.get(rule_id, 0) + int(total)
+        else:
+            own = steps.setdefault(rule_id, {})
+            own[day] = own.get(day, 0) + int(total)
+    return {rule_id: HolderSteps(present.get(rule_id, 0), steps.get(rule_id, {})) for rule_id in present.keys() | steps}
+
+
+async def fold(db: AsyncSession) -> int:
+    """Add the steps written since the last call to the counts; return how many, 0 while another process does it."""
+    return int((await db.execute(text("SELECT rollup_fold()"))).scalar_one())
+
+
+async def begin(db: AsyncSession) -> None:
+    """Forget every count, and count the present holders; nobody writes lines or grants meanwhile. Commit at once."""
+    await db.execute(text("SELECT rollup_begin()"))
+
+
+async def fill(db: AsyncSession) -> None:
+    """Count the lines that the log had when the counts began, once; everybody goes on writing meanwhile."""
+    await db.execute(text("SELECT rollup_fill()"))

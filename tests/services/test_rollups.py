@@ -1,0 +1,193 @@
+"""The counts that triggers keep, compared with a recount of the log and the ledger."""
+
+import random
+from datetime import date
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import col, delete, select, update
+
+from models import Grant, Member, Rule, Server, transaction
+from models.session import AsyncSession
+from services import events, farewells, members, rollups, rule_states
+from tests.builders import a_member, a_rule, a_server, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+Counts = tuple[dict[tuple[int, str, date, int], int], dict[tuple[int, int], int]]
+
+
+async def counts() -> Counts:
+    """All counts that are not 0, by what they count."""
+    async with transaction() as db:
+        await rollups.fold(db)
+        days = await db.execute(text("SELECT server_id, kind, day, rule_id, total FROM rollup WHERE total <> 0"))
+        present = await db.execute(text("SELECT server_id, rule_id, total FROM holder_count WHERE total <> 0"))
+        return (
+            {(server, kind, day, rule): total for server, kind, day, rule, total in days.all()},
+            {(server, rule): total for server, rule, total in present.all()},
+        )
+
+
+async def recounted() -> Counts:
+    async with transaction() as db:
+        await rollups.begin(db)
+    async with transaction() as db:
+        await rollups.fill(db)
+    return await counts()
+
+
+class Days:
+    """What happens to one server's members, by the writes that the product makes."""
+
+    def __init__(self, db: AsyncSession, server: Server, rules: list[Rule], chosen: random.Random) -> None:
+        self.db, self.server, self.rules, self.chosen = db, server, rules, chosen
+
+    async def line(self, kind: str, grant: Grant, **data: Any) -> None:
+        line = events.line(
+            kind, server_id=grant.server_id, subject=grant.discord_id, role_id=grant.role_id, data=data
+        )  # fmt: skip
+        await events.record(self.db, line)
+
+    async def one(self) -> Grant | None:
+        found = (await self.db.exec(select(Grant).where(Grant.state == "held").order_by(col(Grant.id)))).all()
+        return self.chosen.choice(found) if found else None
+
+    async def give(self, *, gift: bool = False) -> None:
+        rule = self.chosen.choice(self.rules)
+        present = select(Member).where(col(Member.left_at).is_(None)).order_by(col(Member.discord_id))
+        member = self.chosen.choice((await self.db.exec(present)).all())
+        known = await self.db.exec(
+            select(Grant).where(Grant.discord_id == member.discord_id, Grant.role_id == rule.role_id)
+        )
+        if known.first() is not None:
+            return
+        own = [] if gift else [rule.id or 0]
+        grant = Grant(
+            server_id=member.server_id, discord_id=member.discord_id, role_id=rule.role_id, rule_ids=own, state="giving"
+        )
+        self.db.add(grant)
+        await self.db.flush()
+        await self.db.exec(update(Grant).where(col(Grant.id) == grant.id).values(state="held"))
+        await self.line("role.given", grant, ruleIds=own, gift=gift)
+
+    async def gift(self) -> None:
+        await self.give(gift=True)
+
+    async def reasons(self) -> None:
+        if (grant := await self.one()) is None:
+            return
+        fitting = [rule.id or 0 for rule in self.rules if rule.role_id == grant.role_id]
+        own = sorted(self.chosen.sample(fitting, self.chosen.randint(1, len(fitting))))
+        await self.db.exec(update(Grant).where(col(Grant.id) == grant.id).values(rule_ids=own))
+        await self.line("role.reasons", grant, ruleIds=own)
+
+    async def take(self) -> None:
+        if (grant := await self.one()) is None:
+            return
+        await self.db.exec(update(Grant).where(col(Grant.id) == grant.id).values(state="taking"))
+        if self.chosen.random() < 0.7:
+            await self.db.exec(delete(Grant).where(col(Grant.id) == grant.id))
+            await self.line("role.taken", grant, ruleIds=grant.rule_ids)
+        else:  # undone in time
+            await self.db.exec(update(Grant).where(col(Grant.id) == grant.id).values(state="giving"))
+            await self.db.exec(update(Grant).where(col(Grant.id) == grant.id).values(state="held"))
+            await self.line("role.given", grant, ruleIds=grant.rule_ids)
+
+    async def lose(self) -> None:
+        if (grant := await self.one()) is not None:
+            await self.db.exec(update(Grant).where(col(Grant.id) == grant.id).values(state="lost"))
+            await self.line("role.lost", grant)
+
+    async def leave(self) -> None:
+        if (grant := await self.one()) is not None:
+            await members.left_many(self.db, [(grant.server_id, grant.discord_id)])
+
+    async def delete_role(self) -> None:
+        if self.chosen.random() < 0.2:
+            await rule_states.role_gone(self.db, self.server.id or 0, self.chosen.choice(self.rules).role_id)
+
+    async def forget(self) -> None:
+        if (grant := await self.one()) is not None:
+            await self.db.execute(
+                text("INSERT INTO farewell (discord_id, pseudonym, asked_at) VALUES (:who, :name, now()) "
+                     "ON CONFLICT DO NOTHING"),
+                {"who": grant.discord_id, "name": f"forgotten-{snowflake()}"},
+            )  # fmt: skip
+            await farewells.finish(self.db)
+
+    async def something(self) -> None:
+        do = self.chosen.choice(
+            [self.give, self.give, self.give, self.give, self.gift, self.reasons, self.take, self.lose, self.leave,
+             self.delete_role, self.forget]
+        )  # fmt: skip
+        await do()
+        self.db.expire_all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_is_counted_while_it_happens_is_what_a_recount_finds(seed: int) -> None:
+    chosen = random.Random(seed)
+    async with transaction() as db:
+        server = await a_server(db)
+        rules = [await a_rule(db, server, role) for role in ("1", "1", "2", "3", "3", "3")]
+        for _ in range(12):
+            await a_member(db, server)
+    for _ in range(12):
+        async with transaction() as db:
+            days = Days(db, server, rules, chosen)
+            for _ in range(chosen.randint(1, 8)):
+                await days.something()
+        if chosen.random() < 0.3:
+            async with transaction() as db:
+                await rollups.fold(db)
+    kept = await counts()
+    assert kept[0]
+    assert await recounted() == kept
+
+
+async def test_a_line_is_counted_whatever_is_written_between_the_start_of_the_counts_and_their_filling() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+    line = events.line("server.added", server_id=server.id)
+    async with transaction() as db:
+        await events.record(db, line)
+    async with transaction() as db:
+        await rollups.begin(db)
+    async with transaction() as db:
+        await events.record_all(db, [line, line])
+    async with transaction() as db:
+        await rollups.fill(db)
+        await rollups.fill(db)  # a second time changes nothing
+    days, _ = await counts()
+    assert list(days.values()) == [3]
+
+
+async def test_counts_that_are_not_folded_yet_are_read_too() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, "1")
+        for _ in range(2):
+            member = await a_member(db, server)
+            db.add(
+                Grant(server_id=server.id or 0, discord_id=member.discord_id, role_id="1", rule_ids=[rule.id or 0],
+                      state="held")
+            )  # fmt: skip
+            await db.flush()
+            assert await rollups.holders(db, [server.id or 0])
+            await rollups.fold(db)
+        assert await rollups.holders(db, [server.id or 0]) == {rule.id: 2}
+
+
+async def test_steps_that_undo_each_other_leave_no_holders() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, "1")
+        member = await a_member(db, server)
+        db.add(
+            Grant(server_id=server.id or 0, discord_id=member.discord_id, role_id="1", rule_ids=[rule.id or 0],
+                  state="held")
+        )  # fmt: skip
+        await db.flush()
+        await db.exec(delete(Grant))
+        assert await rollups.holders(db, [server.id or 0]) == {}
