@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 import httpcore
 import httpx
 
+from gateways import question_time
 from gateways.exchanges import to_its_end
 from gateways.turns import FairGate
 from settings import settings
@@ -117,7 +118,8 @@ class GatedClient(Generic[C]):
                 self.gate.turn_away(lambda: TurnedAway(f"{self.name} answers nobody"))
             place.give_back()
 
-        return await to_its_end(self._exchange(exchange), seconds, ended)
+        with question_time.running():
+            return await to_its_end(self._exchange(exchange), seconds, ended)
 
     async def close(self) -> None:
         """Close the connections."""

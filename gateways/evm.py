@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from gateways import clock, pulse
+from gateways import clock, pulse, question_time
 from gateways.chain_table import Chain
 from gateways.connections import GatedClient, TurnedAway, agent, timeouts, tls
 from gateways.errors import (
@@ -60,6 +60,15 @@ class Head:
     block_hash: str = ""
 
 
+_SharedHead = tuple[asyncio.Task[Head], question_time.Question]
+
+
+async def _joined(under_way: _SharedHead) -> Head:
+    task, question = under_way
+    with question_time.joined(question):
+        return await asyncio.shield(task)
+
+
 class Node:
     """A node's address and what we found out about it. Its URL, which may hold a key, stays in here.
 
@@ -82,7 +91,7 @@ class Node:
         self._host = urlsplit(url).netloc.rpartition("@")[2]
         self._right_chain_until = 0.0
         self._track = HeadTrack(chain.block_seconds)
-        self._asking: dict[bool, asyncio.Task[Head]] = {}
+        self._asking: dict[bool, _SharedHead] = {}
         self._handed: tuple[Head, float] | None = None
         self._batches = BatchSize()
         self._http = GatedClient(
@@ -100,7 +109,7 @@ class Node:
 
     async def close(self) -> None:
         """Close the connections."""
-        for task in list(self._asking.values()):
+        for task, _ in list(self._asking.values()):
             task.cancel()
             await asyncio.wait([task])
         await self._http.close()
@@ -224,19 +233,19 @@ class Node:
         urgent = caller().urgent
         under_way = self._asking.get(urgent)
         if under_way is not None:
-            head = await asyncio.shield(under_way)
+            head = await _joined(under_way)
             if not not_before_block or head.block > not_before_block:
                 return head
             under_way = self._asking.get(urgent)
         if under_way is None:
             # It works for all who join, so it takes nobody's share of the node.
-            with on_behalf_of("", urgent=urgent):
-                under_way = self._asking[urgent] = asyncio.create_task(self._ask_newest())
-            under_way.add_done_callback(lambda task: self._asked(urgent, task))
-        return await asyncio.shield(under_way)
+            with on_behalf_of("", urgent=urgent), question_time.shared() as question:
+                under_way = self._asking[urgent] = asyncio.create_task(self._ask_newest()), question
+            under_way[0].add_done_callback(lambda task: self._asked(urgent, task))
+        return await _joined(under_way)
 
     def _asked(self, urgent: bool, task: asyncio.Task[Head]) -> None:
-        if self._asking.get(urgent) is task:
+        if urgent in self._asking and self._asking[urgent][0] is task:
             del self._asking[urgent]
         if not task.cancelled():
             # Read, so that asyncio does not report the failure of what nobody waits for any more.

@@ -1,12 +1,12 @@
 """ERC-1155: how many of which tokens owners have. No call says which there are, so *any* id needs the whole history."""
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import randbelow
 
+from gateways import question_time
 from gateways.balance_sheet import MOST
 from gateways.evm_questions import Silence
 from gateways.evm_token_read import BALANCE_OF_ID, KEPT_FOR_THE_REST, MOST_QUESTIONS, TokenRead, word
@@ -57,14 +57,14 @@ class Erc1155:
         if todo:
             await ask(todo.popleft())
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(read.deadline - KEPT_FOR_THE_REST):
+            async with question_time.timeout_at(read.deadline - KEPT_FOR_THE_REST):
                 await together(worker() for _ in range(min(AT_ONCE, len(todo))))
         return [owner for owner in read.owners if owner not in done]
 
     def _time_left(self) -> bool:
         """Return whether more questions can be answered before the time that is kept for the rest."""
         seconds = self.read.logs.node.request_seconds + KEPT_FOR_THE_REST
-        return asyncio.get_running_loop().time() < self.read.deadline - seconds
+        return question_time.now() < self.read.deadline - seconds
 
     async def _by_history(self, owners: Sequence[str]) -> None:
         """Ask about the ids that are known to have come to the owners, from earlier reads, logs and an indexer."""

@@ -1,11 +1,11 @@
 """Finds in one node's logs which tokens came to owners: in pieces that the node takes, for as long as there is time."""
 
-import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from gateways import question_time
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from gateways.evm import Head, Node, binary, quantity
 from gateways.evm_errors import NeedsAddress, TookTooLong, TooMuch
@@ -143,7 +143,7 @@ class LogReader:
 
     @staticmethod
     def _time_left(search: Search) -> bool:
-        return search.pieces > 0 and asyncio.get_running_loop().time() < search.until
+        return search.pieces > 0 and question_time.now() < search.until
 
     async def _piece(self, search: Search, owners: Sequence[str], start: int, end: int) -> bool:
         """Read one piece; False when it was too much for the node and a smaller one is to be tried."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
+from gateways import question_time
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderBusy, ProviderDown, ProviderError
 from gateways.evm import STALE_AFTER, Node
@@ -20,7 +21,7 @@ N = TypeVar("N", bound=Node)
 class NodePool:
     """The nodes of all EVM chains. `rpc` maps a chain's key to its nodes' URLs, first choice first.
 
-    Each request takes at most `request_seconds`, a whole question at most `deadline`.
+    Each request takes at most `request_seconds`, a whole question at most `deadline` without the waiting for its turns.
     """
 
     def __init__(
@@ -100,12 +101,13 @@ def rested_first(nodes: Sequence[N]) -> list[N]:
 async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaitable[T]], deadline: float) -> T:
     """The first good answer of these nodes of the chain with this title, before `deadline` (loop time).
 
+    What the question only waits for its turns does not count, so it ends at the latest after three times its deadline.
     Raises the last ProviderError when none is good; who did not answer rests for a while.
     """
     clock = asyncio.get_running_loop()
     last: ProviderError = ProviderDown(title, "no answer in time")
     try:
-        async with asyncio.timeout_at(deadline):
+        async with question_time.of(deadline):
             for node in nodes:
                 try:
                     answer = await ask(node)

@@ -1,10 +1,10 @@
 """Finds out, node by node, which way of reading balances in bulk works there, and remembers it for a while."""
 
-import asyncio
 from collections.abc import Sequence
 from enum import Enum
 from time import monotonic
 
+from gateways import question_time
 from gateways.balance_sheet import Asked, BalanceSheet
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node
@@ -93,7 +93,7 @@ class BulkReader:
     async def _by(self, way: Way, head: Head, asked: list[Asked], deadline: float) -> None:
         """Fill the cells in one way. What there is no time for stays unknown; TimeoutError where that is everything."""
         try:
-            async with asyncio.timeout_at(deadline - KEPT_FOR_THE_ANSWER):
+            async with question_time.timeout_at(deadline - KEPT_FOR_THE_ANSWER):
                 await self._filled(way, head, asked)
         except TimeoutError:
             for one in asked:

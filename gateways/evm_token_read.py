@@ -1,9 +1,9 @@
 """One read of owners' tokens under way at one node: what is asked for, what is found, and what cannot be learned."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gateways import question_time
 from gateways.evm import Head
 from gateways.evm_asker import Asker
 from gateways.evm_logs import LogReader
@@ -72,7 +72,7 @@ class TokenRead:
     async def listed(self, owners: Sequence[str]) -> dict[str, list[int]]:
         """What an indexer lists of this contract for a few of these owners; nothing where there is none."""
         asked = owners[:MOST_LISTINGS]
-        until = min(self.deadline - KEPT_FOR_THE_REST, asyncio.get_running_loop().time() + KEPT_FOR_THE_REST)
+        until = min(self.deadline - KEPT_FOR_THE_REST, question_time.now() + KEPT_FOR_THE_REST)
         lists = await listed_of(asked, self.listing, until)
         return {
             owner: ids

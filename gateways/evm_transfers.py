@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 import orjson
 
-from gateways import delegations
+from gateways import delegations, question_time
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 from gateways.evm import Head, Node, patiently
 from gateways.evm_errors import NeedsAddress, TookTooLong
@@ -226,10 +226,9 @@ class TransferLogs:
     async def _pieces(self, reading: _Reading, first: int, last: int) -> None:
         """Read the range in pieces that the node takes, until the time is over."""
         node, kind, before = reading.node, reading.kind, reading.last
-        clock = asyncio.get_running_loop()
-        until = clock.time() + SPENT_SHARE * self._nodes.deadline
+        until = question_time.now() + SPENT_SHARE * self._nodes.deadline
         span = self._spans.setdefault((node.url, kind), LogSpan())
-        while first <= last and (reading.last == before or clock.time() < until):
+        while first <= last and (reading.last == before or question_time.now() < until):
             end = min(last, first + span.blocks - 1)
             try:
                 found = await self._piece(reading, first, end)

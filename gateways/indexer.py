@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateways import question_time
 from gateways.errors import ProviderError
 from gateways.token_sheet import LARGEST_ID
 
@@ -70,9 +72,10 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
     if not owners:
         return {}
     tasks = {owner: asyncio.create_task(one(owner)) for owner in owners}
-    left = max(0.0, until - asyncio.get_running_loop().time())
     try:
-        await asyncio.wait(tasks.values(), timeout=left)
+        with suppress(TimeoutError):
+            async with question_time.timeout_at(until):
+                await asyncio.wait(tasks.values())
     finally:
         for task in tasks.values():
             task.cancel()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from gateways import question_time
 from gateways.errors import ProviderBusy, ProviderDown, ProviderError
 from gateways.solana_assets import A_PAGE, Asset, Kind, assets
 from gateways.solana_doubts import (
@@ -91,9 +92,9 @@ class Look:
         waiting = set(self.owners)
         # So that what is slow does not keep the same others waiting each time.
         order = random.sample(list(self.owners), len(self.owners))
-        begun = asyncio.get_running_loop().time()
+        begun = question_time.now()
         try:
-            async with asyncio.timeout_at(begun + (deadline - begun) * SHARE_FOR_LISTS):
+            async with question_time.timeout_at(begun + (deadline - begun) * SHARE_FOR_LISTS):
                 await asyncio.gather(*(one(owner) for owner in order))
         except TimeoutError:
             self.unsure |= dict.fromkeys(waiting, NOT_IN_TIME)
@@ -170,7 +171,7 @@ class Look:
         waiting = random.sample(nothing := self.nothing(), len(nothing))
         for start in range(0, len(waiting), OWNERS_A_PART):
             try:
-                async with asyncio.timeout_at(deadline):
+                async with question_time.timeout_at(deadline):
                     goes_on = await self._doubt_by_accounts(waiting[start : start + OWNERS_A_PART])
             except TimeoutError:
                 goes_on, start = False, start - OWNERS_A_PART

@@ -10,6 +10,8 @@ from itertools import islice
 from operator import itemgetter
 from types import TracebackType
 
+from gateways import question_time
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -108,7 +110,8 @@ class FairGate:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lane(mine).waiting[turn] = None
         try:
-            await turn
+            with question_time.waiting():
+                await turn
         except BaseException:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._freed(mine)

@@ -1,0 +1,149 @@
+"""The time of a question to a chain, which stops while the question only waits for its turn at gates."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+
+LONGEST = 3.0
+"""A question ends at the latest after so many times its deadline, however long it waits for turns."""
+
+
+class Question:
+    """How many requests of a question wait and run, and how long it has only waited, at most `spare` seconds."""
+
+    def __init__(self, spare: float) -> None:
+        self._spare = spare
+        self._waited = 0.0
+        self._stopped: float | None = None
+        self._waiting = self._running = 0
+        self._followers: list[Question] = []
+        self._timeouts: dict[asyncio.Timeout, float] = {}
+
+    def waited(self) -> float:
+        """Return the seconds by which everything in the question is later than planned."""
+        still = 0.0 if self._stopped is None else asyncio.get_running_loop().time() - self._stopped
+        return min(self._spare, self._waited + still)
+
+    def count(self, waiting: int, running: int) -> None:
+        """Add to the requests that wait and run, here and in what follows."""
+        self._waiting += waiting
+        self._running += running
+        stops = self._waiting > 0 and not self._running
+        if stops and self._stopped is None:
+            self._stopped = asyncio.get_running_loop().time()
+            self._postpone(self._spare)
+        elif not stops and self._stopped is not None:
+            self._waited, self._stopped = self.waited(), None
+            self._postpone(self._waited)
+        for follower in self._followers:
+            follower.count(waiting, running)
+
+    def follow(self, other: "Question") -> None:
+        """Count what the other question waits for and has under way as this one's, until `leave`."""
+        other._followers.append(self)
+        self.count(other._waiting, other._running)
+
+    def leave(self, other: "Question") -> None:
+        """End what `follow` began."""
+        other._followers.remove(self)
+        self.count(-other._waiting, -other._running)
+
+    def add(self, timeout: asyncio.Timeout, deadline: float) -> None:
+        """Let a timeout that has begun end at `deadline` in this question's time."""
+        timeout.reschedule(deadline + (self._waited if self._stopped is None else self._spare))
+        self._timeouts[timeout] = deadline
+
+    def remove(self, timeout: asyncio.Timeout) -> None:
+        """Forget a timeout that is about to end."""
+        self._timeouts.pop(timeout, None)
+
+    def _postpone(self, seconds: float) -> None:
+        for timeout, deadline in self._timeouts.items():
+            if not timeout.expired():
+                timeout.reschedule(deadline + seconds)
+
+
+_question: ContextVar[Question | None] = ContextVar("question", default=None)
+
+
+@contextmanager
+def _counted(waiting: int, running: int) -> Generator[None]:
+    question = _question.get()
+    if question is not None:
+        question.count(waiting, running)
+    try:
+        yield
+    finally:
+        if question is not None:
+            question.count(-waiting, -running)
+
+
+def waiting() -> AbstractContextManager[None]:
+    """Count a request of the running question as one that waits for its turn, inside a `with`."""
+    return _counted(1, 0)
+
+
+def running() -> AbstractContextManager[None]:
+    """Count a request of the running question as one that is under way, inside a `with`."""
+    return _counted(0, 1)
+
+
+def now() -> float:
+    """Return loop time without what the question waited for its turns; outside of a question plain loop time."""
+    question = _question.get()
+    return asyncio.get_running_loop().time() - (0.0 if question is None else question.waited())
+
+
+@asynccontextmanager
+async def timeout_at(deadline: float) -> AsyncGenerator[None]:
+    """End the code inside with TimeoutError at a deadline in the question's time."""
+    question = _question.get()
+    if question is None:
+        async with asyncio.timeout_at(deadline):
+            yield
+        return
+    async with asyncio.timeout_at(None) as timeout:
+        question.add(timeout, deadline)
+        try:
+            yield
+        finally:
+            question.remove(timeout)
+
+
+@asynccontextmanager
+async def of(deadline: float) -> AsyncGenerator[None]:
+    """Make the code inside, with the tasks that it starts, one question that ends at `deadline` with TimeoutError.
+
+    While requests of it wait at gates and none is under way its time stops, until LONGEST times its deadline is over.
+    """
+    seconds = max(0.0, deadline - asyncio.get_running_loop().time())
+    token = _question.set(Question((LONGEST - 1) * seconds))
+    try:
+        async with timeout_at(deadline):
+            yield
+    finally:
+        _question.reset(token)
+
+
+@contextmanager
+def shared() -> Generator[Question]:
+    """Make a task that is created inside a question of its own, which several others can wait for with `joined`."""
+    token = _question.set(made := Question(0.0))
+    try:
+        yield made
+    finally:
+        _question.reset(token)
+
+
+@contextmanager
+def joined(other: Question) -> Generator[None]:
+    """Count what another question waits for and has under way as the running question's own, inside a `with`."""
+    question = _question.get()
+    if question is not None:
+        question.follow(other)
+    try:
+        yield
+    finally:
+        if question is not None:
+            question.leave(other)
