@@ -43,6 +43,7 @@ class Lists:
     """An indexer that lists a token of every bad contract, whoever asks."""
 
     items: Sequence[Item] = tuple(Item(contract, "1") for contract in BAD)
+    source: str = "An indexer"
 
     async def account_nfts(self, chain: str, address: str) -> "Lists":
         return self
