@@ -8,14 +8,19 @@ from app.alone import start_if_alone
 from app.http.leaving import Leaving
 from app.noting import noting
 from gateways import close_gateways
-from models import use
+from models import limit_statements, use
 from services import heap, limits
+
+STATEMENT_SECONDS = 20.0
+"""How long the database may work on one statement of a screen or a call; then the caller is told that it took too
+long, and the processor is somebody else's again."""
 
 
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[None]:
     """While it lasts, everything else of the product runs too; without a supervisor it is started here."""
     heap.settle()
+    limit_statements(STATEMENT_SECONDS)
     async with start_if_alone() as database_url:
         if database_url is not None:
             os.environ["DATABASE_URL"] = database_url

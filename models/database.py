@@ -19,6 +19,9 @@ _alone: AsyncEngine | None = None
 """The same engine and pool, with each statement committed by itself."""
 
 
+_statement_seconds: float | None = None
+
+
 class DatabaseUrlMissing(Exception):
     """Nobody said where the database is: start with `python -m app`, or set DATABASE_URL."""
 
@@ -37,11 +40,27 @@ def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
     global _engine, _alone
     _engine = create_async_engine(
         psycopg_url(url), pool_size=20, max_overflow=max_overflow, pool_use_lifo=True,
-        connect_args={"async_creator_fn": WatchedConnection.connect},
+        connect_args={"async_creator_fn": _connect},
     )  # fmt: skip
     event.listen(_engine.sync_engine, "checkout", _refuse_a_dead_one)
     _alone = _engine.execution_options(isolation_level="AUTOCOMMIT")
     return _engine
+
+
+def limit_statements(seconds: float | None) -> None:
+    """Have the server end each statement of this process after so many seconds; before the engine is first used."""
+    global _statement_seconds
+    _statement_seconds = seconds
+
+
+async def _connect(*arguments: Any, **options: Any) -> WatchedConnection:
+    """Open a connection of the pool. The limit is set by a statement, because poolers refuse it as a parameter."""
+    made = await WatchedConnection.connect(*arguments, **options)
+    if _statement_seconds is not None:
+        milliseconds = str(round(1000 * _statement_seconds))
+        await made.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds])
+        await made.commit()
+    return made
 
 
 def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:

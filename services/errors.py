@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from psycopg.errors import QueryCanceled
+from sqlalchemy.exc import OperationalError
+
 from gateways.errors import ProviderError
 from services.ages import in_seconds
 from services.collection_views import CollectionView
@@ -137,6 +140,21 @@ class Retryable(HoldfastError):
     def __init__(self, message: str, retry_after: float = 5) -> None:
         super().__init__(message)
         self.retry_after: float = max(1.0, retry_after)
+
+
+class TookTooLong(Retryable):
+    """The database worked on one statement for longer than a screen may ask it to."""
+
+    status: ClassVar[int] = 503
+
+    def __init__(self, message: str = "This took too long, so we stopped it. Please try again later.") -> None:
+        super().__init__(message, retry_after=60)
+
+
+def explained(fault: Exception) -> Exception:
+    """Return the error that a person is told of a fault: TookTooLong where the database ended a long statement."""
+    ended = isinstance(fault, OperationalError) and isinstance(fault.orig, QueryCanceled)
+    return TookTooLong() if ended else fault
 
 
 class TooMany(Retryable):

@@ -7,7 +7,7 @@ from collections import deque
 
 from reflex.event import EventSpec
 
-from services.errors import HoldfastError, NotSignedIn
+from services.errors import HoldfastError, NotSignedIn, explained
 from state.session import SessionState
 from state.toasts import ToastState
 
@@ -22,6 +22,7 @@ _reported: deque[float] = deque(maxlen=REPORTS_A_MINUTE)
 
 def show_fault(exception: Exception) -> EventSpec | None:
     """Reflex's backend exception handler: our own errors are told, everything else is logged and kept vague."""
+    exception = explained(exception)
     if isinstance(exception, NotSignedIn):
         return SessionState.left()
     if isinstance(exception, HoldfastError):

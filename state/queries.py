@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from services.errors import HoldfastError
+from services.errors import HoldfastError, TookTooLong, explained
 from state.timing import QUERY_ATTEMPTS, RETRY_SECONDS
 
 T = TypeVar("T")
@@ -28,4 +28,6 @@ async def ask(read: Callable[[], Awaitable[T]]) -> T:
 
 def _may_heal(fault: Exception) -> bool:
     """Whether the same question may be answered a moment later: a fault of ours or of a provider, not an answer."""
-    return not isinstance(fault, HoldfastError) or fault.status >= 500
+    told = explained(fault)
+    # What took too long is not asked for twice at once: that would take too long again, and keep others from it.
+    return not isinstance(told, TookTooLong) and (not isinstance(told, HoldfastError) or told.status >= 500)

@@ -18,7 +18,7 @@ from app.http.begun import Begun
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
 from services import request_ids
-from services.errors import HoldfastError, NotSignedIn, Retryable, unavailable
+from services.errors import HoldfastError, NotSignedIn, Retryable, TookTooLong, explained, unavailable
 
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)
@@ -110,7 +110,10 @@ async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
     return JSONResponse({"message": str(error.detail)}, status_code=status, headers=error.headers)
 
 
-async def _database_away(_: Request, error: Exception) -> Response:
+async def _database_away(request: Request, error: Exception) -> Response:
+    if isinstance(late := explained(error), TookTooLong):
+        _log.error("statement ended path=%s", request.url.path, exc_info=error)
+        return told(late)
     _log.error("The database did not answer.", exc_info=error)
     message = "The database does not answer right now. Please try again in a few seconds."
     return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
