@@ -1,5 +1,6 @@
 """Whether owners hold any NFT at all: what an indexer or an earlier look names, verified on the chain."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ from gateways.evm_logs import LogReader
 from gateways.evm_questions import Said, Silence
 from gateways.evm_standards import Standards
 from gateways.evm_token_read import BALANCE_OF_ID, OWNER_OF, word
-from gateways.indexer import Item, Listing, item_of, listed_of
+from gateways.indexer import LISTS, Item, Listing, item_of, listed_of
 from gateways.token_sheet import TokenSheet, Trail
 
 MOST_VERIFIED = 40
@@ -17,6 +18,8 @@ MOST_VERIFIED = 40
 MOST_LISTED = 2_000
 """Tokens of one owner that are asked about at all; whose list is longer is not denied all of it."""
 UNVERIFIED = "what the indexer lists could not be verified"
+LATELY = 600.0
+"""Seconds before the newest block of which no list is believed to be whole: indexers are behind the chain."""
 KEPT_FOR_THE_CHAIN = 5.0
 """Seconds of the whole time that are left for verifying."""
 
@@ -47,6 +50,7 @@ class AnythingReader:
         await look.listed(listing, deadline - KEPT_FOR_THE_CHAIN)
         if settled:
             await look.in_the_logs(deadline)
+            await look.lately(not_before_block, deadline)
         return TokenSheet(
             chain=self.node.chain.key, contract="any", block=head.block, block_time=head.time,
             endpoint=self.node.index, source=self.node.source, held=look.held, unsure=look.unsure,
@@ -133,13 +137,13 @@ class _Look:
                 self.unsure.setdefault(owner, one)
             elif not one.whole or len(one.items) > MOST_LISTED:
                 self.unsure.setdefault(owner, UNVERIFIED)
-            elif one.alone:
-                self.alone[owner] = one.alone
+            else:
+                self.alone[owner] = one.alone or LISTS
 
     async def in_the_logs(self, deadline: float) -> None:
         """Search the node's logs for every token that ever came to those of whom two indexers did not say nothing."""
         doubtful = [owner for owner in self.missing() if self.unsure.get(owner, "") != UNVERIFIED]
-        doubtful = [owner for owner in doubtful if owner in self.unsure or owner in self.alone]
+        doubtful = [owner for owner in doubtful if owner in self.unsure or self.alone.get(owner, LISTS) != LISTS]
         if not doubtful:
             return
         until = deadline - self.reader.node.request_seconds - KEPT_FOR_THE_CHAIN
@@ -152,8 +156,30 @@ class _Look:
                 self.unsure.pop(owner, None)
                 self.alone.pop(owner, None)
 
-    async def _verify(self, items: Mapping[str, Sequence[Item]]) -> None:
-        for owner, (found, denied) in (await self.reader.verify(self.head, items)).items():
+    async def lately(self, not_before_block: int, deadline: float) -> None:
+        """Search the logs up to the newest block for tokens that came too late for any list or the settled block.
+
+        Where they cannot be searched, it stays the lists' word alone that nothing came.
+        """
+        owners = [one for one in self.missing() if one not in self.unsure and self.alone.get(one, LISTS) == LISTS]
+        if not owners:
+            return
+        newest = await self.reader.node.head(max(not_before_block, self.head.block))
+        first = max(0, newest.block - math.ceil(LATELY / self.reader.node.chain.block_seconds))
+        searched = {self.reader.node.index: (0, min(first, self.head.block))}
+        trails = {owner: Trail(searched=searched) for owner in owners}
+        until = deadline - self.reader.node.request_seconds - KEPT_FOR_THE_CHAIN
+        complete, why = await self.reader.follow(owners, trails, newest, until)
+        for owner in owners:
+            if owner in complete and self.alone.get(owner) == LISTS:
+                del self.alone[owner]
+            elif owner not in complete and owner not in self.alone:
+                self.unsure[owner] = why  # it was proved up to the settled block only
+        came = {owner: items for owner in owners if (items := _items(trails[owner].ids))}
+        await self._verify(came, newest)
+
+    async def _verify(self, items: Mapping[str, Sequence[Item]], head: Head | None = None) -> None:
+        for owner, (found, denied) in (await self.reader.verify(head or self.head, items)).items():
             if found:
                 self.held.setdefault(owner, {}).update(found)
                 self.unsure.pop(owner, None)

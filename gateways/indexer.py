@@ -10,6 +10,8 @@ from gateways import question_time
 from gateways.errors import ProviderError
 from gateways.token_sheet import LARGEST_ID
 
+LISTS = "indexers"
+"""All of several indexers together: each is behind the chain for a while."""
 ASKED_AT_ONCE = 4
 LOWEST_CONTRACT = 1 << 16
 """Below are precompiles and system contracts, which answer anything with 32 bytes."""

@@ -12,15 +12,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gateways.chain_table import CHAINS
+from gateways.indexer import LISTS
 from services.expressions import Answer
 from services.readings import Reading
 
 OTHERS_SILENT = timedelta(minutes=5)
 """How long the other nodes of a chain have to be silent before one node may confirm its own answer at a later block."""
 APART = timedelta(minutes=10)
-"""The least time between two answers of a source that is the only one."""
+"""The least time between two answers of a source that is the only one, and between two looks at indexers' lists."""
 ASKED_EVERY = 60.0
 """Seconds after which nodes that are silent are asked again, at the most."""
+NOT_SETTLED = "not settled yet"
 KEPT = timedelta(days=1)
 """How long a first answer waits for the one that confirms it."""
 
@@ -59,25 +61,30 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     if first.answer is not second.answer:
         unsettled = (first.block or 0) - _settled(second)
         moved = Answer.UNKNOWN not in {first.answer, second.answer} and unsettled > 0
-        reason = second.reason or ("not settled yet" if moved else "two readings disagree")
+        reason = second.reason or (NOT_SETTLED if moved else "two readings disagree")
         return Confirmation(_unknown(second, reason), _seconds(first, unsettled) if moved else None)
     if second.answer is Answer.UNKNOWN or second.source is None or second.block is None:
         return Confirmation(second)
     before = earlier if earlier is not None and _counts(earlier, second, now) else None
     if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
         return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
+    if second.requirement.type == "trait" and not {token for token, _ in first.alone} <= second.judged:
+        # One source denied a token that came after the settled block: nothing has confirmed that yet.
+        unsettled = (first.block or 0) - _settled(second)
+        return Confirmation(_unknown(second, NOT_SETTLED), _seconds(first, unsettled) if unsettled > 0 else None)
     twice = first.alone & second.alone
     if not twice:
         other = first if first.source != second.source else before
         alone = other is not None and other.source == second.source
         return Confirmation(replace(second, first=_told(other), one_source=alone))
     source = min(source for _, source in twice)
-    if second.requirement.type != "trait" or means.trait_sources > 1:
+    lists = source == LISTS
+    if not lists and (second.requirement.type != "trait" or means.trait_sources > 1):
         return Confirmation(_unknown(second, f"only {source} answered, and alone it proves nothing"))
     since = now - before.at if before is not None else timedelta(0)
     if since < APART:
         return Confirmation(_unknown(second, f"waiting to ask {source} again"), (APART - since).total_seconds())
-    return Confirmation(replace(second, first=_told(before), one_source=True))
+    return Confirmation(replace(second, first=_told(before), one_source=not lists))
 
 
 def _counts(earlier: Earlier, second: Reading, now: datetime) -> bool:
@@ -131,7 +138,8 @@ def question_of(reading: Reading) -> str:
 def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:
     """Return what the next look is to know of these answers: of each question the oldest answer that is still the same.
 
-    An earlier answer is dropped when a second reading at its block, or a later one, said something else.
+    An earlier answer is dropped when a second reading at its block, or a later one, said something else. What another
+    node contradicts is not noted: the silence in which a node may confirm itself has not begun.
     """
     found: dict[str, Earlier] = {}
     for reading, second in zip(first, confirmed, strict=True):
@@ -141,8 +149,10 @@ def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before
         kept = before.get(question)
         denied = second.answer not in {reading.answer, Answer.UNKNOWN}
         usable = kept is not None and _counts(kept, reading, now) and not (denied and (second.block or 0) >= kept.block)
-        found[question] = kept if kept is not None and usable else Earlier(reading.answer, reading.source,
-                                                                          reading.block, now)  # fmt: skip
+        if kept is not None and usable:
+            found[question] = kept
+        elif not denied or second.source == reading.source:
+            found[question] = Earlier(reading.answer, reading.source, reading.block, now)
     return found
 
 

@@ -49,6 +49,8 @@ class Part:
     mark: str = ""
     alone: frozenset[tuple[str, str]] = frozenset()
     """What is known from one source alone that is not the chain (a token and the source), and could be otherwise."""
+    judged: frozenset[str] = frozenset()
+    """The tokens whose traits were compared with what is wanted."""
 
 
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
@@ -130,7 +132,7 @@ def _with_trait(leaf: Requirement, address: str, held: Mapping[str, int], reason
         elif answer is Answer.UNKNOWN and reason is None:
             why = traits if isinstance(traits, str) else "not all of its traits could be read"
             reason = f"token {token_id[:44]}: {why}"
-    return Part(address, fitting, reason, alone=frozenset(alone))
+    return Part(address, fitting, reason, alone=frozenset(alone), judged=frozenset(held))
 
 
 def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> Part:

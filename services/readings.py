@@ -41,6 +41,11 @@ class Reading:
         """What is known from one source alone (a token and the source)."""
         return frozenset[tuple[str, str]]().union(*(part.alone for part in self.parts))
 
+    @property
+    def judged(self) -> frozenset[str]:
+        """The tokens whose traits the answer was read from."""
+        return frozenset[str]().union(*(part.judged for part in self.parts))
+
     def document(self) -> dict[str, Any]:
         """The evidence as the ledger and the log keep it; no address is in it."""
         return {

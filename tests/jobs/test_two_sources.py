@@ -117,6 +117,28 @@ async def test_opensea_alone_takes_no_role_while_the_metadata_cannot_be_read(
 
 
 @pytest.mark.usefixtures("always_fresh")
+async def test_a_token_that_came_after_the_settled_block_is_denied_by_no_single_source(
+    gold: Town, engine: Engine, opensea: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settles_after(monkeypatch, 30)
+    use_gateways(replace(gateways(), chains=EvmChains(NodePool(settings().rpc))))
+    await gold.call("chains/base/mine", blocks=35)
+    async with engine():
+        await gold.prove("carol")
+        await given(gold)
+    await gold.sells("1")
+    await gold.call("chains/base/mine", blocks=35)
+    await gold.buys("carol")
+    opensea.said = REFRESHING
+    await looked_at(gold)
+    assert [row.state for row in await grants(gold)] == ["held"]
+    assert any("not settled yet" in (reason or "") for reason in await reasons(gold))
+    await gold.call("chains/base/mine", blocks=30)
+    await looked_at(gold)
+    assert [row.state for row in await grants(gold)] == ["held"], "the metadata show the trait"
+
+
+@pytest.mark.usefixtures("always_fresh")
 async def test_metadata_that_still_show_the_trait_keep_the_role(gold: Town, engine: Engine, opensea: Teller) -> None:
     async with engine():
         await gold.prove("carol")
@@ -307,6 +329,52 @@ async def test_a_list_that_cannot_be_read_is_no_list_without_anything(town: Town
     assert any("Alchemy" in (reason or "") for reason in await reasons(town))
 
 
+@pytest.mark.parametrize("blocks", [0, 30])
+async def test_a_token_that_no_list_shows_yet_keeps_the_role(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch, blocks: int
+) -> None:
+    settles_after(monkeypatch, blocks)
+    first, second = Index("OpenSea"), Index("Alchemy")
+    await indexed_by(first, second)
+    sold = await town.buys("carol")
+    first.tokens = second.tokens = ((town.contract, sold),)
+    await anything(town)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    first.tokens = second.tokens = ()
+    await town.sells(sold)
+    await town.call("chains/base/mine", blocks=blocks + 5)
+    kept = await town.buys("carol")
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    await town.sells(kept)
+    await town.call("chains/base/mine", blocks=blocks + 5)
+    async with engine():
+        await town.look()
+        await taken(town)
+
+
+async def test_one_list_and_the_logs_up_to_a_settled_block_do_not_deny_what_came_after_it(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settles_after(monkeypatch, 30)
+    index = Index("OpenSea")
+    await indexed_by(index)
+    sold = await town.buys("carol")
+    index.tokens = ((town.contract, sold),)
+    await anything(town)
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    index.tokens = ()
+    await town.sells(sold)
+    await town.call("chains/base/mine", blocks=35)
+    await town.buys("carol")
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+
+
 async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_searched(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +396,10 @@ async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_
     assert [row.state for row in await grants(town)] == ["held"]
     assert any("only OpenSea" in (reason or "") for reason in await reasons(town))
     await indexed_by(first, second)
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    assert any("indexers again" in (reason or "") for reason in await reasons(town))
+    monkeypatch.setattr(confirmation, "APART", timedelta(0))
     async with engine():
         await town.look()
         await taken(town)

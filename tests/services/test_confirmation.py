@@ -22,7 +22,7 @@ ONE, TWO = Means(1, 1), Means(2, 2)
 
 def reading(answer: Answer = NO, block: int = 100, node: int = 1, leaf: Requirement = COUNT, *said: str) -> Reading:
     """An answer of one node; `said` are sources that alone told of a token."""
-    part = Part(WALLET, 0, alone=frozenset(("7", source) for source in said))
+    part = Part(WALLET, 0, alone=frozenset(("7", source) for source in said), judged=frozenset("7"))
     held = None if answer is UNKNOWN else 0
     return Reading(leaf, answer, 1, held, block, f"Base node {node}", NOW, parts=(part,))
 
@@ -125,7 +125,25 @@ def test_the_first_answer_is_kept_until_another_one_contradicts_it() -> None:
     assert parsed(json.dumps(document(found))) == found
     later = NOW + timedelta(minutes=1)
     assert noted([reading(NO, 130)], [reading(YES, 99, 2)], found, later) == found, "not settled yet"
-    denied = noted([reading(NO, 130)], [reading(YES, 128, 2)], found, later)
+    assert noted([reading(NO, 130)], [reading(YES, 128, 2)], found, later) == {}, "another node contradicts it"
+    denied = noted([reading(NO, 130)], [reading(YES, 128)], found, later)
     assert denied[question] == Earlier(NO, "Base node 1", 130, later)
     assert noted([reading(YES, 130)], [reading(YES, 128)], found, later)[question].answer is YES
     assert noted([reading(UNKNOWN, 130)], [reading(NO, 128)], found, later) == {}
+
+
+def test_a_node_that_another_one_denied_does_not_begin_to_confirm_itself() -> None:
+    start = noted([reading(NO, 100)], [reading(YES, 98, 2)], {}, NOW)
+    later = NOW + OTHERS_SILENT
+    found = confirm(reading(NO, 300), reading(NO, 298), next(iter(start.values()), None), TWO, later)
+    assert found.reading.answer is UNKNOWN, "the other node is silent for the first time"
+    assert found.wait is not None
+    alone = noted([reading(NO, 100)], [reading(YES, 98)], {}, NOW)
+    assert confirm(reading(NO, 300), reading(NO, 298), next(iter(alone.values())), ONE, later).reading.answer is NO
+
+
+def test_a_token_that_one_source_alone_denied_has_to_be_held_at_the_settled_block_too() -> None:
+    first = reading(NO, 100, 1, TRAIT, "OpenSea")
+    found = confirm(first, replace(reading(NO, 98, 2, TRAIT), parts=(Part(WALLET, 0),)), None, TWO, NOW)
+    assert (found.reading.answer, found.reading.reason) == (UNKNOWN, "not settled yet")
+    assert found.wait == 2 * CHAINS["base"].block_seconds + 1
