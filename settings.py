@@ -93,6 +93,7 @@ class Settings(BaseSettings):
     limit_proofs: int = Field(default=120, ge=1)
     limit_lookups: int = Field(default=120, ge=1)
     limit_previews: int = Field(default=60, ge=1)
+    limit_reads: int = Field(default=300, ge=1)
     limit_rechecks: int = Field(default=60, ge=1)
     limit_events: int = Field(default=600, ge=1)
     limit_sockets: int = Field(default=600, ge=1)

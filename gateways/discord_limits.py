@@ -23,6 +23,9 @@ BURST, SMALL_SHARE = 4, 12.0
 WRITES, READS = "writes", "reads"
 """The lanes of the global rate. While both wait, two of three turns are for role writes."""
 _TURNS = (WRITES, WRITES, READS)
+PERSON_PER_SECOND, PERSON_BURST = 7.0, 3
+"""What is asked on behalf of one person: so many a second, and so many at once, which is 10 in the busiest second."""
+KEPT_PEOPLE = 10_000
 
 _asking: ContextVar[str] = ContextVar("asking", default="")
 
@@ -231,12 +234,33 @@ class Turns:
             self._timer = asyncio.get_running_loop().call_at(max(now, self._free_at(now)), self._serve)
 
 
+class Pace:
+    """How fast is asked on behalf of each person."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, float] = {}
+
+    async def take(self, person: str, deadline: float) -> None:
+        """Wait until the person's next request may be sent; WaitTooLong when that is after the deadline."""
+        now = _now()
+        if len(self._next) >= KEPT_PEOPLE:
+            self._next = {one: at for one, at in self._next.items() if at > now}
+        at = max(self._next.get(person, now), now)
+        wait = at - now - (PERSON_BURST - 1) / PERSON_PER_SECOND
+        if now + wait > deadline:
+            raise WaitTooLong(wait)
+        self._next[person] = at + 1.0 / PERSON_PER_SECOND
+        if wait > 0:
+            await asyncio.sleep(wait)
+
+
 class Limiter:
     """All of one bot's limits, in one process. Not thread safe: it belongs to one event loop."""
 
     def __init__(self, per_second: float = GLOBAL_PER_SECOND) -> None:
         self.turns: Turns = Turns(per_second)
         """The global rate."""
+        self._people = Pace()
         self._hashes: dict[tuple[str, str], str] = {}
         self._buckets: dict[tuple[str, str], Bucket] = {}
 
@@ -245,9 +269,13 @@ class Limiter:
 
         `route` is the method and path template, `major` the id of the guild or channel in it (or "").
         """
+        person = _asking.get()
+        if person:
+            # Before the bucket: who waits for their own turn holds no place that others of the guild need.
+            await self._people.take(person, deadline)
         ticket = await self._from_bucket(self._bucket(route, major), deadline)
         try:
-            await self.turns.take(lane, _asking.get() or major, deadline)
+            await self.turns.take(lane, person or major, deadline)
         except BaseException:
             ticket.bucket.give_back(ticket)
             self._wake(ticket.bucket)

@@ -81,7 +81,7 @@ async def read(
 
     Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
     """
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     return await lines(db, server_id, wanted, before=before, limit=limit)
 
 
@@ -223,7 +223,7 @@ async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) 
 
 async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
     """What the log can be filtered by. Raises ServerNotFound for those who do not run the server."""
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
     for column in ("role_id", "CAST(rule_id AS text)", "actor"):
         rows = await db.execute(

@@ -51,7 +51,7 @@ class HeldBackView:
 
 async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[HeldBackView]:
     """What waits for an admin in a server, oldest first. Raises ServerNotFound for those who do not run it."""
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     waiting = sorted(await breaker.tripped(db, server_id), key=lambda row: (row.tripped_at, row.role_id))
     return [await _view(db, row) for row in waiting]
 

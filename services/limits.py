@@ -13,8 +13,8 @@ from services.limit_counts import MINUTE, Counts, OwnCounts, SharedCounts
 from settings import settings
 
 __all__ = [
-    "LOOKUPS", "MINUTE", "PER_ADDRESS", "PREVIEWS", "PROOFS", "RECHECKS", "SIGN_INS", "SOCKETS", "WRITES", "Limit",
-    "forget", "spend", "spend_for_address",
+    "LOOKUPS", "MINUTE", "PER_ADDRESS", "PREVIEWS", "PROOFS", "READS", "RECHECKS", "SIGN_INS", "SOCKETS", "WRITES",
+    "Limit", "forget", "spend", "spend_for_address",
 ]  # fmt: skip
 
 _log = logging.getLogger(__name__)
@@ -42,6 +42,8 @@ LOOKUPS = Limit("lookups")
 PREVIEWS = Limit("previews")
 RECHECKS = Limit("rechecks")
 SOCKETS = Limit("sockets")
+READS = Limit("reads")
+"""Questions about a server's admins: `services/rights.py` counts them for a person, from REST and socket alike."""
 
 _counts: Counts | None = None
 

@@ -75,7 +75,7 @@ async def list_members(
 
     Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
     """
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     wanted = query.strip()[:LONGEST_QUERY]
     conditions: list[ColumnElement[bool]] = [
         col(Member.server_id) == server_id,

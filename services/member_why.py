@@ -78,7 +78,7 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
     Raises ServerNotFound for those who do not run the server, MemberNotFound, ProviderUnavailable.
     """
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
     return await _of(db, server_id, discord_id, show_wallets=bool(shared and shared.shared))
 

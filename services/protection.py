@@ -52,7 +52,7 @@ class ProtectionView:
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
     """What is protected, for those who run the server. Raises ServerNotFound, ProviderUnavailable."""
-    server = (await rights.by_id(db, outside, actor, server_id)).server
+    server = await rights.to_read(db, outside, actor, server_id)
     found = await db.exec(
         select(Member.discord_id, Member.name).where(
             Member.server_id == server_id, col(Member.discord_id).in_(server.protected_members)

@@ -1,4 +1,8 @@
-"""Who may run a server, asked of Discord at the moment it matters and never remembered."""
+"""Who may run a server, asked of Discord at the moment it matters and never remembered.
+
+Changes ask about everything. Those who only look (`to_read`) share what they ask at the same time, and a stranger to
+the server is refused without a request.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,9 +13,10 @@ from gateways import Gateways
 from gateways.discord_limits import on_behalf_of
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
-from models import Server
+from models import Access, Member, Server
 from models.database import release
 from models.session import AsyncSession
+from services import guild_questions, limits
 from services.actors import Actor
 from services.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
 from services.role_safety import Standing, standing
@@ -36,13 +41,56 @@ class Rights:
 
 async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Rights:
     """The actor's rights in a server of ours; ServerNotFound unless they own or administer it now."""
+    await limits.spend(limits.READS, actor.user_id)
+    return await _of(db, outside, actor, await _server(db, server_id))
+
+
+async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
+    """Return the server for somebody who runs it and only looks; ServerNotFound for anyone else.
+
+    Raises TooMany, ProviderUnavailable.
+    """
+    await limits.spend(limits.READS, actor.user_id)
+    server = await _server(db, server_id)
+    if server is None or not await _was_met(db, actor, server_id):
+        raise ServerNotFound
+    if server.bot_invited:
+        await release(db)
+        asked = guild_questions.of(outside.discord)
+        try:
+            with on_behalf_of(actor.discord_id):
+                guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
+                member = await asked.member(outside.discord, guild.id, actor.discord_id)
+        except (GuildGone, MissingAccess):
+            pass  # as in `_of`
+        except MemberGone:
+            raise ServerNotFound from None
+        except ProviderError as fault:
+            raise unavailable(fault) from fault
+        else:
+            if not standing(guild.id, guild.owner_id, guild.roles, actor.discord_id, member.roles).is_admin:
+                raise ServerNotFound
+            return server
+    return (await _by_own_list(db, outside, actor, server)).server
+
+
+async def _server(db: AsyncSession, server_id: int) -> Server | None:
     # An id beyond the column's range names no server, and must not become a database error.
-    server = await db.get(Server, server_id) if 0 < server_id < 2**31 else None
-    return await _of(db, outside, actor, server)
+    return await db.get(Server, server_id) if 0 < server_id < 2**31 else None
+
+
+async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
+    """Whether the actor ever was a member of the server or ran it, as far as we heard.
+
+    Server ids are small numbers: a stranger who tries them all must not make the bot ask Discord about each.
+    """
+    key = (server_id, actor.discord_id)
+    return await db.get(Access, key) is not None or await db.get(Member, key) is not None
 
 
 async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
     """The same by Discord's id of the server."""
+    await limits.spend(limits.READS, actor.user_id)
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     return await _of(db, outside, actor, server)
 
@@ -80,6 +128,10 @@ async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server 
             raise ServerNotFound from None
         except ProviderError as fault:
             raise unavailable(fault) from fault
+    return await _by_own_list(db, outside, actor, server)
+
+
+async def _by_own_list(db: AsyncSession, outside: Gateways, actor: Actor, server: Server) -> Rights:
     guilds = await own_guilds(db, outside, actor)
     if not any(guild.id == server.discord_id and guild.is_admin for guild in guilds):
         raise ServerNotFound
@@ -95,7 +147,8 @@ async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Right
 
 async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
     with on_behalf_of(actor.discord_id):
-        guild, me = await asyncio.gather(outside.discord.guild(server.discord_id), outside.discord.me())
+        me = await guild_questions.of(outside.discord).me(outside.discord)
+        guild = await outside.discord.guild(server.discord_id)
         member, bot = await asyncio.gather(
             outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)
         )

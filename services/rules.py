@@ -40,13 +40,17 @@ async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleD
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:
     """The rules of a server, oldest first, for those who run it; ServerNotFound for anyone else."""
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     return list((await rule_views.of_servers(db, [server_id])).get(server_id, ()))
 
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> RuleView:
     """One rule, for those who run its server; RuleNotFound for anyone else."""
-    rule, _ = await own(db, outside, actor, rule_id)
+    rule = await _existing(db, rule_id)
+    try:
+        await rights.to_read(db, outside, actor, rule.server_id)
+    except ServerNotFound:
+        raise RuleNotFound from None
     return await rule_views.of_rule(db, rule)
 
 
@@ -93,13 +97,18 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
 
 async def own(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> tuple[Rule, Rights]:
     """The row of a rule and the actor's rights in its server; RuleNotFound for those who do not run it."""
-    rule = await db.get(Rule, rule_id) if 0 < rule_id < 2**31 else None
-    if rule is None or rule.deleted_at is not None:
-        raise RuleNotFound
+    rule = await _existing(db, rule_id)
     try:
         return rule, await rights.by_id(db, outside, actor, rule.server_id)
     except ServerNotFound:
         raise RuleNotFound from None
+
+
+async def _existing(db: AsyncSession, rule_id: int) -> Rule:
+    rule = await db.get(Rule, rule_id) if 0 < rule_id < 2**31 else None
+    if rule is None or rule.deleted_at is not None:
+        raise RuleNotFound
+    return rule
 
 
 async def _locked(db: AsyncSession, rule_id: int) -> Rule:

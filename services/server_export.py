@@ -19,7 +19,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 
     Raises ServerNotFound for anyone else, ProviderUnavailable.
     """
-    await rights.by_id(db, outside, actor, server_id)
+    await rights.to_read(db, outside, actor, server_id)
     await events.record(db, events.line("server.exported", server_id=server_id, actor=actor.discord_id))
     return (await rule_views.of_servers(db, [server_id])).get(server_id, ())
 

@@ -83,9 +83,8 @@ async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: int) -> ServerView:
     """One server, for somebody who runs it now; ServerNotFound for anyone else."""
-    found = await rights.by_id(db, outside, actor, internal_id)
-    owner = found.server.owner_id == actor.discord_id
-    return (await _views(db, [(found.server, owner)]))[0]
+    server = await rights.to_read(db, outside, actor, internal_id)
+    return (await _views(db, [(server, server.owner_id == actor.discord_id)]))[0]
 
 
 async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[ServerView]:

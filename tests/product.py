@@ -80,7 +80,7 @@ class Machine:
             "DATA_DIR": str(directory / "data"),
             "SWEEP_SECONDS": str(sweep_seconds),
             # Every test's people have the same address, and come much quicker than people do.
-            **{f"LIMIT_{name}": "100000" for name in ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "SOCKETS")},
+            **{f"LIMIT_{name}": "100000" for name in ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS")},
         }
         for name in ("PUBLIC_URL", "DATABASE_URL", "REDIS_URL"):
             self.environment.pop(name, None)

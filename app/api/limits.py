@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import told
-from app.api.rates import limits_of
+from app.api.rates import limits_of_address
 from app.http.proxies import caller_address
 from services import limits
 from services.errors import TooMany
@@ -101,5 +101,5 @@ async def _count(method: str, path: str, address: str) -> None:
         await limits.spend_for_address(SIGN_INS, address, share=1)
     elif path == _RETURNING:
         await limits.spend_for_address(SIGN_INS, f"{address} back", share=1)
-    for limit in limits_of(method, path):
+    for limit in limits_of_address(method, path):
         await limits.spend_for_address(limit, address)

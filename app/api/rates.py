@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from services.limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
+from services.limits import LOOKUPS, PREVIEWS, PROOFS, READS, RECHECKS, WRITES, Limit
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Whatever the method: these ask providers, or work for seconds.
@@ -14,6 +14,14 @@ COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
     (re.compile(r"/api/verification-rules/preview"), PREVIEWS),
     (re.compile(r"/api/servers/[^/]+/(?:members/[^/]+/)?recheck|/api/admin/sync-servers"), RECHECKS),
 )
+# What asks Discord whether the caller runs a server; `services/rights.py` counts it for the person.
+_ABOUT_SERVERS = re.compile(r"/api/(?:servers/.+|verification-rules(?:/.+)?|discord/roles|analytics/history)")
+
+
+def limits_of_address(method: str, path: str) -> list[Limit]:
+    """Return what one call counts as, for the address that it comes from."""
+    found = limits_of(method, path)
+    return [READS, *found] if method in _SAFE and _ABOUT_SERVERS.fullmatch(path) else found
 
 
 def limits_of(method: str, path: str) -> list[Limit]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gateways.discord import Discord
-from gateways.discord_limits import READS, WRITES, Limiter, Turns, WaitTooLong
+from gateways.discord_limits import READS, WRITES, Limiter, Turns, WaitTooLong, on_behalf_of
 from gateways.errors import NotYet
 from gateways.refusals import ALLOWED, Refusals
 from tests.gateways.clockwork import TickingDiscord, run
@@ -181,3 +181,44 @@ def test_processes_with_shares_stay_within_discords_rate_together() -> None:
 
     run(processes())
     assert server.too_many == 0
+
+
+def test_of_one_person_at_most_ten_requests_leave_in_a_second_and_nobody_waits_behind_them() -> None:
+    async def all_at_once() -> tuple[list[float], float, float]:
+        limiter, clock = Limiter(), asyncio.get_running_loop().time
+        began, sent = clock(), list[float]()
+
+        async def ask(person: str, guild: str, lane: str = READS) -> float:
+            with on_behalf_of(person):
+                ticket = await limiter.acquire("GET /guilds/{}", guild, began + 1_000, lane)
+            limiter.answered(ticket, "GET /guilds/{}", guild, {})
+            return clock() - began
+
+        async def hostile(number: int) -> None:
+            sent.append(await ask("mallory", str(number)))
+
+        many = [asyncio.create_task(hostile(number)) for number in range(300)]
+        await asyncio.sleep(0.05)
+        admin, write = await asyncio.gather(ask("ada", "7"), ask("", "7", WRITES))
+        await asyncio.gather(*many)
+        return sent, admin, write
+
+    sent, admin, write = run(all_at_once())
+    assert max(sum(first <= one < first + 1.0 for one in sent) for first in sent) <= 10
+    assert admin < 1.0
+    assert write < 1.0
+
+
+def test_what_one_person_asks_past_the_deadline_is_refused_at_once() -> None:
+    async def flood() -> int:
+        limiter = Limiter()
+        deadline = asyncio.get_running_loop().time() + 2.0
+        with on_behalf_of("mallory"):
+            answers = await asyncio.gather(
+                *(limiter.acquire("GET /guilds/{}", str(number), deadline) for number in range(100)),
+                return_exceptions=True,
+            )
+        assert {type(answer) for answer in answers if isinstance(answer, BaseException)} == {WaitTooLong}
+        return sum(not isinstance(answer, BaseException) for answer in answers)
+
+    assert run(flood()) <= 20

@@ -1,0 +1,60 @@
+"""Discord's answers for those who only look: equal questions of one person under way are asked once.
+
+No answer about rights is kept: what somebody may see ends with their rights. Changes share nothing and ask themselves.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from gateways.discord import DiscordGateway
+from gateways.discord_types import BotUser, Guild, Member
+
+ME_SECONDS = 60.0
+"""The bot's own id never changes under one token."""
+
+
+class GuildQuestions:
+    """The questions to one gateway. It belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._me: tuple[float, BotUser] | None = None
+        self._under_way: dict[tuple[str, ...], asyncio.Task[Any]] = {}
+
+    async def me(self, discord: DiscordGateway) -> BotUser:
+        """Return the bot itself, as it was at most ME_SECONDS ago."""
+        now = asyncio.get_running_loop().time()
+        if self._me is None or self._me[0] < now:
+            self._me = now + ME_SECONDS, await discord.me()
+        return self._me[1]
+
+    async def guild(self, discord: DiscordGateway, guild_id: str, person: str) -> Guild:
+        """Return the guild. Raises as `DiscordGateway.guild` does."""
+        return cast("Guild", await self._once(("guild", guild_id, person), lambda: discord.guild(guild_id)))
+
+    async def member(self, discord: DiscordGateway, guild_id: str, person: str) -> Member:
+        """Return the member. Raises as `DiscordGateway.member` does."""
+        return cast("Member", await self._once(("member", guild_id, person), lambda: discord.member(guild_id, person)))
+
+    async def _once(self, key: tuple[str, ...], ask: Callable[[], Awaitable[object]]) -> object:
+        """Ask, or wait for the same question of the same person: nobody waits in another person's queue."""
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._under_way[key] = asyncio.ensure_future(ask())
+            task.add_done_callback(lambda done: self._ended(key, done))
+        return cast("object", await asyncio.shield(task))
+
+    def _ended(self, key: tuple[str, ...], done: asyncio.Task[Any]) -> None:
+        self._under_way.pop(key, None)
+        if not done.cancelled():
+            # Retrieved here too, for everybody who asked may have gone.
+            done.exception()
+
+
+_asked: WeakKeyDictionary[object, GuildQuestions] = WeakKeyDictionary()
+
+
+def of(discord: DiscordGateway) -> GuildQuestions:
+    """Return the questions to this gateway."""
+    return _asked.setdefault(discord, GuildQuestions())

@@ -1,0 +1,84 @@
+"""Calls that only look: what they cost at Discord, whose they are, and that one person's do not hinder another's."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from models import Member, transaction
+from settings import settings
+from tests.api.browsers import Browser
+from tests.api.test_main_path import builders, with_server
+
+
+class Discord:
+    """What the sandbox's Discord was asked with the bot's token."""
+
+    def __init__(self, sandbox: httpx.AsyncClient) -> None:
+        self._sandbox = sandbox
+        self._since = 0
+
+    async def start(self) -> None:
+        self._since = (await self._sandbox.get("/control/requests")).json()["next"]
+
+    async def asked(self) -> int:
+        """How many requests about guilds came since `start`."""
+        noted = (await self._sandbox.get("/control/requests", params={"since": self._since})).json()["requests"]
+        return sum("/guilds/" in one["path"] for one in noted)
+
+
+async def _server(ada: Browser, sandbox: httpx.AsyncClient) -> tuple[int, dict[str, Any]]:
+    world = (await sandbox.get("/control/world")).json()
+    await ada.sign_in("ada")
+    return await with_server(ada, builders(world)), world
+
+
+async def test_strangers_cost_discord_nothing_and_equal_questions_are_asked_once(
+    discord: None, new_browser: Callable[[], Browser]
+) -> None:
+    ada, mallory = new_browser(), new_browser()
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        server_id, world = await _server(ada, sandbox)
+        await mallory.sign_in("mallory")
+        seen, path = Discord(sandbox), f"/api/verification-rules?serverId={server_id}"
+
+        await seen.start()
+        answers = await asyncio.gather(*(mallory.client.get(path) for _ in range(40)))
+        assert {answer.status_code for answer in answers} == {404}
+        assert await seen.asked() == 0
+
+        person = next(one for one in world["users"] if one["username"] == "mallory")
+        async with transaction() as db:
+            db.add(Member(server_id=server_id, discord_id=person["id"], name="mallory"))
+        answers = await asyncio.gather(*(mallory.client.get(path) for _ in range(40)))
+        own = await ada.client.get(path)
+        assert {answer.status_code for answer in answers} == {404}
+        assert own.status_code == 200
+        assert 0 < await seen.asked() < 40
+
+
+async def test_looking_is_counted_for_a_person(
+    discord: None, new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, bob = new_browser(), new_browser()
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        server_id, _ = await _server(ada, sandbox)
+    await bob.sign_in("bob")
+    monkeypatch.setenv("LIMIT_READS", "5")
+    settings.cache_clear()
+    path = f"/api/verification-rules?serverId={server_id}"
+    assert {(await bob.client.get(path)).status_code for _ in range(6)} >= {429}
+    assert (await ada.client.get(path)).status_code == 200, "others still may"
+
+
+async def test_looking_is_counted_for_an_address_too(
+    discord: None, new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIMIT_READS", "2")
+    settings.cache_clear()
+    nobody = new_browser()
+    answers = [await nobody.client.get("/api/servers/1/members") for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [401, 401, 401, 401, 429]
+    assert (await nobody.client.get("/api/servers")).status_code == 401, "no question about a server"
