@@ -43,7 +43,7 @@ class GuildQuestions:
         if task is None:
             task = self._under_way[key] = asyncio.ensure_future(ask())
             task.add_done_callback(lambda done: self._ended(key, done))
-        return cast("object", await asyncio.shield(task))
+        return await asyncio.shield(task)
 
     def _ended(self, key: tuple[str, ...], done: asyncio.Task[Any]) -> None:
         self._under_way.pop(key, None)
