@@ -1,6 +1,5 @@
 """The servers that a person may add the bot to."""
 
-import asyncio
 from dataclasses import dataclass
 
 import reflex as rx
@@ -11,10 +10,11 @@ from services import servers
 from services.actors import Actor
 from services.errors import NotConnected
 from settings import settings
-from state.gate import actor_of, background, signed_in
+from state.gate import background, signed_in
 from state.queries import ask
 from state.servers import WATCH_EVERY, WATCH_SECONDS
 from state.toasts import refuse, say
+from state.watchers import Watcher
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,12 @@ class InviteState(rx.State):
     async def watch(self, actor: Actor) -> None:
         """Look whether the bot has arrived, for some minutes and while the list is open."""
         before = {guild.id for guild in self.guilds if guild.has_bot}
-        for _ in range(int(WATCH_SECONDS / WATCH_EVERY)):
-            await asyncio.sleep(WATCH_EVERY)
-            if await actor_of(self) != actor:
-                return
+        watcher = Watcher(self, actor, "invite", every=WATCH_EVERY, lasts=WATCH_SECONDS)
+        async for _ in watcher.looks(pages=("/invite",)):
             async with transaction() as db:
                 listed = await servers.list_servers(db, actor)
             arrived = {server.id for server in listed if server.bot_invited} - before
             async with self:
-                if self.router.url.path != "/invite":
-                    return
                 if arrived:
                     self.guilds = [
                         GuildCardView(one.id, one.name, one.icon_url, one.owner, one.has_bot or one.id in arrived)

@@ -17,6 +17,7 @@ from state.gate import actor_of, background, signed_in
 from state.queries import ask
 from state.session import MEMBER, SessionState
 from state.timing import SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
+from state.watchers import Watcher
 
 WATCH_SECONDS, WATCH_EVERY = 180.0, 3.0
 """After an invite was opened the dashboard looks by itself for this long, this often."""
@@ -47,7 +48,6 @@ class DashboardState(rx.State):
     refreshing: bool = False
     cards: list[ServerCardView] = []
     highlighted: str = ""
-    _watch: int = 0
     _read_at: float = 0.0
 
     @signed_in
@@ -112,18 +112,11 @@ class DashboardState(rx.State):
     @signed_in
     async def watch(self, actor: Actor):
         """Look for servers that appear after an invite, for some minutes and while the dashboard is open."""
-        async with self:
-            self._watch += 1
-            mine = self._watch
-        for _ in range(int(WATCH_SECONDS / WATCH_EVERY)):
-            await asyncio.sleep(WATCH_EVERY)
-            if await actor_of(self) != actor:
-                return
+        watcher = Watcher(self, actor, "servers", every=WATCH_EVERY, lasts=WATCH_SECONDS)
+        async for _ in watcher.looks(pages=DASHBOARD_PATHS):
             async with transaction() as db:
                 listed = await servers.list_servers(db, actor)
             async with self:
-                if mine != self._watch or self.router.url.path not in DASHBOARD_PATHS:
-                    return
                 before = {card.id for card in self.cards if card.bot_invited}
                 self._show(listed)
             if {server.id for server in listed if server.bot_invited} != before:

@@ -12,11 +12,12 @@ from services.actors import Actor
 from services.errors import HoldfastError, TooMany
 from services.transactions import ChainAsk
 from settings import settings
-from state.gate import actor_of, background, signed_in
+from state.gate import background, signed_in
 from state.session import SessionState
 from state.timing import NAME_REST_SECONDS
 from state.toasts import refuse, say
 from state.wallets import WalletsState
+from state.watchers import Watcher
 
 LOOK_EVERY = 5.0
 """Seconds between two looks for a transaction while the screen is open."""
@@ -250,10 +251,8 @@ class WalletProofState(rx.State):
     @signed_in
     async def look_again(self, actor: Actor, number: int):
         """Look at the bio every few seconds until it shows the proof, something else is asked, or time is up."""
-        for _ in range(int(LOOK_AGAIN_FOR / LOOK_AGAIN_EVERY)):
-            await asyncio.sleep(LOOK_AGAIN_EVERY)
-            if await actor_of(self) != actor:
-                return
+        watcher = Watcher(self, actor, "bio", every=LOOK_AGAIN_EVERY, lasts=LOOK_AGAIN_FOR)
+        async for _ in watcher.looks(limit=limits.PROOFS):
             async with self:
                 if number != self._look or not self.looking:
                     return
@@ -275,7 +274,7 @@ class WalletProofState(rx.State):
             if not verdict.again:
                 return
         async with self:
-            if number == self._look:
+            if number == self._look and not watcher.replaced:
                 self.looking = False
 
 

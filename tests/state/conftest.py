@@ -1,5 +1,6 @@
 """A browser's tab without a browser: the states of somebody signed in, at an address, before the real services."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
@@ -48,6 +49,26 @@ class Tab:
             return [one async for one in outcome]
         assert inspect.isawaitable(outcome)
         return [await outcome]
+
+
+class Beside:
+    """A state as a handler in the background sees it: the lock is taken where it says so."""
+
+    def __init__(self, state: rx.State) -> None:
+        self.__dict__["_state"], self.__dict__["_lock"] = state, asyncio.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._state, name, value)
+
+    async def __aenter__(self) -> "Beside":
+        await self._lock.acquire()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 @pytest.fixture

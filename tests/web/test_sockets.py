@@ -1,7 +1,9 @@
 """The event socket over the wire: who may open it, and what becomes of everything that a stranger can say on it."""
 
+import asyncio
 from uuid import uuid4
 
+import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
@@ -75,3 +77,19 @@ async def test_what_browsers_report_makes_one_short_line_each_and_few_of_them(we
     assert max(map(len, told)) < 1_200
     assert not any(line.startswith("ERROR") for line in lines)
     assert "\x1b" not in "".join(lines)
+
+
+async def test_a_loop_behind_the_screen_looks_while_the_tab_has_its_socket(web: Web) -> None:
+    before, session = len(web.logged()), sign_in(web.url, "ada")
+    async with httpx.AsyncClient(base_url=web.url, headers={"x-session-id": session}, timeout=30) as client:
+        guild = (await client.get("/api/discord/servers")).json()[0]
+        added = await client.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
+        assert added.status_code in {201, 409}, added.text
+    async with socket(web, session) as ada:
+        await ada.event(f"{STATE}.state___servers____dashboard_state.watch", place="/dashboard")
+        try:
+            async with asyncio.timeout(60):
+                await ada.until('"cards_rx_state_":[{')
+        except TimeoutError:
+            pytest.fail(f"nothing was looked at: {web.logged()[before:][-3_000:]}")
+    assert "Traceback" not in web.logged()[before:]

@@ -1,0 +1,171 @@
+"""Loops behind a screen: one of a kind in a tab whatever is sent, and an end with the tab."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+import reflex as rx
+
+from services import limits, servers, wallets
+from services.actors import Actor
+from services.errors import TooMany
+from state import gate, invite, wallet_proof, watchers
+from state.invite import InviteState
+from state.servers import DashboardState
+from state.wallet_proof import WalletProofState
+from tests.state.conftest import Beside
+
+ADA = Actor(1, "1", "ada")
+EVENTS = 150
+
+
+class Screen:
+    """What the loops find: whether the tab is there, whose session it is, and how often they looked."""
+
+    def __init__(self) -> None:
+        self.open, self.actor, self.looks, self.refuses = True, ADA, 0, False
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """A screen whose loops look every few milliseconds, before services that only count."""
+    found = Screen()
+
+    async def is_open(tab: str) -> bool:
+        return found.open
+
+    async def actor_of(state: object) -> Actor:
+        return found.actor
+
+    @asynccontextmanager
+    async def transaction() -> AsyncIterator[None]:
+        yield
+
+    async def listed(*_: object) -> list[servers.ServerView]:
+        found.looks += 1
+        return []
+
+    async def checked(*_: object) -> wallets.Verdict:
+        found.looks += 1
+        return wallets.Verdict(success=False, message="Not found yet.", again=True)
+
+    async def spend(limit: limits.Limit, user_id: int) -> None:
+        assert (limit, user_id) == (limits.PROOFS, ADA.user_id)
+        if found.refuses:
+            raise TooMany("That was too often.", 60)
+
+    monkeypatch.setattr(watchers, "is_open", is_open)
+    monkeypatch.setattr(watchers, "AWAY_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "spend", spend)
+    monkeypatch.setattr(servers, "list_servers", listed)
+    monkeypatch.setattr(wallets, "check_again", checked)
+    for module in (gate, watchers):
+        monkeypatch.setattr(module, "actor_of", actor_of)
+    for module in (invite, wallet_proof, __import__("state.servers", fromlist=["servers"])):
+        monkeypatch.setattr(module, "transaction", transaction)
+    for module, name in ((invite, "WATCH_EVERY"), (wallet_proof, "LOOK_AGAIN_EVERY")):
+        monkeypatch.setattr(module, name, 0.02)
+    monkeypatch.setattr("state.servers.WATCH_EVERY", 0.02)
+    return found
+
+
+Start = Callable[[], Coroutine[Any, Any, None]]
+
+
+async def loops(kind: str) -> tuple[Beside, Start]:
+    """The state behind a loop on its page, and what one event starts."""
+    of = {"bio": WalletProofState, "invite": InviteState, "servers": DashboardState}[kind]
+    path = {"bio": "/verify", "invite": "/invite", "servers": "/dashboard"}[kind]
+    root = rx.State()
+    root._update_router_vars({"headers": {}, "pathname": path, "asPath": path}, {})
+    state = Beside(await root.get_state(of))
+    handler = cast(Any, of.event_handlers["look_again" if kind == "bio" else "watch"].fn)
+    if kind == "bio":
+        state.looking = True
+
+    async def start() -> None:
+        outcome = handler(state, *((state._look,) if kind == "bio" else ()))
+        if kind == "invite":
+            await outcome
+        else:
+            async for _ in outcome:
+                pass
+
+    return state, start
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for what must come, up to a deadline that no healthy machine meets."""
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+KINDS = pytest.mark.parametrize("kind", ["bio", "invite", "servers"])
+
+
+@KINDS
+async def test_many_events_are_one_loop_and_it_ends_with_the_tab(screen: Screen, kind: str) -> None:
+    _, start = await loops(kind)
+    tasks = [asyncio.create_task(start()) for _ in range(EVENTS)]
+    await until(lambda: screen.looks > 3)
+    assert sum(not task.done() for task in tasks) == 1
+    screen.open = False
+    await until(lambda: all(task.done() for task in tasks))
+    for task in tasks:
+        task.result()
+    assert not watchers._newest
+
+
+@KINDS
+async def test_a_loop_ends_on_another_page_and_with_the_session(screen: Screen, kind: str) -> None:
+    state, start = await loops(kind)
+    task = asyncio.create_task(start())
+    await until(lambda: screen.looks > 0)
+    other = {"headers": {}, "pathname": "/help", "asPath": "/help"}
+    state._get_root_state()._update_router_vars(other, {})
+    await until(task.done)
+    _, start = await loops(kind)
+    task = asyncio.create_task(start())
+    looked = screen.looks
+    await until(lambda: screen.looks > looked)
+    screen.actor = Actor(2, "2", "bob")
+    await until(task.done)
+
+
+async def test_a_tab_that_comes_back_is_looked_at_again_and_not_while_it_is_away(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchers, "AWAY_SECONDS", 3600.0)
+    _, start = await loops("bio")
+    screen.open = False
+    task = asyncio.create_task(start())
+    asked: list[str] = []
+
+    async def is_open(tab: str) -> bool:
+        asked.append(tab)
+        return screen.open
+
+    monkeypatch.setattr(watchers, "is_open", is_open)
+    await until(lambda: len(asked) > 5)
+    assert screen.looks == 0
+    screen.open = True
+    await until(lambda: screen.looks > 0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_looks_at_a_bio_are_counted_as_proofs(screen: Screen) -> None:
+    state, start = await loops("bio")
+    screen.refuses = True
+    task = asyncio.create_task(start())
+    await asyncio.sleep(0.1)
+    assert (screen.looks, task.done()) == (0, False)
+    screen.refuses = False
+    await until(lambda: screen.looks > 0)
+    assert state.looking
+    screen.open = False
+    await until(task.done)
+    assert not state.looking, "a form whose loop has ended does not say that it looks"
