@@ -32,7 +32,10 @@ from app.steps import (
 )
 from app.telling import StepFailed, Teller
 
-FUZZED = ("tests/web/test_call_fuzz.py", "tests/web/test_event_fuzz.py", "tests/services/test_strangers_texts.py")
+FUZZED = (
+    "tests/web/test_call_fuzz.py", "tests/web/test_event_fuzz.py", "tests/services/test_strangers_texts.py",
+    "tests/services/test_confirmed_histories.py",
+)  # fmt: skip
 MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis")
 
 
@@ -111,7 +114,7 @@ def workers() -> int:
 def fuzz(arguments: list[str]) -> int:
     """`make fuzz`: many more odd calls, events and texts than `make test` tries."""
     what_tests_need(Teller(5, LOG))
-    os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HYPOTHESIS_PROFILE": "fuzz"})
+    os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HISTORIES": "10000", "HYPOTHESIS_PROFILE": "fuzz"})
     return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
 
 

@@ -68,8 +68,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     before = earlier if earlier is not None and _counts(earlier, second, now) else None
     if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
         return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
-    if second.requirement.type == "trait" and not {token for token, _ in first.alone} <= second.judged:
-        # One source denied a token that came after the settled block: nothing has confirmed that yet.
+    if second.requirement.type == "trait" and _of_other_tokens(first, second):
         unsettled = (first.block or 0) - _settled(second)
         return Confirmation(_unknown(second, NOT_SETTLED), _seconds(first, unsettled) if unsettled > 0 else None)
     twice = first.alone & second.alone
@@ -85,6 +84,15 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     if since < APART:
         return Confirmation(_unknown(second, f"waiting to ask {source} again"), (APART - since).total_seconds())
     return Confirmation(replace(second, first=_told(before), one_source=not lists))
+
+
+def _of_other_tokens(first: Reading, second: Reading) -> bool:
+    """Whether one answer depends on what a single source says of a token that the other answer does not have.
+
+    It may have come after the settled block; or one node alone denies the token, and one marketplace its trait.
+    """
+    pairs = ((first, second), (second, first))
+    return any(token not in other.judged for one, other in pairs for token, _ in one.alone)
 
 
 def _counts(earlier: Earlier, second: Reading, now: datetime) -> bool:
@@ -128,11 +136,11 @@ Before = Mapping[str, Earlier]
 
 
 def question_of(reading: Reading) -> str:
-    """A short text that is the same for the same requirement and the same wallets."""
+    """A short text that is the same for the same requirement, the same wallets, and the same tokens with traits."""
     leaf = reading.requirement
     asked = [leaf.type, leaf.chain, leaf.contract, leaf.min_tokens, leaf.trait, leaf.token_ids]
     places = sorted((part.address, part.mark) for part in reading.parts)
-    return hashlib.sha256(json.dumps([asked, places]).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps([asked, places, sorted(reading.judged)]).encode()).hexdigest()[:24]
 
 
 def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:

@@ -144,7 +144,7 @@ async def look(
     """
     began = time.monotonic()
     answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values()), joint), strict=True))
-    done = Round(asked=[(wanted[place], answers[place]) for place in wanted])
+    done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await _read_traits(outside, done, cases, answers)
     alike = Alike(answers)
     done.looked = [_decide(case, answers, now, alike) for case in cases]

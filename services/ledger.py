@@ -1,6 +1,7 @@
 """Writing decisions into the ledger of roles, in sets: intentions first, so that nothing is lost by a crash."""
 
 import json
+import time
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from sqlalchemy import Table, delete, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel
 
+from gateways.chain_table import CHAINS
 from models import Grant, Notice
 from models.session import AsyncSession
 from services import batches, breaker, confirmation, due, events, findings, grace, unanswered
@@ -26,8 +28,8 @@ INTENT_CHANNEL = "holdfast_intent"
 OVERTAKEN = frozenset({Move.GIVE, Move.KEEP, Move.RETURN, Move.WAIT})
 """What is right at the block of its evidence, whatever moved after it; the next look sees the rest."""
 MOST_OVERTAKEN = 5
-"""After so many overtaken looks in a row that would take a role, the next one takes it: anybody can have a wallet named
-in a log every second, and each of these looks covered all that was seen before it began."""
+"""After so many overtaken looks in a row that would take a role, the next one takes it if it is quick enough: anybody
+can have a wallet named in a log every second, and each of these looks covered all that was seen before it began."""
 
 
 async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[str], seen: Collection[str] = ()) -> int:
@@ -43,7 +45,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
         if (claim := item.case.claim).key in seen:
             if any(one.move is Move.TAKE for one in item.decisions):
                 denied.add(claim.key)
-            if claim.overtaken < MOST_OVERTAKEN:
+            if claim.overtaken < MOST_OVERTAKEN or not _still_unsettled(item, done):
                 item.decisions = [one for one in item.decisions if one.move in OVERTAKEN]
     looked = [
         item for item in done.looked if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
@@ -71,6 +73,15 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
+
+
+def _still_unsettled(item: Looked, done: Round) -> bool:
+    """Return whether no block that came after a look began can be settled on any of the member's chains yet.
+
+    Until then nobody who holds since the last settled block loses a role by it, whatever moved meanwhile.
+    """
+    settling = [CHAINS[chain].settled_after * CHAINS[chain].block_seconds for chain in item.case.wants]
+    return time.monotonic() - done.began < min(settling, default=0.0)
 
 
 def _give(db: AsyncSession, pairs: Sequence[Pair]) -> int:

@@ -1,5 +1,6 @@
 """What came of looking at due members: the decisions about each, and the readings behind them."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -89,6 +90,8 @@ class Round:
     """The traits that were read for it."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])
     """What registries said of delegations the second time, where that was something else."""
+    began: float = field(default_factory=time.monotonic)
+    """Before the chains were first asked, in monotonic seconds: nothing that moved since then is sure to be in it."""
 
 
 def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Reading]]:

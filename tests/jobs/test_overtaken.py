@@ -8,7 +8,7 @@ from services.ledger import MOST_OVERTAKEN
 from services.looked import Round
 from tests.jobs.conftest import Engine
 from tests.jobs.test_engine import given, taken
-from tests.jobs.town import Town
+from tests.jobs.town import Town, until
 
 CAROL = "carol"
 
@@ -53,3 +53,31 @@ async def test_who_sells_loses_the_role_although_no_look_ends_before_the_next_si
         await town.look()
         await taken(town)
     assert len(looks) - before > MOST_OVERTAKEN
+
+
+async def test_a_slow_look_that_was_overtaken_takes_nothing(
+    town: Town, engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = decisions.look
+
+    async def slow(*arguments: object, **more: object) -> Round:
+        done = await look(*arguments, **more)  # pyright: ignore[reportArgumentType]
+        # Long enough for a purchase to come and be settled while it was under way.
+        done.began -= 60
+        return done
+
+    monkeypatch.setattr(decisions, "look", slow)
+    await town.rule("Holder")
+    token = await town.buys(CAROL)
+    await town.prove(CAROL)
+    async with engine():
+        await given(town)
+        await town.sells(token)
+        before = len(looks)
+        await town.look()
+
+        async def overtaken_often_enough() -> bool:
+            return len(looks) - before > MOST_OVERTAKEN + 3
+
+        await until(overtaken_often_enough)
+        assert await town.has(CAROL, "Holder")

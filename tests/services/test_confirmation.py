@@ -7,7 +7,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.chain_table import CHAINS
-from services.confirmation import APART, KEPT, OTHERS_SILENT, Earlier, Means, confirm, document, noted, parsed
+from services.confirmation import (
+    APART,
+    KEPT,
+    OTHERS_SILENT,
+    Earlier,
+    Means,
+    confirm,
+    document,
+    noted,
+    parsed,
+    question_of,
+)
 from services.expressions import Answer, Requirement
 from services.readings import Part, Reading
 
@@ -93,6 +104,14 @@ def test_the_same_marketplace_twice_is_one_source() -> None:
     assert "only OpenSea" in (twice.reading.reason or "")
     assert confirm(first, reading(NO, 98, 2, TRAIT, "token metadata"), None, TWO, NOW).reading.answer is NO
     assert confirm(first, reading(NO, 98, 2, TRAIT), None, TWO, NOW).reading.answer is NO, "both sources said so"
+
+
+def test_a_marketplace_about_a_token_and_a_node_without_it_are_one_source_each() -> None:
+    denied = reading(NO, 100, 1, TRAIT, "OpenSea")
+    without = replace(reading(NO, 98, 2, TRAIT), parts=(Part(WALLET, 0),))
+    for first, second in ((denied, without), (without, denied)):
+        assert confirm(first, second, earlier(ago=timedelta(hours=1)), TWO, NOW).reading.answer is UNKNOWN
+    assert question_of(denied) != question_of(without), "nor does one of them confirm the other at the next look"
 
 
 def test_the_only_source_of_traits_counts_twice_after_some_minutes_and_the_evidence_says_so() -> None:

@@ -51,9 +51,9 @@ class World:
     wrong: str = ""
 
     def __post_init__(self) -> None:
-        if self.nodes > 1 and self.random.random() < 0.5:
+        if self.nodes > 1 and self.random.random() < 0.7:
             self.liar = self.random.randrange(self.nodes)
-        else:
+        if self.random.random() < 0.7:
             self.wrong = self.random.choice(SOURCES[-self.sources :])
 
     @property
@@ -65,7 +65,7 @@ class World:
         self.held += [holds] * int(by.total_seconds() / CHAIN.block_seconds)
 
     def upset(self) -> None:
-        """Everybody behaves anyhow; at most one of them all, a node or a source of traits, says what is not so."""
+        """Everybody behaves anyhow; at most one node, and at most one source of traits, says what is not so."""
         for node in range(self.nodes):
             kinds = (HONEST, HONEST, DOWN, STALE, PARTIAL, *([LYING] if node == self.liar else []))
             self.manners[f"node {node}"] = self.random.choice(kinds)
