@@ -1,0 +1,257 @@
+"""How long the data of a screen takes in a crowd: `python -m benchmarks.crowd [--quick]`.
+
+One admin with 100 servers, one of them with 200,000 members, 1,000 rules and a year's log of 5,000,000 lines. Each
+service call that a screen makes is asked in turns; the rights, which Discord answers, are taken as given.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from statistics import median, quantiles
+from typing import Any, cast
+
+from sqlalchemy import text
+
+from benchmarks.rounds import goal
+from benchmarks.town import database, product
+from gateways import Gateways
+from models import Server, now, reading, transaction
+from models.session import AsyncSession
+from services import (
+    analytics,
+    event_log,
+    held_back,
+    me,
+    member_list,
+    member_why,
+    my_data,
+    rights,
+    rule_views,
+    server_export,
+    servers,
+    troubles,
+    work_health,
+)
+from services.actors import Actor
+from services.event_log import LogFilter
+
+CROWD = "crowd"
+ADMIN = Actor(1, "800000000000000001", "admin")
+BIG = 1
+SERVERS, RULES = 100, 1_000
+DAYS = 365
+MEDIAN_MS, MOST_MS = 150, 400
+Ask = Callable[[AsyncSession], Awaitable[object]]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many members and lines the big server has, and how often each call is made."""
+
+    members: int
+    lines: int
+    times: int
+
+
+@dataclass
+class Call:
+    """What a screen asks for, and how many milliseconds each time took."""
+
+    name: str
+    ask: Ask
+    took: list[float] = field(default_factory=list[float])
+
+
+# Ids are numbers in a row, chosen by arithmetic, so that every run has the same crowd.
+_BUILD = (
+    """
+    INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
+    SELECT n, CAST(700000000000000000 + n AS text), 'Server ' || n, '', true, now() FROM generate_series(1, :servers) n
+    """,
+    """
+    INSERT INTO "user" (id, discord_id, username, connected, created_at, updated_at)
+    SELECT n, CAST(800000000000000000 + n AS text), 'user' || n, false, now(), now() FROM generate_series(1, :members) n
+    """,
+    """
+    INSERT INTO wallet (user_id, family, address, method, evidence, created_at)
+    SELECT n, 'evm', '0x' || lpad(to_hex(n), 40, '0'), 'opensea_bio', '{}', now()
+    FROM generate_series(1, :members) n WHERE n % 5 < 3
+    """,
+    """
+    INSERT INTO member (server_id, discord_id, name, roles, pending, seen_at)
+    SELECT CASE s WHEN 0 THEN 1 ELSE 2 + n % (:servers - 1) END, CAST(800000000000000000 + n AS text),
+           'Name ' || md5(CAST(n AS text)), ARRAY['1', '2'], false, now()
+    FROM generate_series(1, :members) n, generate_series(0, 1) s WHERE s = 0 OR n % 20 = 0
+    """,
+    """
+    INSERT INTO rule (id, server_id, name, role_id, role_name, role_color, verification_type, contract_address,
+                      blockchain, min_tokens, token_ids, expression, removal_mode, removal_hours, state, created_by,
+                      created_at, updated_at)
+    SELECT n, CASE WHEN n <= :rules THEN 1 ELSE n - :rules + 1 END, 'Rule ' || n, CAST(900000 + n % 250 AS text),
+           'Role ' || n % 250, '#5865F2', 'basic', '0x' || lpad(to_hex(n), 40, 'c'), 'base', 1, '{}',
+           jsonb_build_object('type', 'basic', 'chain', 'base', 'contract', '0x' || lpad(to_hex(n), 40, 'c'),
+                              'minTokens', 1),
+           'now', 0, 'active', '1', now(), now()
+    FROM generate_series(1, :rules + :servers - 1) n
+    """,
+    """
+    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, attempts, created_at,
+                         updated_at)
+    SELECT 1, CAST(800000000000000000 + n AS text), CAST(900000 + (n + r * 7) % 250 AS text),
+           ARRAY[1 + (n + r * 7 + 249) % 250], 'held', false, '{}', 0, now(), now()
+    FROM generate_series(1, :members) n, generate_series(1, 2) r WHERE n % 5 < 3
+    """,
+    """
+    INSERT INTO access (server_id, discord_id, owner, checked_at)
+    SELECT n, '800000000000000001', true, now() FROM generate_series(1, :servers) n
+    """,
+    """
+    INSERT INTO due (kind, key, priority, turn, due_at, version, attempts, reason)
+    SELECT 'member', '1:' || 800000000000000000 + n, 0, n, now(), 1, n % 2, CASE n % 2 WHEN 1 THEN 'A node is down' END
+    FROM generate_series(1, :members, 4) n
+    """,
+    """
+    INSERT INTO breaker (server_id, role_id, tripped_at, would_lose, holders)
+    SELECT 1, CAST(900000 + n AS text), now(), 100, 400 FROM generate_series(1, 3) n
+    """,
+    """
+    INSERT INTO event (at, kind, server_id, actor, subject, role_id, rule_id, batch, data)
+    SELECT now() - interval '365 days' * (1 - CAST(n AS float) / :lines),
+           CASE WHEN n % 5000 = 0 THEN 'rule.changed' WHEN n % 50 = 0 THEN 'wallet.proved'
+                WHEN n % 10 < 5 THEN 'role.given' WHEN n % 10 < 9 THEN 'role.taken' ELSE 'role.reasons' END,
+           CASE WHEN n % 50 = 0 AND n % 5000 <> 0 THEN NULL ELSE 1 END,
+           CASE WHEN n % 5000 = 0 THEN '800000000000000001' END,
+           CASE WHEN n % 5000 <> 0 THEN CAST(800000000000000001 + (CAST(n AS bigint) * 7919) % :members AS text) END,
+           CASE WHEN n % 50 <> 0 THEN CAST(900000 + n % 250 AS text) END,
+           CASE WHEN n % 5000 = 0 THEN 1 + n % 250 END,
+           CASE WHEN n % 10 IN (5, 6) THEN CAST(md5(CAST(n / 1000 AS text)) AS uuid) END,
+           jsonb_build_object('ruleIds', jsonb_build_array(1 + n % 250), 'roleName', 'Role ' || n % 250)
+    FROM generate_series(1, :lines) n
+    """,
+)
+
+
+async def build(size: Size) -> None:
+    """Fill an empty database with the crowd. The counts are made from it, as after an update of a large product."""
+    values = {"servers": SERVERS, "members": size.members, "rules": RULES, "lines": size.lines}
+    async with transaction() as db:
+        await db.execute(text("SET LOCAL session_replication_role = 'replica'"))  # no trigger, no look at other tables
+        for statement in _BUILD:
+            named = {name: value for name, value in values.items() if f":{name}" in statement}
+            await db.execute(text(statement), named)
+    async with transaction() as db:
+        await db.execute(text("SELECT rollup_begin()"))
+    began = time.perf_counter()
+    async with transaction() as db:
+        await db.execute(text("SELECT rollup_fill()"))
+    print(f"{size.lines:,} lines counted in {time.perf_counter() - began:.1f} s", file=sys.stderr)
+    async with reading() as db:
+        await db.execute(text("VACUUM ANALYZE"))
+
+
+def calls(size: Size) -> list[Call]:
+    """Everything that a screen asks the database for, in the big server."""
+    outside = cast(Gateways, None)
+    somebody = str(800_000_000_000_000_001 + size.members // 2)
+    deep = size.lines // 2
+
+    def log(**wanted: Any) -> Ask:
+        return lambda db: event_log.read(db, outside, ADMIN, BIG, LogFilter(**wanted))
+
+    def members(query: str = "", page: int = 1) -> Ask:
+        return lambda db: member_list.list_members(db, outside, ADMIN, BIG, query, page)
+
+    asked: dict[str, Ask] = {
+        "dashboard: figures": lambda db: analytics.totals(db, ADMIN),
+        "dashboard: 7 days": lambda db: analytics.history(db, ADMIN, 7),
+        "dashboard: 90 days": lambda db: analytics.history(db, ADMIN, 90),
+        "dashboard: 90 days of one server": lambda db: analytics.history(db, ADMIN, 90, BIG),
+        "dashboard: servers": lambda db: servers.list_servers(db, ADMIN),
+        "dashboard: troubles": lambda db: troubles.of_all(db, range(1, SERVERS + 1)),
+        "server: one": lambda db: servers.get(db, outside, ADMIN, BIG),
+        "server: rules": lambda db: rule_views.of_servers(db, [BIG]),
+        "members: first page": members(),
+        "members: last page": members(page=size.members // 50),
+        "members: by name": members("abc"),
+        "members: nobody found": members("no such name"),
+        "members: why": lambda db: member_why.why(db, outside, ADMIN, BIG, somebody),
+        "log: newest": log(),
+        "log: in the middle": lambda db: event_log.read(db, outside, ADMIN, BIG, LogFilter(), before=deep),
+        "log: common kind": log(kind="role.taken"),
+        "log: rare kind": log(kind="rule.changed"),
+        "log: unknown kind": log(kind="breaker"),
+        "log: one role": log(role_id="900007"),
+        "log: unknown role": log(role_id="1"),
+        "log: one rule": log(rule_id=7),
+        "log: rule without lines": log(rule_id=999),
+        "log: by an admin": log(actor=ADMIN.discord_id),
+        "log: by somebody else": log(actor=somebody),
+        "log: about a member": log(member=somebody),
+        "log: about a name": log(member="abc"),
+        "log: about nobody": log(member="no such name"),
+        "log: an old day": log(since=now() - timedelta(days=300), until=now() - timedelta(days=299)),
+        "log: what it can be filtered by": lambda db: event_log.choices(db, outside, ADMIN, BIG),
+        "health: queue": lambda db: work_health.queue(db, BIG, now()),
+        "health: unknown": lambda db: work_health.unknown(db, BIG),
+        "health: held back": lambda db: held_back.of_server(db, outside, ADMIN, BIG),
+        "account: servers": lambda db: me.choices(db, ADMIN),
+        "account: export": lambda db: my_data.export(db, ADMIN),
+        "download: page of members": lambda db: server_export.members(db, BIG, somebody),
+    }
+    return [Call(name, ask) for name, ask in asked.items()]
+
+
+async def measure(size: Size) -> list[Call]:
+    """Build the crowd and make every call, in turns."""
+    await build(size)
+
+    async def given(db: AsyncSession, _: Gateways, __: Actor, server_id: int) -> rights.Rights:
+        server = await db.get(Server, server_id)
+        assert server is not None
+        return rights.Rights(server, None, None, None)
+
+    asked = calls(size)
+    by_id, rights.by_id = rights.by_id, given
+    try:
+        for _ in range(size.times + 1):
+            for call in asked:
+                began = time.perf_counter()
+                async with transaction() as db:
+                    await call.ask(db)
+                call.took.append(1000 * (time.perf_counter() - began))
+    finally:
+        rights.by_id = by_id
+    for call in asked:
+        del call.took[0]  # the first reads pages that later ones find in memory
+    return asked
+
+
+async def _run(url: str, size: Size) -> list[Call]:
+    async with product(url):
+        return await measure(size)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.crowd", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="20,000 members and 300,000 lines")
+    given = parser.parse_args(arguments)
+    size = Size(20_000, 300_000, 5) if given.quick else Size(200_000, 5_000_000, 10)
+    with database() as url:
+        found = asyncio.run(_run(url, size))
+    print(f"\n{size.members:,} members and {RULES:,} rules in one server, {size.lines:,} lines, {SERVERS} servers\n")
+    print("| what a screen asks for | ms, median | ms, most |\n|---|---|---|")
+    for call in found:
+        print(f"| {call.name} | {median(call.took):.0f} | {max(call.took):.0f} |")
+    print()
+    every = [took for call in found for took in call.took]
+    goal(CROWD, "a screen's call: half within so many ms", round(median(every)), most=MEDIAN_MS)
+    goal(CROWD, "a screen's call: 95 of 100 within so many ms", round(quantiles(every, n=20)[-1]), most=MOST_MS)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
