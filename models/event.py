@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import BigInteger, Index, literal_column, text
 from sqlmodel import Field, SQLModel
 
 from models.types import document, maybe_moment, moment
@@ -16,7 +16,18 @@ class Event(SQLModel, table=True):
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_event_server_at", "server_id", "at"),
         Index("ix_event_server_line", "server_id", "id"),
-    )
+        Index("ix_event_server_kind", "server_id", "kind", "id", postgresql_ops={"kind": "text_pattern_ops"}),
+        Index("ix_event_server_role", "server_id", "role_id", "id", postgresql_where=text("role_id IS NOT NULL")),
+        Index("ix_event_server_rule", "server_id", "rule_id", "id", postgresql_where=text("rule_id IS NOT NULL")),
+        Index("ix_event_server_subject", "server_id", "subject", "id", postgresql_where=text("subject IS NOT NULL")),
+        Index("ix_event_actor", "actor", "server_id", "id", postgresql_where=text("actor IS NOT NULL")),
+        Index("ix_event_proved", "at", "subject", postgresql_where=text("kind = 'wallet.proved'")),
+        Index(
+            "ix_event_rule_ids", literal_column("(data -> 'ruleIds')").label("rule_ids"), postgresql_using="gin",
+            postgresql_ops={"rule_ids": "jsonb_path_ops"},
+            postgresql_where=text("(data -> 'ruleIds') IS NOT NULL"),
+        ),
+    )  # fmt: skip
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     at: datetime = moment()

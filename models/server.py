@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger
+from sqlalchemy import BigInteger, Index, text
 from sqlmodel import Field, SQLModel
 
 from models.types import maybe_moment, moment, texts
@@ -46,6 +46,13 @@ class Access(SQLModel, table=True):
 
 class Member(SQLModel, table=True):
     """A member of a guild with the roles that the gateway last reported."""
+
+    __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
+        Index(
+            "ix_member_list", "server_id", text("lower(name)"), "discord_id",
+            postgresql_where=text("left_at IS NULL AND NOT bot"),
+        ),
+    )  # fmt: skip
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     discord_id: str = Field(primary_key=True, index=True)

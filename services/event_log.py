@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, or_, text
+from sqlalchemy import ColumnElement, exists, literal, literal_column, or_, text, tuple_
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 from sqlmodel import col, select
 
@@ -25,6 +26,8 @@ BY_ITSELF = "itself"
 UNDOABLE = frozenset({"role.taken", "role.lost", "rule.deleted", "rule.changed", "rule.paused"})
 UNDONE = "batch.undone"
 LONGEST_QUERY = 100
+FEW_PEOPLE = 500
+"""Up to so many people whose names fit are asked for by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,19 @@ async def lines(
     db: AsyncSession, server_id: int, wanted: LogFilter, *, before: int | None = None, limit: int = 50
 ) -> list[LogLine]:
     """The same for a caller whose rights are known."""
-    query = select(Event).where(Event.server_id == server_id, *_conditions(server_id, wanted))
-    if before is not None:
+    query = select(Event).where(Event.server_id == server_id, *_conditions(wanted))
+    if member := wanted.member.strip()[:LONGEST_QUERY]:
+        query = query.where(await _about(db, server_id, member))
+    order = [col(Event.id)]
+    if wanted.since is not None or wanted.until is not None:
+        # By time, which is the order of the lines too: by number, all lines after `until` would be read first.
+        order = [col(Event.at), col(Event.id)]
+    if before is not None and len(order) == 1:
         query = query.where(col(Event.id) < before)
-    rows = (await db.exec(query.order_by(col(Event.id).desc()).limit(limit))).all()
+    elif before is not None:
+        last = select(Event.at).where(Event.id == before).scalar_subquery()
+        query = query.where(tuple_(*order) < tuple_(last, literal(before)))
+    rows = (await db.exec(query.order_by(*(one.desc() for one in order)).limit(limit))).all()
     found = [EventView.of(row) for row in rows]
     known = await names_of(db, server_id, found)
     undone = await _undone(db, server_id, {row.batch for row in rows if row.batch})
@@ -120,21 +132,16 @@ async def _undone(db: AsyncSession, server_id: int, batches: set[Any]) -> frozen
     return frozenset(map(str, rows.all()))
 
 
-def _conditions(server_id: int, wanted: LogFilter) -> list[ColumnElement[bool]]:
+def _conditions(wanted: LogFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     kinds = [kind.strip() for kind in wanted.kind.split(",") if kind.strip()][:20]
     if kinds:
         kind = col(Event.kind)
         found.append(or_(*(or_(kind == one, kind.startswith(f"{one}.", autoescape=True)) for one in kinds)))
-    if member := wanted.member.strip()[:LONGEST_QUERY]:
-        part = re.sub(r"([\\%_])", r"\\\1", member)
-        named = aliased(Member)
-        theirs = (col(named.server_id) == server_id) & (col(named.discord_id) == Event.subject)
-        found.append(or_(col(Event.subject) == member, exists().where(theirs, col(named.name).ilike(f"%{part}%"))))
     if wanted.role_id:
         found.append(col(Event.role_id) == wanted.role_id)
     if wanted.rule_id is not None:
-        by_rule = col(Event.data)["ruleIds"].contains([wanted.rule_id])
+        by_rule = literal_column("(event.data -> 'ruleIds')", JSONB).contains([wanted.rule_id])
         found.append(or_(col(Event.rule_id) == wanted.rule_id, by_rule))
     if wanted.actor:
         found.append(col(Event.actor).is_(None) if wanted.actor == BY_ITSELF else col(Event.actor) == wanted.actor)
@@ -145,6 +152,19 @@ def _conditions(server_id: int, wanted: LogFilter) -> list[ColumnElement[bool]]:
     if wanted.until is not None:
         found.append(col(Event.at) < wanted.until)
     return found
+
+
+async def _about(db: AsyncSession, server_id: int, member: str) -> ColumnElement[bool]:
+    """Return the condition that a line is about somebody of this Discord id, or with this in their name."""
+    part = re.sub(r"([\\%_])", r"\\\1", member)
+    named = aliased(Member)
+    theirs = (col(named.server_id) == server_id, col(named.name).ilike(f"%{part}%"))
+    found = (await db.exec(select(named.discord_id).where(*theirs).limit(FEW_PEOPLE + 1))).all()
+    if len(found) <= FEW_PEOPLE:
+        return col(Event.subject).in_([*found, member])
+    # So many that lines about them are everywhere: to look at line after line finds a page of them soon.
+    same = exists().where(*theirs, col(named.discord_id) == Event.subject)
+    return or_(col(Event.subject) == member, same)
 
 
 async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]) -> Known:
@@ -225,9 +245,15 @@ async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     """What the log can be filtered by. Raises ServerNotFound for those who do not run the server."""
     await rights.to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
-    for column in ("role_id", "CAST(rule_id AS text)", "actor"):
+    for column in ("role_id", "rule_id", "actor"):
+        # From each value straight to the next one in an index, however many lines have the same.
+        following = f"SELECT min({column}) FROM event WHERE server_id = :server AND {column}"
         rows = await db.execute(
-            text(f"SELECT DISTINCT {column} AS one FROM event WHERE server_id = :server AND {column} IS NOT NULL"),
+            text(
+                f"WITH RECURSIVE found (one) AS ({following} IS NOT NULL UNION ALL "
+                f"SELECT ({following} > f.one) FROM found f WHERE f.one IS NOT NULL) "
+                "SELECT one FROM found WHERE one IS NOT NULL"
+            ),
             {"server": server_id},
         )
         found.append([str(one) for (one,) in rows.all()])

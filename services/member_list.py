@@ -81,7 +81,7 @@ async def list_members(
         col(Member.server_id) == server_id,
         col(Member.left_at).is_(None),
         # A bot can prove no wallet, so there is nothing to say of it here.
-        col(Member.bot).is_(False),
+        ~col(Member.bot),
     ]
     if wanted:
         part = re.sub(r"([\\%_])", r"\\\1", wanted)
