@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Index, literal_column, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
 from models.types import document, maybe_moment, moment
@@ -23,7 +24,7 @@ class Event(SQLModel, table=True):
         Index("ix_event_actor", "actor", "server_id", "id", postgresql_where=text("actor IS NOT NULL")),
         Index("ix_event_proved", "at", "subject", postgresql_where=text("kind = 'wallet.proved'")),
         Index(
-            "ix_event_rule_ids", literal_column("(data -> 'ruleIds')").label("rule_ids"), postgresql_using="gin",
+            "ix_event_rule_ids", literal_column("(data -> 'ruleIds')", JSONB).label("rule_ids"), postgresql_using="gin",
             postgresql_ops={"rule_ids": "jsonb_path_ops"},
             postgresql_where=text("(data -> 'ruleIds') IS NOT NULL"),
         ),
