@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import Enum
 
 from sqlalchemy import text
@@ -18,6 +19,11 @@ from services.rule_form import DEFAULT_COLOR
 
 HELD = frozenset({"giving", "held", "taking"})
 """The states of the ledger in which somebody has, or is about to have, a role from us."""
+
+
+_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+LINES_AT_ONCE = 5_000
+"""Lines of the log that one call of `finish` rewrites."""
 
 
 class RoleEnd(Enum):
@@ -161,18 +167,25 @@ _AT_ONCE = (
 
 
 async def finish(db: AsyncSession) -> int:
-    """Take the names of forgotten people out of the log, and let go of those who have no role of ours left.
+    """Replace the names of forgotten people in the log, and delete the farewells of those who have no role of ours.
 
-    Tells of how many nothing is left. Who came back meanwhile starts anew: only what was before is rewritten.
+    Return how many were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log, and the next one goes on.
+    Of people who came back meanwhile only what was before is rewritten.
     """
-    waiting = await db.exec(select(Farewell).with_for_update(skip_locked=True))
-    gone = 0
+    waiting = await db.exec(select(Farewell).order_by(col(Farewell.asked_at)).with_for_update(skip_locked=True))
+    gone, left = 0, LINES_AT_ONCE
     for row in waiting.all():
         back = (await db.exec(select(User.created_at).where(User.discord_id == row.discord_id))).first()
         roles = await db.execute(text('SELECT 1 FROM "grant" WHERE discord_id = :who LIMIT 1'), {"who": row.discord_id})
         over = back is not None or roles.first() is None
         if over or row.renamed_at is None:
-            values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or now()}
+            # Without a return there is no bound: lines that another process wrote by its own clock are theirs too.
+            values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or _NEVER}
+            for statement in _LINES:
+                if left > 0:
+                    left -= len((await db.execute(text(statement), values | {"most": left})).all())
+            if left <= 0:
+                return gone
             for statement in _UNNAME:
                 await db.execute(text(statement), values)
             row.renamed_at = now()
@@ -182,13 +195,16 @@ async def finish(db: AsyncSession) -> int:
     return gone
 
 
-_UNNAME = (
-    "UPDATE event SET subject = :pseudonym WHERE subject = :who AND at <= :before",
-    "UPDATE event SET actor = :pseudonym WHERE actor = :who AND at <= :before",
+# A line names nobody in its data but its actor and its subject, so no other line has to be read.
+_LINES = tuple(
+    f"""
+    UPDATE event SET {column} = CAST(:pseudonym AS text), data = CASE WHEN position(CAST(:who AS text) IN CAST(data AS text)) > 0
+        THEN CAST(replace(CAST(data AS text), CAST(:who AS text), CAST(:pseudonym AS text)) AS jsonb) ELSE data END
+    WHERE id IN (SELECT id FROM event WHERE {column} = CAST(:who AS text) AND at <= :before LIMIT :most) RETURNING 1
     """
-    UPDATE event SET data = replace(CAST(data AS text), :who, :pseudonym)::jsonb
-    WHERE position(:who IN CAST(data AS text)) > 0 AND at <= :before
-    """,
+    for column in ("subject", "actor")
+)
+_UNNAME = (
     """
     UPDATE wallet SET evidence = jsonb_set(evidence, '{movedFrom}', to_jsonb(CAST(:pseudonym AS text)))
     WHERE evidence ->> 'movedFrom' = :who

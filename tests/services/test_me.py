@@ -175,6 +175,56 @@ async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothin
         assert len(set((await db.exec(select(Event.subject).where(col(Event.kind).startswith("role.")))).all())) == 1
 
 
+async def test_the_log_is_rewritten_in_steps_and_nobody_is_forgotten_before_the_last(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(farewells, "LINES_AT_ONCE", 10)
+    async with transaction() as db:
+        one = await somebody(db)
+        who = one.actor.discord_id
+        await events.record_all(db, [events.line("recheck.asked", actor=who, data={"who": who}) for _ in range(25)])
+        await db.delete(await db.get_one(Grant, one.grant.id))
+        await db.flush()
+        await me.forget(db, one.actor)
+    left, ended = [25], list[int]()
+    while not ended or not ended[-1]:
+        async with transaction() as db:
+            ended.append(await farewells.finish(db))
+            named = await db.execute(text("SELECT count(*) FROM event WHERE actor = :who"), {"who": who})
+            left.append(int(named.scalar_one()))
+            assert left[-2] - left[-1] <= 10
+    assert (left[-1], ended[-1]) == (0, 1)
+    assert len(ended) >= 3
+    async with transaction() as db:
+        assert "event" not in await tables_that_name(db, who)
+
+
+async def test_lines_of_a_process_whose_clock_is_ahead_are_rewritten_too(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        await events.record(db, events.line("user.signed_in", subject=one.actor.discord_id) | {
+            "at": now() + timedelta(minutes=2)})  # fmt: skip
+        await db.delete(await db.get_one(Grant, one.grant.id))
+        await db.flush()
+        await me.forget(db, one.actor)
+    async with transaction() as db:
+        assert await farewells.finish(db) == 1
+        assert "event" not in await tables_that_name(db, one.actor.discord_id)
+
+
+async def test_forgetting_reads_no_line_of_the_log_about_others(database: str) -> None:
+    async with transaction() as db:
+        await db.execute(text("""
+            INSERT INTO event (at, kind, subject, actor, data)
+            SELECT now(), 'user.signed_in', 'somebody ' || n, 'somebody ' || n, '{}' FROM generate_series(1, 5000) n
+        """))  # fmt: skip
+        await db.execute(text("ANALYZE event"))
+        values = {"who": "300", "pseudonym": "forgotten-1", "before": now(), "most": 10}
+        for statement in farewells._LINES:
+            plan = "\n".join((await db.execute(text(f"EXPLAIN {statement}"), values)).scalars().all())
+            assert "Seq Scan" not in plan, plan
+
+
 async def test_others_keep_what_is_theirs(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
