@@ -148,7 +148,7 @@ _AT_ONCE = (
     """,
     *(
         f"DELETE FROM {table} WHERE address IN (SELECT address FROM wallet WHERE user_id = :user)"
-        for table in ("observation", "surveyed", "tally", "token_trail", "sighting")
+        for table in ("observation", "surveyed", "tally", "token_trail", "sighting", "quarantine")
     ),
     *(
         f"DELETE FROM {table} WHERE delegate IN (SELECT address FROM wallet WHERE user_id = :user)"
@@ -198,7 +198,8 @@ async def finish(db: AsyncSession) -> int:
 # A line names nobody in its data but its actor and its subject, so no other line has to be read.
 _LINES = tuple(
     f"""
-    UPDATE event SET {column} = CAST(:pseudonym AS text), data = CASE WHEN position(CAST(:who AS text) IN CAST(data AS text)) > 0
+    UPDATE event SET {column} = CAST(:pseudonym AS text), data = CASE
+        WHEN position(CAST(:who AS text) IN CAST(data AS text)) > 0
         THEN CAST(replace(CAST(data AS text), CAST(:who AS text), CAST(:pseudonym AS text)) AS jsonb) ELSE data END
     WHERE id IN (SELECT id FROM event WHERE {column} = CAST(:who AS text) AND at <= :before LIMIT :most) RETURNING 1
     """

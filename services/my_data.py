@@ -71,6 +71,11 @@ _PARTS = {
         SELECT g.chain, g.address, CAST(g.block AS text) AS block, g.seen_at AS "seenAt"
         FROM sighting g JOIN wallet w ON w.address = g.address WHERE w.user_id = :user ORDER BY g.chain, g.address
     """,
+    "walletTransfersPaused": """
+        SELECT q.chain, q.address, q.reason, q.since, q.until, q.ended_at AS "endedAt"
+        FROM quarantine q JOIN wallet w ON w.address = q.address
+        WHERE w.user_id = :user AND q.kind = 'wallets' ORDER BY q.chain, q.address
+    """,
     "walletDelegations": """
         SELECT d.chain, d.delegate AS address, d.vault, d.contract, d.token_id AS "tokenId",
                CAST(d.amount AS text) AS amount, d.first_seen_at AS "firstSeenAt"

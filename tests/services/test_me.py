@@ -23,6 +23,7 @@ from models import (
     MemberChoice,
     Notice,
     Observation,
+    Quarantine,
     Rule,
     Server,
     Sighting,
@@ -106,6 +107,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
         [
             Trail(challenge_id=challenge.id or 0, chain="base", nonce=1, block=2, first_block=2),
             Sighting(chain="base", address=one.wallet, block=7),
+            Quarantine(chain="base", kind="wallets", address=one.wallet, reason="too many logs", until=now()),
         ]
     )
     one.rule.created_by = who
@@ -303,7 +305,8 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
     parts = {
         "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
         "surveyed": "walletReadings",
-        "sighting": "walletTransfersSeen", "delegation": "walletDelegations",
+        "sighting": "walletTransfersSeen", "quarantine": "walletTransfersPaused",
+        "delegation": "walletDelegations",
         "delegation_read": "walletDelegationsRead", "tally": "walletTokens", "token_trail": "walletTokensToLookAt",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
