@@ -9,6 +9,9 @@ import contextlib
 import signal
 import sys
 
+NOTICED_SECONDS = 10.0
+"""After how long the end of one side of a silent connection ends the other one."""
+
 
 class Way:
     """Connections from a TCP port to a local socket."""
@@ -40,8 +43,10 @@ class Way:
                     continue
                 sink.write(piece)
                 await sink.drain()
-        if not silent.is_set():
-            sink.close()
+        if silent.is_set():
+            # Each machine's kernel notices by its own probes that nobody is there any more.
+            await asyncio.sleep(NOTICED_SECONDS)
+        sink.close()
 
     def fall_silent(self) -> None:
         """From now on no connection that is open says anything."""
