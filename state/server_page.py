@@ -30,12 +30,13 @@ class ServerPageState(rx.State):
     _read_for: int = 0
 
     def _read_address(self) -> None:
-        asked = self.router.url.query_parameters
+        asked, before = self.router.url.query_parameters, self.server_id
         number = asked.get("serverId", "")
         self.server_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
         tab = asked.get("tab", "")
         self.tab = tab if tab in TABS else TABS[0]
-        self._name(asked.get("discordServerId", ""), asked.get("serverName", ""))
+        # Anybody can write a name into a link: only the service says what a server is called.
+        self._name(asked.get("discordServerId", ""), self.name if self.server_id == before else "")
 
     def _name(self, discord_id: str, name: str) -> None:
         self.discord_id, self.name = discord_id[:32], name[:100]

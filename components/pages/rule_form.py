@@ -27,7 +27,7 @@ def rule_form() -> rx.Component:
     return member_frame(
         page_head(
             rx.cond(edits, "Edit Verification Rule", "Add Verification Rule"),
-            f"For {ServerPageState.name}",
+            rx.cond(ServerPageState.name, f"For {ServerPageState.name}", ""),
             link_button("Back", ServerPageState.config_url, kind="quiet", icon="arrow-left"),
         ),
         rx.cond(

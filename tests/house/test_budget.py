@@ -42,6 +42,7 @@ TEXTS = {
     "separators": "," * LONG,
     "digits": "9" * LONG,
     "spaces": ">=" + " " * (LONG - 10) + "a\nb",
+    "few spaces": ">=" + " " * 480 + "a\nb",
     "letters": "a" * LONG,
     "dots": "a." * (LONG // 2),
     "brackets": "[" * LONG,
@@ -51,10 +52,16 @@ TEXTS = {
 ADA = Actor(1, "1", "ada")
 
 
-async def cost(run: Callable[[], Awaitable[object]]) -> float:
-    """The processor time in seconds that a call takes of this thread, the best of three."""
+def forgotten() -> None:
+    """Nothing that was checked before is remembered."""
+    rule_form._checked_leaf.cache_clear()
+
+
+async def cost(run: Callable[[], Awaitable[object]], before: Callable[[], None] = forgotten) -> float:
+    """The processor time in seconds that a call takes of this thread, the best of three, each after `before`."""
     times: list[float] = []
     for _ in range(3):
+        before()
         start = time.thread_time()
         await run()
         times.append(time.thread_time() - start)
@@ -151,8 +158,8 @@ async def full_form(at_once: None, monkeypatch: pytest.MonkeyPatch) -> RuleFormS
         if place:
             form._add(ROOT)
         ids = tuple(str(2**256 - 1 - 2000 * place - 2 * number) for number in range(499))
-        trait = {"trait_type": "Level", "trait_compare": ">=", "trait_value": " " * 490 + "1"}
-        kind: dict[str, Any] = {"type": "token_id", "token_ids": ids} if place % 4 else {"type": "trait", **trait}
+        trait = {"trait_type": "Level", "trait_compare": "", "trait_value": ">=" + " " * 480 + "1"}
+        kind: dict[str, Any] = {"type": "token_id", "token_ids": ids} if place % 4 != 3 else {"type": "trait", **trait}
         form._fill_in(ConditionDraft(contract=CONTRACT, chain="base", collection="Cats", **kind))
     form._changed()
     return form
@@ -162,6 +169,14 @@ async def full_form(at_once: None, monkeypatch: pytest.MonkeyPatch) -> RuleFormS
 async def test_no_event_of_a_full_rule_form_holds_the_loop(full_form: RuleFormState, kind: str) -> None:
     found: dict[str, float] = {}
     asks_outside = {"load", "save", "confirm", "preview", "take_offer", "enter_contract", "refresh_collection"}
+    last = full_form._slots[-1]
+
+    def as_it_was() -> None:
+        forgotten()
+        full_form._slots = (*full_form._slots[: MAX_LEAVES - 1], last)
+        full_form._show(last.number)
+        full_form._changed()
+
     names = [name for name in RuleFormState.event_handlers if name not in asks_outside | {"setvar"}]
     for name in names:
         function: Any = RuleFormState.event_handlers[name].fn
@@ -172,7 +187,7 @@ async def test_no_event_of_a_full_rule_form_holds_the_loop(full_form: RuleFormSt
         async def send(function: Any = function, payload: Any = payload) -> None:
             await run(full_form, function, payload)
 
-        found[name] = await cost(send)
+        found[name] = await cost(send, as_it_was)
     assert {"add_tokens", "negate", "enter_trait_value"} <= found.keys()
     assert {name: spent for name, spent in found.items() if spent > MOST_SECONDS} == {}
 

@@ -21,8 +21,19 @@ async def at(query: dict[str, str]) -> ServerPageState:
 )
 async def test_the_tab_is_in_the_address_and_an_unknown_one_is_the_first(asked: str, meant: str) -> None:
     page = await at({"serverId": "7", "discordServerId": "77", "serverName": "Cats", "tab": asked})
-    assert (page.server_id, page.discord_id, page.name, page.tab) == (7, "77", "Cats", meant)
+    assert (page.server_id, page.discord_id, page.tab) == (7, "77", meant)
+    page._name("77", "Cats")
     assert page.config_url == "/server-config?serverId=7&discordServerId=77&serverName=Cats"
+
+
+async def test_a_servers_name_comes_from_the_service_and_never_from_a_link() -> None:
+    page = await at({"serverId": "7", "serverName": "CALL 1-800-EVIL NOW"})
+    assert page.name == ""
+    page._name("77", "Cats")
+    page._read_address()
+    assert page.name == "Cats", "what the service said of this server stays"
+    page = await at({"serverId": "999", "serverName": "EVIL"})
+    assert (page.name, "EVIL" in page.config_url + page.add_rule_url) == ("", False)
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "1e3", "12345678901", "٣"])
