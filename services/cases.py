@@ -7,7 +7,7 @@ from typing import Any
 from models.session import AsyncSession
 from services import claimants, delegations, due, standards, stored, surveys
 from services.due import Claim
-from services.expressions import Requirement, requirements
+from services.expressions import Requirement, asked_for, requirements
 from services.policy import GrantFacts, RuleTerms
 from services.stakes import Delegated
 from services.stored import NOT_SEEN, Rules, Seen, Stored, Who
@@ -47,9 +47,12 @@ class Case:
         """The server's id and the member's Discord id."""
         return self.claim.server_id, self.claim.discord_id
 
-    def delegated_by(self, rule: RuleTerms) -> Delegated | None:
-        """What vaults let the member count for a rule; None for a rule that does not count it."""
-        return self.delegated if rule.delegated else None
+    def delegated_by(self, rule: RuleTerms, leaf: Requirement) -> Delegated | None:
+        """What vaults let the member count for a rule's condition; None for a rule that does not count it.
+
+        For what must not be held it never counts: anybody can delegate to anybody, and would so take a role.
+        """
+        return self.delegated if rule.delegated and leaf in asked_for(rule.expression) else None
 
 
 async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = None) -> list[Case]:

@@ -250,7 +250,7 @@ def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[trai
         token
         for case, rule, leaf in _trait_leaves(cases)
         for token in readings.denied(
-            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
+            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
         )
     }
 
@@ -260,7 +260,7 @@ def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Has
     found: dict[Hashable, set[traits.Place]] = {}
     for case, rule, leaf in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))
-        tokens = set(readings.unread(leaf, case.wallets, told, case.delegated_by(rule)))
+        tokens = set(readings.unread(leaf, case.wallets, told, case.delegated_by(rule, leaf)))
         if tokens:
             found.setdefault(case.who, set()).update(tokens)
     return found

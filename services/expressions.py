@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, cast
 
 ANY_NFT = "any_nft"
@@ -81,6 +82,22 @@ def requirements(expression: Expression) -> Iterator[Requirement]:
     else:
         for branch in expression.of:
             yield from requirements(branch)
+
+
+@lru_cache(maxsize=2_000)
+def asked_for(expression: Expression) -> frozenset[Requirement]:
+    """The leaves that can help to satisfy the tree; the others only say what must not hold."""
+    return frozenset(leaf for leaf, wanted in _with_sense(expression, wanted=True) if wanted)
+
+
+def _with_sense(expression: Expression, *, wanted: bool) -> Iterator[tuple[Requirement, bool]]:
+    if isinstance(expression, Requirement):
+        yield expression, wanted
+    elif isinstance(expression, Not):
+        yield from _with_sense(expression.branch, wanted=not wanted)
+    else:
+        for branch in expression.of:
+            yield from _with_sense(branch, wanted=wanted)
 
 
 def parse(document: object) -> Expression:

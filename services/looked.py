@@ -101,7 +101,7 @@ def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Rea
         if rule.decides:
             found[rule.id] = [
                 readings.read(
-                    leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule)
+                    leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
                 )
                 for leaf in requirements(rule.expression)
             ]

@@ -105,8 +105,10 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
     for terms in case.rules:
-        delegated = case.delegated_by(terms)
-        known = {leaf: tallies.recall(leaf, case.wallets, memory, delegated) for leaf in requirements(terms.expression)}
+        known = {
+            leaf: tallies.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
+            for leaf in requirements(terms.expression)
+        }
         answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
         views = tuple(_requirement(leaf, one, names, show_wallets) for leaf, one in known.items())
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)

@@ -13,7 +13,7 @@ from models import Delegation, Due, Grant, Wallet, now, transaction
 from services import cases, decisions, delegations, due, findings, member_why, sightings, standards, tallies, wallets
 from services.actors import Actor
 from services.due import Claim
-from services.expressions import Answer, Requirement, to_document
+from services.expressions import Answer, Not, Requirement, to_document
 from services.following import ANY
 from services.policy import RuleTerms
 from services.readings import Reading
@@ -102,7 +102,7 @@ class Bank:
             places = [*(address for _, address in item.case.wallets), *(v.address for v in item.case.delegated.vaults)]
             async with transaction() as db:
                 memory = await tallies.load(db, [leaf], places)
-            told = tallies.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0]))
+            told = tallies.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0], leaf))
             if found[who].answer is not UNKNOWN:
                 assert (told.answer, told.held) == (found[who].answer, found[who].held), (who, leaf)
         return found
@@ -167,6 +167,25 @@ async def test_a_withdrawn_delegation_takes_the_role_after_a_second_look(
         await until(gone)
     asked = [len([one for one in await town.requests(start, node) if one["rpc_method"]]) for node in NODES]
     assert all(asked), "both nodes are asked before something is taken"
+
+
+async def test_a_strangers_delegation_takes_no_role_by_what_must_not_be_held(
+    town: Town, bank: Bank, engine: Engine
+) -> None:
+    leaf = Requirement("basic", "base", town.contract)
+    await town.change(await town.rule("Holder", delegated=True), expression=to_document(Not(leaf)))
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+        vault = a_vault()
+        await bank.puts(vault)
+        await bank.delegates(vault, "carol")
+        await bank.looks_again("carol")
+        await until(lambda: known(town, vault, "carol"))
+        await until(lambda: settled(town))
+        async with transaction() as db:
+            states = (await db.exec(select(Grant.state).where(Grant.server_id == town.server_id))).all()
+        assert set(states) == {"held"}
+        assert await town.has("carol", "Holder")
 
 
 async def test_an_owner_goes_before_a_delegate_and_the_oldest_claim_before_a_younger(

@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from services.expressions import Answer, ExpressionRefused, evaluate, parse, requirements, to_document
+from services.expressions import (
+    Answer,
+    AtLeast,
+    ExpressionRefused,
+    Not,
+    Requirement,
+    asked_for,
+    evaluate,
+    parse,
+    requirements,
+    to_document,
+)
 
 LEAF = {"type": "basic", "chain": "base", "contract": "0xaa", "minTokens": 2}
 
@@ -67,3 +78,10 @@ def test_all_and_any_follow_kleene(first: str, second: str, both: str, either: s
     for branches in (of, of[::-1]):
         assert evaluate(parse({"all": branches}), lambda leaf: answers[leaf.contract]).value == both
         assert evaluate(parse({"any": branches}), lambda leaf: answers[leaf.contract]).value == either
+
+
+def test_what_only_must_not_hold_is_not_asked_for() -> None:
+    mine, other, both = (Requirement("basic", "base", "0x" + digit * 40) for digit in "abc")
+    tree = AtLeast(2, (mine, Not(AtLeast(1, (other, Not(both)))), Not(both)))
+    assert asked_for(tree) == {mine, both}
+    assert asked_for(Not(Not(other))) == {other}
