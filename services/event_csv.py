@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 
 from services.event_log import LogLine
@@ -13,6 +14,8 @@ HEAD = (
 _RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A cell that begins so is a formula to a spreadsheet, to some also in the wide letters of East Asian keyboards; with
 an apostrophe before it, it is a text."""
+_INNER = re.compile(r'([;|\t\r\n])(?=[ "]{0,20}[=+\-@\uff1d\uff0b\uff0d\uff20])')
+"""Where a spreadsheet that separates by `;` (Excel in most of Europe) finds such a cell within one of ours."""
 
 
 def head() -> str:
@@ -40,4 +43,6 @@ def table(rows: Iterable[Iterable[str]]) -> str:
 
 
 def _safe(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_RUNS) else cell
+    if cell.startswith(_RUNS):
+        return f"'{cell[0]}" + _INNER.sub(r"\1'", cell[1:])
+    return _INNER.sub(r"\1'", cell)

@@ -27,6 +27,17 @@ def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str) -> None:
     assert row[2] == f"'{name} got Holder."
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize(
+    "name", ["x;=1+1;y", "x; =1+1", 'x;"=1+1"', "x\t@SUM(A1)", "x|-1", "x\n=1+1", "x;\uff1d1+1", ";=1", "=1;=2"]
+)
+def test_no_other_separator_makes_a_cell_that_a_spreadsheet_would_run(name: str, separator: str) -> None:
+    written = event_csv.body([line(name)])
+    cells = [cell for row in csv.reader(io.StringIO(written), delimiter=separator) for cell in row]
+    signs = ("=", "+", "-", "@", "\uff1d")
+    assert [cell for cell in cells if cell.lstrip(' "').startswith(signs)] == []
+
+
 def test_other_cells_are_as_they_are() -> None:
     head, row = csv.reader(io.StringIO(event_csv.head() + event_csv.body([line('Zoë "Cat", 猫\nx')]), newline=""))
     cells = dict(zip(head, row, strict=True))
