@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.built import BUILT
 from models import reading
@@ -68,7 +68,7 @@ class Documents:
         """Answer a visit with its document, or pass the request on."""
         path: str = scope.get("path", "")
         if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"} or self._is_other(path):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _without_page(send) if scope["type"] == "http" else send)
             return
         plain = path.rstrip("/") or "/"
         if (target := self._redirects.get(plain)) is not None:
@@ -130,6 +130,27 @@ class Documents:
         made = _Document(changed, head + found, rest, _policy(text))
         self._documents[file] = made
         return made
+
+
+def _without_page(send: Send) -> Send:
+    """Answer a file that is missing with an empty 404: Reflex sends its whole app there, without a script policy."""
+    lost = False
+
+    async def watch(message: Message) -> None:
+        nonlocal lost
+        if message["type"] == "http.response.start":
+            kind = Headers(raw=message["headers"]).get("content-type", "")
+            lost = message["status"] == 404 and kind.startswith("text/html")
+            if lost:
+                headers = [(b"content-length", b"0"), (b"cache-control", b"no-store")]
+                message = {**message, "headers": headers}
+        elif lost:
+            # A body in parts, or a path that the server is to send.
+            more = message.get("more_body", False)
+            message = {"type": "http.response.body", "body": b"", "more_body": more}
+        await send(message)
+
+    return watch
 
 
 def _site() -> str:

@@ -7,6 +7,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http.headers import SecurityHeaders
 from settings import LOOPBACK, settings
 
 # Visits of a browser that set or need its cookies, which belong to one name only.
@@ -86,7 +87,11 @@ def _to_public_url(scope: Scope) -> Response:
 def _refuse(scope: Scope, status: int, message: str) -> ASGIApp:
     if scope["type"] == "websocket":
         return _close
-    return JSONResponse({"message": message}, status_code=status)
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    }
+    return SecurityHeaders(JSONResponse({"message": message}, status_code=status, headers=headers))
 
 
 async def _close(scope: Scope, receive: Receive, send: Send) -> None:

@@ -112,3 +112,19 @@ def test_nothing_secret_is_ever_in_the_log(web: Web) -> None:
     httpx.get(f"{web.url}/?session={session}", headers={"Cookie": f"hf_session={session}"})
     httpx.get(f"{web.url}/api/servers?session={session}", headers={"x-session-id": session})
     assert session not in web.logged()
+
+
+@pytest.mark.parametrize("path", ["/_foo", "/assets/nope.js", "/fonts/x"])
+def test_a_file_that_is_missing_brings_no_page_without_a_policy(web: Web, path: str) -> None:
+    answer = httpx.get(web.url + path)
+    assert (answer.status_code, answer.content) == (404, b"")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_refused_host_is_answered_with_the_same_headers(web: Web) -> None:
+    answer = httpx.get(web.url + "/dashboard", headers={"Host": "evil.example"})
+    assert answer.status_code == 421
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
