@@ -1,19 +1,23 @@
 """The servers of a person: those they run, those they could add the bot to, and what each looks like."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
+from weakref import WeakValueDictionary
 
-from sqlalchemy import delete, text
+from sqlalchemy import delete, func, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.errors import ProviderConfused
 from models import Access, Server, now
+from models.database import release
 from models.session import AsyncSession
 from services import breaker, events, rights
 from services.actors import Actor
-from services.errors import FieldRefused, ServerNotFound, unavailable
+from services.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.role_safety import color_hex, rank, refusal
 from services.rule_views import RuleView
 from services.rule_views import of_servers as rules_of_servers
@@ -25,6 +29,10 @@ NAVIGATION_PERMISSIONS = 268439808
 """The constant of the navigation's invite link."""
 
 DISCORD_CDN = "https://cdn.discordapp.com"
+ASK_AGAIN = timedelta(minutes=5)
+"""How long the list of the servers that somebody runs is shown without asking Discord again."""
+BELIEVED = timedelta(hours=1)
+"""How long it is shown while Discord cannot be asked."""
 LONGEST_NAME = 100
 LONGEST_DESCRIPTION = 500
 
@@ -148,6 +156,37 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
     )
     return len(mine)
+
+
+_asking: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+
+
+async def ask_again(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
+    """Read again from Discord which servers the person runs, where a part of the list is older than ASK_AGAIN.
+
+    For lists, which would otherwise go on for somebody who left while the bot was away. What Discord said less than
+    BELIEVED ago counts while it cannot be asked; later NotConnected and ProviderUnavailable are raised.
+    """
+    if await _age(db, actor) < ASK_AGAIN:
+        return
+    await release(db)
+    lock = _asking.setdefault(actor.user_id, asyncio.Lock())
+    async with lock:
+        age = await _age(db, actor)
+        if age < ASK_AGAIN:
+            return
+        try:
+            await sync(db, outside, actor)
+        except (NotConnected, ProviderUnavailable):
+            if age >= BELIEVED:
+                raise
+
+
+async def _age(db: AsyncSession, actor: Actor) -> timedelta:
+    """How long ago Discord said the oldest part of the person's list; nothing for an empty one."""
+    oldest = select(func.min(col(Access.checked_at))).where(Access.discord_id == actor.discord_id)
+    at = (await db.exec(oldest)).one()
+    return timedelta() if at is None else now() - at
 
 
 async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:

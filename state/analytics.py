@@ -2,8 +2,9 @@
 
 import reflex as rx
 
+from gateways import gateways
 from models import transaction
-from services import analytics
+from services import analytics, servers
 from services.actors import Actor
 from services.errors import ServerNotFound
 from state.charts import EMPTY_CHART, BarChartView, DayView, RuleChartView, days_of, proofs_of, roles_of, rules_of
@@ -62,6 +63,7 @@ class AnalyticsState(rx.State):
     async def _read(self, actor: Actor) -> None:
         async def read() -> tuple[analytics.AnalyticsView, analytics.HistoryView]:
             async with transaction() as db:
+                await servers.ask_again(db, gateways(), actor)
                 one = None if self.server == EVERYWHERE else int(self.server)
                 return await analytics.totals(db, actor), await analytics.history(db, actor, self.days, one)
 

@@ -62,6 +62,7 @@ class DashboardState(rx.State):
 
         async def read() -> list[servers.ServerView]:
             async with transaction() as db:
+                await servers.ask_again(db, gateways(), actor)
                 return await servers.list_servers(db, actor)
 
         self._show(await ask(read))

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query
 
 from app.api.caller import Caller
 from app.api.shapes import Answer, InternalId
+from gateways import gateways
 from models import transaction
-from services import analytics
+from services import analytics, servers
 
 router = APIRouter(prefix="/analytics", tags=["analytics"])
 
@@ -44,6 +45,7 @@ class HistoryAnswer(Answer):
 async def totals(caller: Caller) -> AnalyticsAnswer:
     """Members with a proved wallet, rules in force, servers with the bot."""
     async with transaction() as db:
+        await servers.ask_again(db, gateways(), caller)
         return AnalyticsAnswer.model_validate(await analytics.totals(db, caller))
 
 
@@ -53,4 +55,5 @@ async def history(
 ) -> HistoryAnswer:
     """What happened in the last 7, 30 or 90 days in one of the caller's servers, or in all of them together."""
     async with transaction() as db:
+        await servers.ask_again(db, gateways(), caller)
         return HistoryAnswer.model_validate(await analytics.history(db, caller, days, server_id))

@@ -8,7 +8,7 @@ from app.api.caller import Caller
 from app.api.rules import RuleAnswer, rule_answer
 from app.api.shapes import AcceptedAnswer, Answer, Loose, PathId, Payload
 from gateways import gateways
-from models import reading, transaction
+from models import transaction
 from services import held_back, servers, sweep
 from services.servers import ServerView
 
@@ -106,7 +106,8 @@ def _answer(view: ServerView) -> ServerAnswer:
 @router.get("/servers")
 async def run_by_caller(caller: Caller) -> list[ServerAnswer]:
     """The servers where the caller is owner or administrator and that we know."""
-    async with reading() as db:
+    async with transaction() as db:
+        await servers.ask_again(db, gateways(), caller)
         return [_answer(view) for view in await servers.list_servers(db, caller)]
 
 

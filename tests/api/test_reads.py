@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 
-from models import Member, transaction
+from gateways import gateways
+from gateways.errors import ProviderDown
+from models import Access, Member, now, transaction
 from settings import settings
 from tests.api.browsers import Browser
 from tests.api.test_main_path import builders, with_server
@@ -82,3 +85,36 @@ async def test_looking_is_counted_for_an_address_too(
     answers = [await nobody.client.get("/api/servers/1/members") for _ in range(5)]
     assert [answer.status_code for answer in answers] == [401, 401, 401, 401, 429]
     assert (await nobody.client.get("/api/servers")).status_code == 401, "no question about a server"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "away", "seen"),
+    [(1, False, [200, 200, 1]), (10, False, [200, 404, 0]), (10, True, [200, 200, 1]), (90, True, [503, 503, 0])],
+    ids=["just asked", "asked again", "Discord is away", "Discord is away for long"],
+)
+async def test_who_no_longer_runs_a_server_loses_the_lists_too(
+    discord: None,
+    new_browser: Callable[[], Browser],
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: int,
+    away: bool,
+    seen: list[int],
+) -> None:
+    ada, mallory = new_browser(), new_browser()
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+        server_id, world = await _server(ada, sandbox)
+    await mallory.sign_in("mallory")
+    person = next(one for one in world["users"] if one["username"] == "mallory")
+    checked_at = now() - timedelta(minutes=minutes)
+    async with transaction() as db:
+        db.add(Access(server_id=server_id, discord_id=person["id"], checked_at=checked_at))
+    if away:
+
+        async def nothing(token: str) -> list[object]:
+            raise ProviderDown("Discord", "no answer")
+
+        monkeypatch.setattr(gateways().oauth, "my_guilds", nothing)
+    listed = await mallory.client.get("/api/servers")
+    history = await mallory.client.get("/api/analytics/history", params={"serverId": server_id})
+    ids = [one["internalId"] for one in listed.json()] if listed.status_code == 200 else []
+    assert [listed.status_code, history.status_code, ids.count(server_id)] == seen
