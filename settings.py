@@ -94,6 +94,7 @@ class Settings(BaseSettings):
     limit_lookups: int = Field(default=120, ge=1)
     limit_previews: int = Field(default=60, ge=1)
     limit_reads: int = Field(default=300, ge=1)
+    previews_per_day: int = Field(default=100, ge=1)
     limit_rechecks: int = Field(default=60, ge=1)
     limit_events: int = Field(default=600, ge=1)
     limit_sockets: int = Field(default=600, ge=1)

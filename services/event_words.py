@@ -147,6 +147,13 @@ def _created(told: Told) -> str:
     return f"{told.who} made the rule {told.rule} for {told.role}{f': {_lowered(asks)}' if asks else ''}."
 
 
+def _previewed(told: Told) -> str:
+    asks = asked(told.doc("rule"), told.known.collections)
+    if told.event.data.get("deletes"):
+        return f"{told.who} looked at whom the end of the rule {told.rule} would concern."
+    return f"{told.who} looked at whom the rule {told.rule} would concern{f': {_lowered(asks)}' if asks else ''}."
+
+
 def _changed(told: Told) -> str:
     said = changes(told.doc("before"), told.doc("after"), told.known.collections)
     return f"{told.who} changed the rule {told.rule}: {said}."
@@ -241,6 +248,7 @@ SENTENCES: Mapping[str, Callable[[Told], str]] = {
     ),
     "rule.created": _created,
     "rule.changed": _changed,
+    "rule.previewed": _previewed,
     "rule.paused": lambda told: f"the rule {told.rule} was paused: {told.event.data.get('reason', '')}",
     "rule.resumed": lambda told: f"the rule {told.rule} goes on: what had paused it is mended.",
     "rule.deleted": lambda told: (

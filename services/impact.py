@@ -14,7 +14,7 @@ from gateways import Gateways, turns
 from models import Rule, now
 from models.database import release
 from models.session import AsyncSession
-from services import cases, decisions, delegations, rights, rule_contracts, rule_limits
+from services import cases, decisions, delegations, preview_log, rights, rule_contracts, rule_limits
 from services.actors import Actor
 from services.cases import Case
 from services.due import Claim
@@ -60,16 +60,23 @@ class Impact:
     """How many members would gain, keep and lose a role or cannot be told, and who.
 
     `looked` of the `concerned` members were looked at, those who have the role first; members whom the change does not
-    touch, since they neither have the role nor would get it, are in no list.
+    touch, since they neither have the role nor would get it, are in no list. `unnamed` counts by outcome those who are
+    not named, since so few could meet the conditions that the answer would say which wallet is whose.
     """
 
     members: tuple[MemberImpact, ...] = ()
     looked: int = 0
     concerned: int = 0
+    unnamed: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def count(self, outcome: str) -> int:
-        """How many members have this outcome."""
-        return sum(1 for member in self.members if member.outcome == outcome)
+        """Return how many members have this outcome, named or not."""
+        named = sum(1 for member in self.members if member.outcome == outcome)
+        return named + self.unnamed.get(outcome, 0)
+
+    def without_names(self) -> "Impact":
+        """Return the same in numbers alone."""
+        return replace(self, members=(), unnamed={outcome: self.count(outcome) for outcome in OUTCOMES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,8 @@ class Plan:
     server_id: int = 0
     single_sources: tuple[SingleSource, ...] = ()
     """What of the rule one source alone can tell, if it is to decide."""
+    singles_out: bool = False
+    """Whether its conditions may be met by so few that names would say which wallet is whose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     """Whom to look at for a proposal, and what to ask about them.
 
     A rule in shadow that stays there is looked at as if it decided. Raises what doing it would raise: FieldRefused,
-    ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord).
+    ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
     """
     if proposal.draft is not None:
         check(proposal.draft)
@@ -127,8 +136,12 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
     alone = () if proposal.deletes else single_sources(parse(rule.expression))
+    singling = not proposal.deletes and preview_log.singles_out(parse(before.expression), parse(rule.expression))
+    await preview_log.note(db, actor, rule, deletes=proposal.deletes, singling=singling)
     planned = await _plan(db, outside, rule.server_id, terms, roles)
-    return replace(planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone)
+    return replace(
+        planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone, singles_out=singling
+    )
 
 
 async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
@@ -146,7 +159,8 @@ async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
         return
     try:
         async for found in _look(outside, plan, deadline):
-            yield found
+            few = found.count(GAIN) + found.count(KEEP) < preview_log.FEWEST_NAMED
+            yield found.without_names() if plan.singles_out and few else found
     finally:
         turn.release()
 

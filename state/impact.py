@@ -41,6 +41,8 @@ class ImpactState(rx.State):
     unknown: int = 0
     people: list[PersonView] = []
     more: int = 0
+    unnamed: int = 0
+    """Members who are counted and not named."""
     looked: int = 0
     concerned: int = 0
     several_roles: bool = False
@@ -65,6 +67,7 @@ class ImpactState(rx.State):
             for one in found.members[:SHOWN_PEOPLE]
         ]
         self.more = max(0, len(found.members) - SHOWN_PEOPLE)
+        self.unnamed = sum(found.unnamed.values())
 
     @background
     @signed_in

@@ -21,6 +21,7 @@ _MARKS = (
     ("breaker.dismissed", "shield-x", "muted"),
     ("rule.paused", "circle-pause", "text-warning"),
     ("rule.deleted", "trash-2", "muted"),
+    ("rule.previewed", "eye", "muted"),
     ("batch.undone", "undo-2", "text-info"),
     ("member.protected", "shield", "muted"),
     ("role.protected", "shield", "muted"),

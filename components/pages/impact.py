@@ -58,7 +58,9 @@ def _progress() -> rx.Component:
                 class_name="text-sm font-medium text-warning",
             ),
             rx.cond(
-                ImpactState.known & (rx.Var.create(ImpactState.people).length() == 0),
+                ImpactState.known
+                & (rx.Var.create(ImpactState.people).length() == 0)
+                & (rx.Var.create(ImpactState.unnamed).to(int) == 0),
                 rx.el.p("Nobody who is known here gains or loses the role by this.", class_name="muted text-sm"),
             ),
         ),
@@ -66,6 +68,19 @@ def _progress() -> rx.Component:
 
 
 def _people() -> rx.Component:
+    return rx.fragment(
+        rx.cond(
+            rx.Var.create(ImpactState.unnamed).to(int) > 0,
+            rx.el.p(
+                "So few people meet this that their names would show which wallets are theirs.",
+                class_name="muted text-sm",
+            ),
+        ),
+        _names(),
+    )
+
+
+def _names() -> rx.Component:
     # Hidden instead of taken away while there is nobody, so that who opened it finds it open after the next look.
     return rx.el.details(
         rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),

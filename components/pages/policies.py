@@ -83,6 +83,9 @@ def privacy_policy() -> rx.Component:
                     "Administrators of a server see its members with the roles that rules gave them, whether each rule "
                     "is met and by how many tokens, and its log. They see wallet addresses only if you allow it for "
                     "their server, and then shortened.",
+                    "Before they save a rule, administrators see which members it would concern. Where fewer than five "
+                    "people meet a rule on single tokens or traits, they see numbers without names. The server's log "
+                    "shows who looked at which rule.",
                     "Other members see the roles you have, as Discord shows them. A role tells what you hold.",
                     "A code in your marketplace bio is public while it is there. Take it out afterwards. A transaction "
                     "that proves a wallet stays public on its blockchain.",

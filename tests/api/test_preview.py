@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from sqlmodel import select
+from sqlmodel import col, select
 
 from models import Due, Event, Grant, Rule, transaction
 from services import impact
+from settings import settings
 from tests.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 
@@ -71,7 +72,53 @@ async def rows() -> list[list[Any]]:
     """Everything that a round or a change would write."""
     async with transaction() as db:
         found = [(await db.exec(select(table))).all() for table in (Rule, Grant, Event, Due)]
-        return [[row.model_dump() for row in table] for table in found]
+        return [
+            [row.model_dump() for row in table if not (isinstance(row, Event) and row.kind == "rule.previewed")]
+            for table in found
+        ]
+
+
+async def previews() -> list[Event]:
+    """The lines of the log about previews, oldest first."""
+    async with transaction() as db:
+        return list((await db.exec(select(Event).where(Event.kind == "rule.previewed").order_by(col(Event.id)))).all())
+
+
+async def test_few_people_who_could_meet_a_rule_on_tokens_are_counted_and_not_named(
+    browser: Browser, town: Town
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    body = await payload(town, verificationType="token_id", tokenIds=["0-100000"], role="Whale")
+    body.pop("minTokens")
+    answer = await browser.client.post(PREVIEW, json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["gain"] == 2
+    assert answer.json()["members"] == []
+
+
+async def test_each_preview_is_in_the_log_once_a_day(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    body = await payload(town)
+    for _ in range(2):
+        assert (await browser.client.post(PREVIEW, json=body)).status_code == 200
+    assert (await browser.client.post(PREVIEW, json=body | {"minTokens": 2})).status_code == 200
+    lines = await previews()
+    assert [line.actor for line in lines] == [town.people["ada"]["id"]] * 2
+    assert [line.data["rule"]["expression"]["minTokens"] for line in lines] == [1, 2]
+
+
+async def test_so_many_different_previews_on_tokens_are_to_be_had_in_a_day(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    monkeypatch.setenv("PREVIEWS_PER_DAY", "2")
+    settings.cache_clear()
+    body = await payload(town, verificationType="token_id")
+    body.pop("minTokens")
+    asked_for = [body | {"tokenIds": [str(number)]} for number in (1, 2, 1, 3)]
+    answers = [(await browser.client.post(PREVIEW, json=one)).status_code for one in asked_for]
+    assert answers == [200, 200, 200, 429]
+    assert (await browser.client.post(PREVIEW, json=await payload(town))).status_code == 200, "others are not counted"
 
 
 async def test_a_new_rule_tells_who_gains_and_who_keeps_and_writes_nothing(browser: Browser, town: Town) -> None:

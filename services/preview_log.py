@@ -1,0 +1,72 @@
+"""Previews in the audit log: who looked at what, and how many different ones a person may look at in a day.
+
+A preview says who would meet conditions. Enough of them about single tokens would say which tokens a member holds, and
+tokens name their owner's wallet, which the member may not have shared.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+from sqlalchemy import text
+
+from models import Rule
+from models.session import AsyncSession
+from services import events
+from services.actors import Actor
+from services.errors import TooMany
+from services.expressions import Expression, requirements
+from services.rule_rows import document
+from settings import settings
+
+KIND = "rule.previewed"
+FEWEST_NAMED = 5
+"""People who have to meet a condition on single tokens or traits before a preview names them."""
+_SINGLING = frozenset({"token_id", "trait"})
+_LONGEST = 4_000
+"""Characters of a rule's document that a line keeps."""
+_SECONDS = 86_400
+
+
+def singles_out(*expressions: Expression) -> bool:
+    """Return whether a condition is on single tokens or traits, which only a few wallets may meet."""
+    return any(leaf.type in _SINGLING for expression in expressions for leaf in requirements(expression))
+
+
+async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:
+    """Write a preview into the log, once a day for each person and proposal.
+
+    Raises TooMany when the person has looked at too many different rules of this server with conditions on single
+    tokens or traits within a day.
+    """
+    what: dict[str, Any] = {"rule": document(rule), "deletes": deletes}
+    written = json.dumps({**what, "rule": {**what["rule"], "name": ""}}, sort_keys=True)
+    proposal = hashlib.sha256(written.encode()).hexdigest()[:32]
+    if len(written) > _LONGEST:
+        what["rule"].pop("expression")
+    values = {"server": rule.server_id, "actor": actor.discord_id, "kind": KIND, "proposal": proposal}
+    found = await db.execute(
+        text(
+            "SELECT count(*) FILTER (WHERE data ->> 'proposal' = :proposal), "
+            "count(*) FILTER (WHERE data ->> 'singling' = 'true') "
+            "FROM event WHERE server_id = :server AND kind = :kind AND actor = :actor "
+            "AND at > now() - interval '1 day'"
+        ),
+        values,
+    )
+    same, singling_today = (int(count) for count in found.one())
+    if same:
+        return
+    if singling and singling_today >= settings().previews_per_day:
+        raise TooMany(
+            "You have looked at too many different rules on single tokens or traits in this server today. "
+            "Saving a rule is still possible.",
+            _SECONDS,
+        )
+    data = {**what, "proposal": proposal, "singling": singling}
+    await events.record(
+        db,
+        events.line(
+            KIND, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=rule.id, data=data
+        ),
+    )
