@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import cast
 from weakref import WeakValueDictionary
 
 from sqlalchemy import delete, func, text
@@ -185,7 +186,7 @@ async def ask_again(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
 async def _age(db: AsyncSession, actor: Actor) -> timedelta:
     """How long ago Discord said the oldest part of the person's list; nothing for an empty one."""
     oldest = select(func.min(col(Access.checked_at))).where(Access.discord_id == actor.discord_id)
-    at = (await db.exec(oldest)).one()
+    at = cast("datetime | None", (await db.exec(oldest)).one())
     return timedelta() if at is None else now() - at
 
 
