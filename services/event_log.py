@@ -15,7 +15,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Event, Member
 from models.session import AsyncSession
-from services import collections, rights
+from services import collections, rights, rollups
 from services.actors import Actor
 from services.event_words import Known, readings_of, sentence
 from services.events import EventView
@@ -26,6 +26,9 @@ BY_ITSELF = "itself"
 UNDOABLE = frozenset({"role.taken", "role.lost", "rule.deleted", "rule.changed", "rule.paused"})
 UNDONE = "batch.undone"
 LONGEST_QUERY = 100
+_RULE_IDS = literal_column("(event.data -> 'ruleIds')", JSONB)
+FEW_LINES = 500
+"""Up to so many lines that name a rule among others are asked for by their numbers."""
 FEW_PEOPLE = 500
 """Up to so many people whose names fit are asked for by their ids."""
 
@@ -95,6 +98,8 @@ async def lines(
     query = select(Event).where(Event.server_id == server_id, *_conditions(wanted))
     if member := wanted.member.strip()[:LONGEST_QUERY]:
         query = query.where(await _about(db, server_id, member))
+    if wanted.rule_id is not None:
+        query = query.where(await _by_rule(db, server_id, wanted.rule_id))
     order = [col(Event.id)]
     if wanted.since is not None or wanted.until is not None:
         # By time, which is the order of the lines too: by number, all lines after `until` would be read first.
@@ -140,9 +145,6 @@ def _conditions(wanted: LogFilter) -> list[ColumnElement[bool]]:
         found.append(or_(*(or_(kind == one, kind.startswith(f"{one}.", autoescape=True)) for one in kinds)))
     if wanted.role_id:
         found.append(col(Event.role_id) == wanted.role_id)
-    if wanted.rule_id is not None:
-        by_rule = literal_column("(event.data -> 'ruleIds')", JSONB).contains([wanted.rule_id])
-        found.append(or_(col(Event.rule_id) == wanted.rule_id, by_rule))
     if wanted.actor:
         found.append(col(Event.actor).is_(None) if wanted.actor == BY_ITSELF else col(Event.actor) == wanted.actor)
     if wanted.batch is not None:
@@ -165,6 +167,22 @@ async def _about(db: AsyncSession, server_id: int, member: str) -> ColumnElement
     # So many that lines about them are everywhere: to look at line after line finds a page of them soon.
     same = exists().where(*theirs, col(named.discord_id) == Event.subject)
     return or_(col(Event.subject) == member, same)
+
+
+async def _by_rule(db: AsyncSession, server_id: int, rule_id: int) -> ColumnElement[bool]:
+    """Return the condition that a line is about this rule, or about a role that it gave."""
+    about, named = col(Event.rule_id) == rule_id, _RULE_IDS.contains([rule_id])
+    if (await rollups.holders(db, [server_id])).get(rule_id, 0) > FEW_LINES:
+        return or_(about, named)
+    # The planner takes every rule for a common one and would look at line after line, for a rare one at all of them.
+    hits = (
+        select(Event.id)
+        .where(Event.server_id == server_id, named)
+        .cte("hits")
+        .prefix_with("MATERIALIZED", dialect="postgresql")
+    )
+    found = (await db.exec(select(hits.c.id).limit(FEW_LINES + 1))).all()
+    return or_(about, col(Event.id).in_(found)) if len(found) <= FEW_LINES else or_(about, named)
 
 
 async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]) -> Known:

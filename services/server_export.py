@@ -9,7 +9,7 @@ from services.actors import Actor
 from services.member_list import MemberRow
 from services.rule_views import RuleView
 
-PAGE = 1000
+PAGE = 200
 """Members that are read at a time; a server may have more than fit into memory at once."""
 HEAD = ("member", "member (id)", "has a wallet that counts", "roles", "roles from us", "wallets shared with admins")
 
