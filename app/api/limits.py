@@ -42,25 +42,29 @@ class BodyLimit:
                 body = await _read(receive)
         except TimeoutError:
             body, refusal = None, JSONResponse({"message": "The request took too long to arrive."}, status_code=408)
-        except _Gone:
-            return
+        except _Unreadable:
+            body, refusal = None, JSONResponse({"message": "The request's body is malformed."}, status_code=400)
         if body is None:
             await refusal(scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 
 
-class _Gone(Exception):
-    """Whoever sent this hung up."""
+class _Unreadable(Exception):
+    """The body has ended too early: its sender hung up, or it is not encoded as its headers say.
+
+    The server below does not say which of the two. What is answered to somebody who hung up goes nowhere; without an
+    answer the server makes one of its own, a 500 without a number.
+    """
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """The whole body, or None as soon as it is too large. Raises _Gone."""
+    """The whole body, or None as soon as it is too large. Raises _Unreadable."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise _Unreadable
         body += message.get("body", b"")
         if len(body) > LARGEST_BODY:
             return None

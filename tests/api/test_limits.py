@@ -167,15 +167,23 @@ async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPat
     assert await status_of(BodyLimit(app)) == 408
 
 
-async def status_of(app: ASGIApp) -> int:
-    """The status of the answer to a POST whose body never comes."""
+async def test_a_body_that_cannot_be_read_is_a_problem_of_its_sender() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        pytest.fail("it was passed on")
+
+    assert await status_of(BodyLimit(app), {"type": "http.disconnect"}) == 400
+
+
+async def status_of(app: ASGIApp, message: dict[str, object] | None = None) -> int:
+    """The status of the answer to a POST of which this message comes, or nothing."""
     from asyncio import Event
 
     told: list[int] = []
 
     async def receive() -> dict[str, object]:
-        await Event().wait()
-        return {}
+        if message is None:
+            await Event().wait()
+        return message or {}
 
     async def send(message: object) -> None:
         assert isinstance(message, dict)

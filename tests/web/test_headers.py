@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+import socket
 
 import httpx
 import pytest
@@ -105,6 +106,19 @@ def test_a_call_with_a_line_break_in_its_path_is_a_call_that_is_not_there(web: W
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["message"]
     assert policy_of(answer)["default-src"] == ["'none'"]
+
+
+def test_a_malformed_chunk_is_a_problem_with_the_usual_headers(web: Web) -> None:
+    before = len(web.logged())
+    head = f"POST /api/auth/logout HTTP/1.1\r\nHost: localhost:{web.port}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    with socket.create_connection(("127.0.0.1", web.port), timeout=30) as connection:
+        connection.sendall(head.encode())
+        answer = connection.recv(65_536).decode()
+    assert answer.startswith("HTTP/1.1 400 "), answer
+    assert '"message":"The request\'s body is malformed."' in answer
+    assert "content-security-policy: " in answer.lower()
+    assert "x-request-id: " in answer.lower()
+    assert "Traceback" not in web.logged()[before:]
 
 
 def test_nothing_secret_is_ever_in_the_log(web: Web) -> None:
