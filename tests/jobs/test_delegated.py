@@ -227,9 +227,10 @@ async def known(town: Town, vault: str, who: str) -> bool:
 
 
 async def settled(town: Town) -> bool:
-    """Whether nobody of the town is due any more."""
+    """Whether nobody of the town is due any more; a look that is planned for later does not count."""
     async with transaction() as db:
-        waiting = await db.exec(select(Due.key).where(col(Due.key).startswith(f"{town.server_id}:")))
+        mine = col(Due.key).startswith(f"{town.server_id}:")
+        waiting = await db.exec(select(Due.key).where(mine, col(Due.due_at) <= now()))
         return waiting.first() is None
 
 
