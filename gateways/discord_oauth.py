@@ -1,5 +1,6 @@
 """Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
 
+import asyncio
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ with warnings.catch_warnings(record=True):
     from authlib.integrations.base_client import OAuthError
     from authlib.integrations.httpx_client import AsyncOAuth2Client
 
+LIST_PATIENCE = 4.0
+"""Seconds that a person waits at most for Discord to allow the next list."""
 DEADLINE = 10.0
 CONNECTIONS = 100
 """Seconds for each call."""
@@ -101,6 +104,8 @@ class DiscordOAuth:
         self._client_id = client_id
         self._authorize, self._token, self._revoke = authorize_url, token_url, revoke_url
         self._api = api_url.rstrip("/")
+        self._lists: dict[str, asyncio.Task[object]] = {}
+        """By a person's token: the list of their guilds that is asked for."""
         agent = {"User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
         common: dict[str, Any] = {
             "headers": agent,
@@ -204,7 +209,7 @@ class DiscordOAuth:
 
     async def my_guilds(self, access_token: str) -> list[UserGuild]:
         """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3)."""
-        answer = await self._read("/users/@me/guilds", access_token)
+        answer = await self._own_list(access_token)
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
         return [
             UserGuild(
@@ -216,6 +221,34 @@ class DiscordOAuth:
             )
             for item in items
         ]
+
+    async def _own_list(self, access_token: str) -> object:
+        """Ask for a person's list of guilds, or wait for the same question that is under way; no answer is kept.
+
+        Discord answers about one a second for each person, and a screen that is loaded again asks at once.
+        """
+        task = self._lists.get(access_token)
+        if task is None:
+            task = self._lists[access_token] = asyncio.create_task(self._list_in_turn(access_token))
+            task.add_done_callback(lambda done: self._listed(access_token, done))
+        return await asyncio.shield(task)
+
+    def _listed(self, access_token: str, task: asyncio.Task[object]) -> None:
+        self._lists.pop(access_token, None)
+        if not task.cancelled():
+            # Retrieved here too, for everybody who asked may have gone.
+            task.exception()
+
+    async def _list_in_turn(self, access_token: str) -> object:
+        until = asyncio.get_running_loop().time() + LIST_PATIENCE
+        while True:
+            try:
+                return await self._read("/users/@me/guilds", access_token)
+            except ProviderBusy as fault:
+                wait = 1.0 if fault.retry_after is None else max(0.05, fault.retry_after)
+                if asyncio.get_running_loop().time() + wait > until:
+                    raise
+                await asyncio.sleep(wait)
 
     async def _read(self, path: str, access_token: str) -> object:
         headers = {"Authorization": f"Bearer {access_token}"}

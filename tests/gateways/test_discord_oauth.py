@@ -1,5 +1,6 @@
 """Signing in: what is sent to Discord, and what its answers become."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -160,6 +161,26 @@ async def test_who_signed_in_and_where_they_are_admin(oauth: DiscordOAuth, serve
     assert (await oauth.me("tok")).username == "nelly"
     assert server.asked[0].headers["Authorization"] == "Bearer tok"
     assert [guild.is_admin for guild in await oauth.my_guilds("tok")] == [True, True, False]
+
+
+async def test_a_persons_list_of_guilds_is_asked_for_once_at_a_time_and_never_kept(
+    oauth: DiscordOAuth, server: Wire
+) -> None:
+    mine, later = ({"id": one, "name": "g", "icon": None, "owner": True, "permissions": "0"} for one in "12")
+    server.says(web.json_response([mine]), web.json_response([later]))
+    answers = await asyncio.gather(*(oauth.my_guilds("tok") for _ in range(3)))
+    assert [[guild.id for guild in answer] for answer in answers] == [["1"]] * 3
+    assert len(server.asked) == 1
+    assert [guild.id for guild in await oauth.my_guilds("tok")] == ["2"]
+
+
+async def test_the_next_list_waits_for_discords_limit(oauth: DiscordOAuth, server: Wire) -> None:
+    limited = {"Retry-After": "0.05"}
+    server.says(web.Response(status=502), web.Response(status=429, headers=limited), web.json_response([]))
+    with pytest.raises(ProviderDown):
+        await oauth.my_guilds("tok")
+    assert await oauth.my_guilds("tok") == []
+    assert len(server.asked) == 3
 
 
 @pytest.mark.parametrize(
