@@ -46,6 +46,13 @@ def redact(text: str) -> str:
     return _SCHEMES.sub(r"\1[redacted]", text)
 
 
+def printable(text: str) -> str:
+    """Return the text with every character escaped that a terminal would obey or hide, line breaks included."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
 def redact_every_log() -> None:
     """Black secrets out of all records of this process as they are made, tracebacks included. Safe to call twice.
 

@@ -7,8 +7,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services import request_ids
-from services.logs import redact
+from services.logs import printable, redact
 
+LONGEST = 300
+"""Characters of an address that a line has."""
 _access = logging.getLogger("holdfast.access")
 
 
@@ -38,7 +40,9 @@ class AccessLog:
         finally:
             milliseconds = (time.perf_counter() - began) * 1000
             query = scope.get("query_string", b"").decode("latin-1")
-            asked = redact(scope["path"] + (f"?{query}" if query else ""))
+            # Cut twice: no caller decides how much is redacted or written.
+            asked = (scope["path"] + (f"?{query}" if query else ""))[: 10 * LONGEST]
+            asked = printable(redact(asked))[:LONGEST]
             # 503 says that somebody else is away: whoever noticed has logged it, and /health repeats it by the second.
             level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
             _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)

@@ -11,6 +11,7 @@ from settings import settings
 
 _log = logging.getLogger(__name__)
 _FORWARDED = "x-forwarded-for"
+_NAMED = b"x-request-id"
 _NOBODY = "unknown"
 
 
@@ -26,6 +27,9 @@ class Proxies:
         if scope["type"] in {"http", "websocket"}:
             forwarded = Headers(scope=scope).getlist(_FORWARDED)
             peer = _address(scope)
+            # The name goes into every log and the audit log: a stranger must not choose it.
+            if peer is None or not any(peer in network for network in settings().proxies):
+                scope = {**scope, "headers": [one for one in scope["headers"] if one[0] != _NAMED]}
             if forwarded and peer is not None:
                 self._tell_once(peer)
                 scope = {**scope, "client": (str(_behind(peer, forwarded, settings().proxies)), 0)}

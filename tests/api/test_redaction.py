@@ -4,9 +4,12 @@ import logging
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from app.http.access_log import AccessLog
+from app.http.proxies import Proxies
 from services.logs import redact, redact_every_log
+from settings import settings
 
 SECRET = "s3cret-Value_0123456789abcdefghijklmnopqrstuvw"
 
@@ -79,3 +82,32 @@ async def test_the_access_log_names_the_request_and_no_secret(caplog: pytest.Log
 def test_what_is_black_already_stays_as_it_is() -> None:
     once = redact("GET /?session=abc&code=def cookie: hf_session=ghi")
     assert redact(once) == once
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.mark.parametrize("path", ["/zz%0d%1b%5B2J%0aINFO forged", "/a%e2%80%a8b%c2%85c%0b", "/" + "x" * 60_000])
+async def test_a_line_of_the_access_log_is_short_and_moves_no_cursor(
+    caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    caplog.set_level(logging.INFO, "holdfast.access")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=AccessLog(_nothing)), base_url="http://x") as one:
+        await one.get(path)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "holdfast.access"]
+    assert line.isprintable()
+    assert len(line) < 350
+
+
+@pytest.mark.parametrize(("trusted", "kept"), [("", False), ("10.0.0.0/8", False), ("127.0.0.1", True)])
+async def test_a_request_is_named_by_a_trusted_proxy_alone(
+    product: None, monkeypatch: pytest.MonkeyPatch, trusted: str, kept: bool
+) -> None:
+    monkeypatch.setenv("TRUSTED_PROXIES", trusted)
+    settings.cache_clear()
+    app = Proxies(AccessLog(_nothing))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://x") as client:
+        answer = await client.get("/", headers={"X-Request-Id": "chosen-by-a-caller"})
+    assert (answer.headers["x-request-id"] == "chosen-by-a-caller") is kept
