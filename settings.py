@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable
 from functools import cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from string import Template
 from typing import Literal, Self
@@ -17,6 +17,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 ROOT = Path(__file__).resolve().parent
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
 CHAINS = (*EVM_CHAINS, "solana")
+SHORTEST_KEY = 32
+"""Characters of SECRET_KEY; it is stretched by HKDF, which makes a short one no harder to guess."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 # What has to be set together before Holdfast talks to the real Discord.
@@ -42,6 +44,7 @@ class Settings(BaseSettings):
     staging_url: str = "https://staging.holdfast.example"
 
     port: int = Field(default=3000, ge=1, le=65_535)
+    bind: str = "127.0.0.1"
     public_url: str = ""
     trusted_proxies: str = ""
     data_dir: Path = Path("data")
@@ -179,6 +182,10 @@ class Settings(BaseSettings):
                 "Set the Discord credentials for a live start, or leave PUBLIC_URL unset."
             )
         try:
+            _ = ip_address(self.bind)
+        except ValueError:
+            raise ValueError("BIND takes the address of an interface: 127.0.0.1, 0.0.0.0 or ::, for example.") from None
+        try:
             _ = self.proxies
         except ValueError as fault:
             raise ValueError(f"TRUSTED_PROXIES takes addresses and networks, separated by spaces: {fault}.") from None
@@ -186,6 +193,8 @@ class Settings(BaseSettings):
             raise ValueError("SOLANA_NAMES_URL must have {name} where the name goes, as in https://…/resolve/{name}.")
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):
             raise ValueError("SECRET_KEY is missing: set it to a long random text (it encrypts Discord's tokens).")
+        if not self.sandbox and self.secret_key is not None and len(self.secret_key.get_secret_value()) < SHORTEST_KEY:
+            raise ValueError(f"SECRET_KEY is too short: it needs at least {SHORTEST_KEY} characters.")
         return self
 
 

@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 import psycopg
 
 from services import lease
-from settings import CHAINS, LIVE_CREDENTIALS, LOOPBACK, SettingsError, distinct, environment, load
+from settings import CHAINS, LIVE_CREDENTIALS, LOOPBACK, SHORTEST_KEY, SettingsError, distinct, environment, load
 
 CALLBACK = "/api/auth/discord/callback"
 PORTAL = "https://discord.com/developers/applications"
-SHORTEST_KEY = 32
 FEWEST_LETTERS = 12
 
 RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
@@ -35,8 +34,8 @@ class Finding:
 def examine(values: Mapping[str, str]) -> list[Finding]:
     """Everything that a live start wants, judged by the settings alone (names in upper case, empty ones left out)."""
     return [
-        *_application(values), _token(values), _address(values), _proxy(values), _redirect(values), _intent(),
-        _key(values), *_providers(values), *_chains(values), _sandbox(values),
+        *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
+        _intent(), _key(values), *_providers(values), *_chains(values), _sandbox(values),
     ]  # fmt: skip
 
 
@@ -87,6 +86,13 @@ def _address(values: Mapping[str, str]) -> Finding:
     if parts.scheme != "https":
         return Finding(LACKING, name, f"PUBLIC_URL is {url}, so cookies would travel readable for everybody.", how)
     return Finding(RIGHT, name, f"PUBLIC_URL is {url}.")
+
+
+def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
+    bind = values.get("BIND") or "127.0.0.1"
+    if bind not in LOOPBACK:
+        text = f"BIND is {bind}: who reaches the port goes round the proxy, its TLS and its limits."
+        yield Finding(ADVICE, "Interface", text, "Leave BIND unset, or let only the proxy reach the port (firewall).")
 
 
 def _proxy(values: Mapping[str, str]) -> Finding:

@@ -14,7 +14,7 @@ def command() -> tuple[list[str], dict[str, str]]:
 
     In sandbox mode nothing is served beyond this machine. Several workers need Redis, where they share their states.
     """
-    host = "127.0.0.1" if settings().sandbox else "0.0.0.0"
+    host = "127.0.0.1" if settings().sandbox else settings().bind
     workers = os.environ.get("WEB_CONCURRENCY", "2") if settings().redis_url else "1"
     argv = [
         sys.executable, "-m", "granian", "--interface", "asgi", "--factory", APP,

@@ -139,3 +139,18 @@ def test_strangers_links_lead_to_this_machine_only_beside_the_sandbox(monkeypatc
     assert beside.sandbox_url in beside.own_links
     live(monkeypatch)
     assert load().own_links == ("https://ipfs.io/ipfs", "https://arweave.net")
+
+
+def test_a_short_secret_key_is_refused_for_a_live_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, SECRET_KEY="k" * 31)
+    with pytest.raises(SettingsError, match="SECRET_KEY is too short"):
+        load()
+    live(monkeypatch, SECRET_KEY="k" * 32)
+    assert load().bind == "127.0.0.1", "a live start serves this machine alone until BIND says otherwise"
+
+
+@pytest.mark.parametrize("bind", ["everywhere", "localhost", "0.0.0.0:80"])
+def test_what_is_no_interface_is_refused(monkeypatch: pytest.MonkeyPatch, bind: str) -> None:
+    live(monkeypatch, BIND=bind)
+    with pytest.raises(SettingsError, match="BIND takes the address"):
+        load()

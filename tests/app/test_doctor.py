@@ -122,3 +122,8 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
     assert found.level == LACKING
     assert "transaction mode" in found.text
     assert "session mode" in found.how
+
+
+def test_an_open_interface_is_named() -> None:
+    assert "Interface" not in levels(WHOLE)
+    assert levels({**WHOLE, "BIND": "0.0.0.0"})["Interface"] == ADVICE

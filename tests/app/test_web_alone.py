@@ -33,10 +33,14 @@ def test_it_starts_nothing_beside_itself_and_several_workers_where_redis_is(monk
     assert environment["HOLDFAST_SUPERVISED"] == "1"
 
 
-@pytest.mark.parametrize(("live", "host"), [(False, "127.0.0.1"), (True, "0.0.0.0")])
-def test_with_the_sandbox_it_serves_this_machine_only(monkeypatch: pytest.MonkeyPatch, live: bool, host: str) -> None:
-    monkeypatch.setattr(
-        web, "settings", lambda: settings().model_copy(update={"sandbox_url": "" if live else "http://localhost:1"})
-    )
+@pytest.mark.parametrize(
+    ("live", "bind", "host"),
+    [(False, "0.0.0.0", "127.0.0.1"), (True, "127.0.0.1", "127.0.0.1"), (True, "0.0.0.0", "0.0.0.0")],
+)
+def test_with_the_sandbox_it_serves_this_machine_only(
+    monkeypatch: pytest.MonkeyPatch, live: bool, bind: str, host: str
+) -> None:
+    chosen = {"sandbox_url": "" if live else "http://localhost:1", "bind": bind}
+    monkeypatch.setattr(web, "settings", lambda: settings().model_copy(update=chosen))
     argv, _ = web.command()
     assert argv[argv.index("--host") + 1] == host
