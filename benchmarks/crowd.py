@@ -209,13 +209,13 @@ async def measure(size: Size) -> list[Call]:
     """Build the crowd and make every call, in turns."""
     await build(size)
 
-    async def given(db: AsyncSession, _: Gateways, __: Actor, server_id: int) -> rights.Rights:
+    async def given(db: AsyncSession, _: Gateways, __: Actor, server_id: int) -> Server:
         server = await db.get(Server, server_id)
         assert server is not None
-        return rights.Rights(server, None, None, None)
+        return server
 
     asked = calls(size)
-    by_id, rights.by_id = rights.by_id, given
+    to_read, rights.to_read = rights.to_read, given
     try:
         for _ in range(size.times + 1):
             for call in asked:
@@ -224,7 +224,7 @@ async def measure(size: Size) -> list[Call]:
                     await call.ask(db)
                 call.took.append(1000 * (time.perf_counter() - began))
     finally:
-        rights.by_id = by_id
+        rights.to_read = to_read
     for call in asked:
         del call.took[0]  # the first reads pages that later ones find in memory
     return asked
