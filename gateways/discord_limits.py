@@ -31,7 +31,7 @@ _asking: ContextVar[str] = ContextVar("asking", default="")
 
 
 @contextmanager
-def on_behalf_of(person: str) -> Generator[None]:
+def in_turn_of(person: str) -> Generator[None]:
     """Ask Discord for this person: people have turns of their own, whichever guilds they ask about."""
     token = _asking.set(person)
     try:

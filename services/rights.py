@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlmodel import select
 
 from gateways import Gateways
-from gateways.discord_limits import on_behalf_of
+from gateways.discord_limits import in_turn_of
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
 from models import Access, Member, Server
@@ -58,7 +58,7 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
         await release(db)
         asked = guild_questions.of(outside.discord)
         try:
-            with on_behalf_of(actor.discord_id):
+            with in_turn_of(actor.discord_id):
                 guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
                 member = await asked.member(outside.discord, guild.id, actor.discord_id)
         except (GuildGone, MissingAccess):
@@ -146,7 +146,7 @@ async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Right
 
 
 async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
-    with on_behalf_of(actor.discord_id):
+    with in_turn_of(actor.discord_id):
         me = await guild_questions.of(outside.discord).me(outside.discord)
         guild = await outside.discord.guild(server.discord_id)
         member, bot = await asyncio.gather(

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gateways.discord import Discord
-from gateways.discord_limits import READS, WRITES, Limiter, Turns, WaitTooLong, on_behalf_of
+from gateways.discord_limits import READS, WRITES, Limiter, Turns, WaitTooLong, in_turn_of
 from gateways.errors import NotYet
 from gateways.refusals import ALLOWED, Refusals
 from tests.gateways.clockwork import TickingDiscord, run
@@ -189,7 +189,7 @@ def test_of_one_person_at_most_ten_requests_leave_in_a_second_and_nobody_waits_b
         began, sent = clock(), list[float]()
 
         async def ask(person: str, guild: str, lane: str = READS) -> float:
-            with on_behalf_of(person):
+            with in_turn_of(person):
                 ticket = await limiter.acquire("GET /guilds/{}", guild, began + 1_000, lane)
             limiter.answered(ticket, "GET /guilds/{}", guild, {})
             return clock() - began
@@ -213,7 +213,7 @@ def test_what_one_person_asks_past_the_deadline_is_refused_at_once() -> None:
     async def flood() -> int:
         limiter = Limiter()
         deadline = asyncio.get_running_loop().time() + 2.0
-        with on_behalf_of("mallory"):
+        with in_turn_of("mallory"):
             answers = await asyncio.gather(
                 *(limiter.acquire("GET /guilds/{}", str(number), deadline) for number in range(100)),
                 return_exceptions=True,
