@@ -23,6 +23,8 @@ FIRST_WORD_SECONDS = 10.0
 """By when a socket has to say which namespace it wants; those that never do are closed."""
 LARGEST_MESSAGE = 128 * 1024
 """Characters; an event's payload has 64 KiB at most, which `state/gate.py` checks."""
+OPENED_A_MINUTE = 10
+"""How many times as many sockets as may be open an address opens in a minute: pages that are loaded again open one."""
 BURST_SECONDS = 10.0
 """How many seconds' share of events may come at once."""
 LONGEST_ADDRESS = 4_096
@@ -87,7 +89,7 @@ class SocketGate:
         if self._open[address] >= settings().limit_sockets:
             raise _Refused("this address has too many sockets", _TRY_LATER)
         try:
-            await limits.spend_for_address(limits.SOCKETS, address, share=1)
+            await limits.spend_for_address(limits.SOCKETS, address, share=OPENED_A_MINUTE)
         except TooMany:
             raise _Refused("this address opens sockets too fast", _TRY_LATER) from None
 

@@ -204,7 +204,7 @@ async def test_an_address_has_so_many_sockets_and_others_have_theirs(limit: Call
 async def test_sockets_are_not_opened_over_and_over(limit: Callable[..., None]) -> None:
     limit(limit_sockets=2)
     gate = SocketGate(Listening(), known)
-    for _ in range(2):
+    for _ in range(20):
         socket = Socket(gate)
         assert await socket.opened()
         await socket.end()
@@ -230,3 +230,11 @@ async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
     assert len(slept) == 5, "ten seconds' share may come at once"
     assert slept == sorted(slept)
     assert slept[-1] == pytest.approx(5, abs=1)
+
+
+def test_by_default_an_address_has_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LIMIT_SOCKETS", raising=False)
+    settings.cache_clear()
+    # Each can make the server hold 64 MiB of a message that does not end.
+    assert settings().limit_sockets <= 60
+    settings.cache_clear()
