@@ -43,7 +43,7 @@ def database() -> Iterator[str]:
 async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> AsyncIterator[None]:
     """This process as one of the product's: its settings name the database and the nodes of the benchmarks' chain."""
     values = {
-        "DATABASE_URL": database_url, "PUBLIC_URL": "http://localhost:3999", "SECRET_KEY": "benchmark",
+        "DATABASE_URL": database_url, "PUBLIC_URL": "http://localhost:3999", "SECRET_KEY": 32 * "b",
         "DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "2", "DISCORD_BOT_TOKEN": "3",
         f"RPC_{CHAIN.upper()}": " ".join(nodes),
     } | more  # fmt: skip

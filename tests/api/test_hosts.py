@@ -72,7 +72,7 @@ async def test_what_is_no_host_is_refused(host: str):
 
 async def test_behind_a_proxy_the_public_name_counts_and_the_machine_may_ask_itself(monkeypatch: pytest.MonkeyPatch):
     for name in ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN", "SECRET_KEY"):
-        monkeypatch.setenv(name, "x")
+        monkeypatch.setenv(name, 32 * "x")
     monkeypatch.setenv("PUBLIC_URL", "https://holdfast.example")
     settings.cache_clear()
     assert (await asked("/", "holdfast.example")).status_code == 200

@@ -43,7 +43,8 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
         held = (await db.exec(select(Grant.discord_id).where(Grant.server_id == town.server_id))).all()
         told = await work_health.unknown(db, town.server_id)
     assert held == [town.people["dave"]["id"]]
-    (row,) = rows
+    # Who has no token is looked at once more, when no node can be behind.
+    (row,) = [row for row in rows if row.attempts]
     assert (row.key, row.attempts, row.claimed_by) == (f"{town.server_id}:{poison}", 1, None)
     assert row.due_at > now()
     (reason,) = told

@@ -327,9 +327,7 @@ PERSONAL = re.compile(
 )
 # What Discord says of a server and not of its people; whose roles are still to be taken, that they asked for it, and
 # which change of a role may yet arrive at Discord (services/unanswered.py: for an hour).
-NOT_ABOUT_A_PERSON = {"server", "quarantine"}
-"""What is kept apart are contracts, and wallets that write more logs in a block than a node gives."""
-KEPT_TO_FORGET = {"farewell", "unanswered"}
+NOT_ABOUT_A_PERSON, KEPT_TO_FORGET = {"server"}, {"farewell", "unanswered"}
 
 
 async def test_every_table_with_a_column_for_a_person_is_tried_here(database: str) -> None:
