@@ -59,7 +59,9 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await page.get_by_role("button", name="Add another condition").click()
     await expect(page.get_by_role("heading", name="Condition 3")).to_be_visible()
     await condition(page, "optimism", tide, "Tide Tellers")
-    await page.get_by_label("Must not hold").check()
+    # The server says what is checked: the box may show it a moment after the click.
+    await page.get_by_label("Must not hold").click()
+    await expect(page.get_by_label("Must not hold")).to_be_checked()
     await page.get_by_label("Role", exact=True).select_option("Collector")
     words = [
         "All of:",
@@ -155,7 +157,9 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     # A vault has one of the tokens, and lets her wallet speak for it.
     product.control("chains/arbitrum/mint", {"contract": choir, "token_id": "12", "to": VAULT})
     product.control("chains/arbitrum/delegate", {"vault": VAULT, "to": product.wallet("erin"), "contract": choir})
-    await page.get_by_label("Count delegated tokens").check()
+    # The server says what is checked: the box may show it a moment after the click.
+    await page.get_by_label("Count delegated tokens").click()
+    await expect(page.get_by_label("Count delegated tokens")).to_be_checked()
     await page.get_by_role("button", name="Save Changes").click()
     question = page.get_by_role("dialog")
     await expect(question.get_by_text(nameless)).to_be_visible()
