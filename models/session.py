@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from psycopg.errors import DivisionByZero
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from sqlalchemy import Result, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
 from sqlalchemy.exc import DBAPIError
@@ -104,8 +104,9 @@ class AsyncSession(TypedAsyncSession):
             return [await _rows(cursor) for cursor in told]
         except BaseException as fault:
             self._driver = None
-            if raw.closed:
-                # Also when somebody is stopped: the driver closes what it cannot bring to rest.
+            if raw.closed or raw.pgconn.pipeline_status != PipelineStatus.OFF or not isinstance(fault, Exception):
+                # A task that is cancelled while psycopg enters or leaves a pipeline leaves the connection in it; the
+                # pool would give it to others, who would all read no rows.
                 await (await super().connection()).invalidate(fault)
             if isinstance(fault, DivisionByZero):
                 raise NotSo from fault

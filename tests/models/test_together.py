@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
 import psycopg
+import psycopg.waiting
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
@@ -151,6 +152,28 @@ async def test_who_is_stopped_is_stopped_though_the_connection_was_closed_for_it
         await task
     async with reading() as db:
         assert await db.together((f"SELECT pg_terminate_backend(pid) {SLEEPING}", {})) == [[(True,)]]
+
+
+async def test_a_task_cancelled_at_any_step_leaves_a_connection_that_serves_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # psycopg then gives way to other tasks after each command, as it does in a loop that is busy.
+    monkeypatch.setattr(psycopg.waiting, "MAX_BUSY_TIME", -1.0)
+
+    async def asking() -> None:
+        async with transaction() as db:
+            await db.together((TOTALS, {}), (TOTALS, {}))
+
+    ended = False
+    for steps in range(200):
+        task = asyncio.create_task(asking())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        ended = task.done()
+        await stop(task)
+        async with transaction() as db:
+            assert (await db.execute(text("SELECT 5"))).all() == [(5,)], steps
+    assert ended, "the last ones are cancelled when all is done"
 
 
 async def test_what_waits_at_the_end_is_committed_with_the_rest_or_nothing_is() -> None:
