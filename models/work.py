@@ -19,7 +19,7 @@ class Due(SQLModel, table=True):
     """For `member`: `<server id>:<Discord id>`."""
     priority: int = 0
     turn: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """The place among the members of the same server that were marked together: servers take turns by it."""
+    """Servers take turns by it: it grows over the members of a server that were marked together."""
     due_at: datetime = moment()
     version: int = Field(default=1, sa_type=BigInteger)
     seen: int = Field(default=0, sa_type=BigInteger, sa_column_kwargs={"server_default": "0"})

@@ -23,6 +23,8 @@ AGAIN = 10
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 2 * 3600
 """Seconds until a member who stayed unknown again and again is looked at again, if nothing new is known meanwhile."""
+EACH_TURN = 50
+"""How many members of a server have a turn of the round together: what is read of a server serves them all."""
 LATE = 2**31 - 1
 """The turn of a member who has to wait for a moment: behind the turns of all servers, in the order of the moments."""
 
@@ -180,7 +182,7 @@ def _marking(
         WITH marked AS (
         INSERT INTO due (kind, key, priority, due_at, version, seen, attempts, request_id, turn)
         SELECT 'member', w.server_id || ':' || w.discord_id, :priority, now(), 1, :sighting, 0, CAST(:request AS text),
-               row_number() OVER (PARTITION BY w.server_id ORDER BY w.discord_id)
+               (row_number() OVER (PARTITION BY w.server_id ORDER BY w.discord_id) - 1) / :each + 1
         FROM ({who}) w ORDER BY 2
         ON CONFLICT (kind, key) DO UPDATE SET
             version = due.version + :step,
@@ -195,7 +197,7 @@ def _marking(
     """
     more = {
         "priority": priority, "step": int(raises_version), "sighting": int(sighting), "request": request_ids.current(),
-        "channel": CHANNEL,
+        "channel": CHANNEL, "each": 1 if priority > AGAIN else EACH_TURN,
     }  # fmt: skip
     return statement, {**values, **more}
 
@@ -235,8 +237,8 @@ async def claim(
 ) -> list[Claim]:
     """Claim up to `limit` due members of at least this priority under a lease, the most urgent first.
 
-    Within one priority the servers take turns: each server's first member comes before any server's second one. The
-    members of the servers in `without` are left alone.
+    Within one priority the servers take turns: each server's first member comes before any server's second one, and in
+    the round each server's first EACH_TURN members. The members of the servers in `without` are left alone.
     """
     values = {
         "limit": limit, "half": -(-limit // 2), "quarter": -(-limit // 4), "least": least, "again": AGAIN,

@@ -187,6 +187,19 @@ async def test_servers_take_turns_so_that_a_large_one_does_not_hold_back_a_small
     assert len(await claimed(limit=100)) == 37
 
 
+async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(due, "EACH_TURN", 5)
+    async with transaction() as db:
+        servers = [await a_server(db) for _ in range(4)]
+        for number in range(7 * len(servers)):
+            await a_member(db, servers[number % len(servers)], wallet=address())
+    async with transaction() as db:
+        assert await due.mark_all(db) == 28
+    batches = [Counter(claim.server_id for claim in await claimed(limit=10)) for _ in range(3)]
+    # Two servers' first five, the others' first five, and then the rest of all of them.
+    assert [sorted(batch.values()) for batch in batches] == [[5, 5], [5, 5], [2, 2, 2, 2]]
+
+
 async def test_members_who_stay_unknown_keep_neither_the_round_nor_what_is_new_from_being_claimed() -> None:
     for number in range(40):
         await mark(1, f"unknown {number}")
