@@ -25,7 +25,7 @@ from jobs.turns import Turns
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import due, health, heap, logs, rate_shares, rollups, sweep
+from services import audiences, due, health, heap, logs, rate_shares, rollups, sweep
 from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
@@ -111,13 +111,15 @@ async def _rebuild() -> int:
             await rollups.begin(db)
         async with transaction() as db:
             await rollups.fill(db)
+        async with transaction() as db:
+            await audiences.rebuild(db)
     except (health.NotRunning, OperationalError) as fault:
         reason = fault.orig if isinstance(fault, OperationalError) else fault
         print(f"The counts were not rebuilt: {str(reason).splitlines()[0]}", file=sys.stderr)
         return 1
     finally:
         await use(None)
-    print("The counts are rebuilt from the log and the ledger.")
+    print("The counts are rebuilt from the log, the ledger and the members.")
     return 0
 
 

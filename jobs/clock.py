@@ -8,7 +8,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[r
 
 from jobs.lasting import AWAY, first_line
 from models import transaction
-from services import farewells, housekeeping, rollups, rule_states, schedules, sweep
+from services import audiences, farewells, housekeeping, rollups, rule_states, schedules, sweep
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.clock")
@@ -44,6 +44,7 @@ async def tick() -> None:
         async with transaction() as db:
             if await schedules.claim(db, FOLD, FOLD_EVERY):
                 await rollups.fold(db)
+                await audiences.fold(db)
         async with transaction() as db:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
                 await housekeeping.clear_expired(db)

@@ -1,5 +1,6 @@
 """What the product knows: tables, engine and transaction, migrations."""
 
+from models.audience import Audience, VerifiedCount, VerifiedPerson, VerifiedStale
 from models.database import (
     DatabaseUrlMissing,
     connect,
@@ -31,6 +32,7 @@ __all__ = [
     "Access",
     "Alert",
     "AsyncSession",
+    "Audience",
     "Breaker",
     "Challenge",
     "Collection",
@@ -71,6 +73,9 @@ __all__ = [
     "Trail",
     "Unanswered",
     "User",
+    "VerifiedCount",
+    "VerifiedPerson",
+    "VerifiedStale",
     "Wallet",
     "WatchedConnection",
     "connect",

@@ -22,7 +22,9 @@ class Event(SQLModel, table=True):
         Index("ix_event_server_rule", "server_id", "rule_id", "id", postgresql_where=text("rule_id IS NOT NULL")),
         Index("ix_event_server_subject", "server_id", "subject", "id", postgresql_where=text("subject IS NOT NULL")),
         Index("ix_event_actor", "actor", "server_id", "id", postgresql_where=text("actor IS NOT NULL")),
+        # The version before reads by this one while its successor migrates the database.
         Index("ix_event_proved", "at", "subject", postgresql_where=text("kind = 'wallet.proved'")),
+        Index("ix_event_prover", "subject", "at", postgresql_where=text("kind = 'wallet.proved'")),
         Index(
             "ix_event_rule_ids", literal_column("(data -> 'ruleIds')", JSONB).label("rule_ids"), postgresql_using="gin",
             postgresql_ops={"rule_ids": "jsonb_path_ops"},

@@ -49,8 +49,8 @@ class Member(SQLModel, table=True):
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index(
-            "ix_member_list", "server_id", text("lower(name)"), "discord_id",
-            postgresql_where=text("left_at IS NULL AND NOT bot"),
+            "ix_member_name", "server_id", text("lower(name)"), "discord_id",
+            postgresql_include=["name"], postgresql_where=text("left_at IS NULL AND NOT bot"),
         ),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from models import now
 from models.session import AsyncSession
-from services import rollups
+from services import audiences, rollups
 from services.actors import Actor
 from services.errors import FieldRefused, ServerNotFound
 
@@ -50,13 +50,11 @@ async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
     """Distinct members whose proven wallets count, active rules, and servers with the bot (else all known servers)."""
     result = await db.execute(
         text(
-            f"""
+            """
             WITH mine AS (
                 SELECT s.id, s.bot_invited FROM access a JOIN server s ON s.id = a.server_id WHERE a.discord_id = :me
             )
             SELECT
-              (SELECT count(DISTINCT m.discord_id) FROM member m JOIN mine ON mine.id = m.server_id
-               WHERE m.left_at IS NULL AND EXISTS ({_COUNTING_WALLET})),
               (SELECT count(*) FROM rule r JOIN mine ON mine.id = r.server_id
                WHERE r.state = 'active' AND r.deleted_at IS NULL),
               (SELECT count(*) FROM mine WHERE bot_invited),
@@ -65,22 +63,15 @@ async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
         ),
         {"me": actor.discord_id},
     )
-    members, rules, with_bot, servers = (int(value) for value in result.one())
-    return AnalyticsView(members, rules, with_bot or servers)
-
-
-# A proven wallet of the member `m` that counts in that server.
-_COUNTING_WALLET = """
-    SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id
-    LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = m.server_id
-    WHERE u.discord_id = m.discord_id AND COALESCE(c.use_wallets, true)
-"""
+    rules, with_bot, servers = (int(value) for value in result.one())
+    return AnalyticsView(await audiences.people(db, await _servers(db, actor)), rules, with_bot or servers)
 
 
 async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | None = None) -> HistoryView:
     """The last `days` days in one of the actor's servers, or in all of them together.
 
-    Proofs are those of present members whose wallets count there. Roles given and taken, and per rule the members who
+    Proofs are those of present members whose wallets count there; each counts once, in however many of these servers
+    its member is. Roles given and taken, and per rule the members who
     had its role by it when the day ended, are counts that are kept while it happens. Raises
     FieldRefused for another range, ServerNotFound for a server that the actor does not run.
     """
@@ -93,8 +84,7 @@ async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | No
     shown = tuple(last - timedelta(days=back) for back in reversed(range(days)))
     wanted = sorted(servers) if server_id is None else [server_id]
     counted = await rollups.by_day(db, wanted, ("role.given", "role.taken"), shown[0])
-    proofs = await db.execute(text(_PROOFS), {"servers": wanted, "first": shown[0]})
-    proved = {day: int(count) for day, count in proofs.all()}
+    proved = await audiences.proofs(db, wanted, shown[0])
     return HistoryView(
         days=shown,
         proofs=tuple(proved.get(day, 0) for day in shown),
@@ -109,14 +99,6 @@ async def _servers(db: AsyncSession, actor: Actor) -> set[int]:
     return {int(server_id) for (server_id,) in result.all()}
 
 
-# A proof is of a person, not of a server: it counts once, however many of these servers they are in.
-_PROOFS = f"""
-    SELECT CAST(e.at AT TIME ZONE 'UTC' AS date), count(*) FROM event e
-    WHERE e.kind = 'wallet.proved' AND e.at >= CAST(:first AS timestamp) AT TIME ZONE 'UTC' AND EXISTS (
-        SELECT 1 FROM member m WHERE m.discord_id = e.subject AND m.left_at IS NULL
-        AND m.server_id = ANY(CAST(:servers AS integer[])) AND EXISTS ({_COUNTING_WALLET}))
-    GROUP BY 1
-"""
 _RULES = """
     SELECT r.id, r.name, s.name, r.role_color FROM rule r JOIN server s ON s.id = r.server_id
     WHERE r.server_id = ANY(CAST(:servers AS integer[])) AND r.deleted_at IS NULL ORDER BY r.id

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, text
-from sqlmodel import col, or_, select
+from sqlalchemy import text
+from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Grant, Member, Rule
@@ -77,24 +77,32 @@ async def list_members(
     """
     await rights.to_read(db, outside, actor, server_id)
     wanted = query.strip()[:LONGEST_QUERY]
-    conditions: list[ColumnElement[bool]] = [
-        col(Member.server_id) == server_id,
-        col(Member.left_at).is_(None),
-        # A bot can prove no wallet, so there is nothing to say of it here.
-        ~col(Member.bot),
-    ]
-    if wanted:
-        part = re.sub(r"([\\%_])", r"\\\1", wanted)
-        conditions.append(or_(col(Member.name).ilike(f"%{part}%"), col(Member.discord_id) == wanted))
-    total = (await db.exec(select(func.count()).select_from(Member).where(*conditions))).one()
-    found = await db.exec(
-        select(Member)
-        .where(*conditions)
-        .order_by(func.lower(col(Member.name)), col(Member.discord_id))
-        .offset((page - 1) * PAGE_SIZE)
-        .limit(PAGE_SIZE)
+    values = {"server": server_id, "wanted": wanted, "part": "%" + re.sub(r"([\\%_])", r"\\\1", wanted) + "%"}
+    condition = f"{_LISTED} AND {_FITTING}" if wanted else _LISTED
+    total = (await db.execute(text(f"SELECT count(*) FROM member WHERE {condition}"), values)).scalar_one()
+    first = (page - 1) * PAGE_SIZE
+    size = max(0, min(PAGE_SIZE, total - first))
+    # From the nearer end, since the members before the page are passed over one by one.
+    from_end = first > total // 2
+    skipped = max(0, total - first - size) if from_end else first
+    order = "lower(name) DESC, discord_id DESC" if from_end else "lower(name), discord_id"
+    found = await db.execute(
+        text(f"SELECT discord_id FROM member WHERE {condition} ORDER BY {order} LIMIT :size OFFSET :skipped"),
+        values | {"size": size, "skipped": skipped},
     )
-    return MembersPage(await _rows(db, server_id, found.all()), page, PAGE_SIZE, total)
+    ids = [str(discord_id) for (discord_id,) in found.all()]
+    if from_end:
+        ids.reverse()
+    listed = select(Member).where(Member.server_id == server_id, col(Member.discord_id).in_(ids))
+    members = {member.discord_id: member for member in (await db.exec(listed)).all()}
+    shown = [members[discord_id] for discord_id in ids if discord_id in members]
+    return MembersPage(await _rows(db, server_id, shown), page, PAGE_SIZE, total)
+
+
+# What the index of names holds, so that counting and paging read it and no row of the table; the columns are named as
+# there. A bot can prove no wallet, so there is nothing to say of it here.
+_LISTED = "server_id = :server AND left_at IS NULL AND NOT bot"
+_FITTING = "(lower(name) LIKE lower(CAST(:part AS text)) OR discord_id = :wanted)"
 
 
 async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -> tuple[MemberRow, ...]:

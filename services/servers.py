@@ -1,13 +1,12 @@
 """The servers of a person: those they run, those they could add the bot to, and what each looks like."""
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 from weakref import WeakValueDictionary
 
-from sqlalchemy import delete, func, text
+from sqlalchemy import delete, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -16,7 +15,7 @@ from gateways.errors import ProviderConfused
 from models import Access, Server, now
 from models.database import release
 from models.session import AsyncSession
-from services import breaker, events, rights
+from services import audiences, breaker, events, rights
 from services.actors import Actor
 from services.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.role_safety import color_hex, rank, refusal
@@ -99,7 +98,7 @@ async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: in
 async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[ServerView]:
     ids = [server.id or 0 for server, _ in rows]
     rules = await rules_of_servers(db, ids)
-    verified = await _verified_members(db, ids)
+    verified = await audiences.by_server(db, ids)
     waiting = await breaker.waiting(db, ids)
     return [
         ServerView(
@@ -116,22 +115,6 @@ async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[Serv
         )
         for server, owner in rows
     ]
-
-
-async def _verified_members(db: AsyncSession, ids: Iterable[int]) -> dict[int, int]:
-    result = await db.execute(
-        text(
-            """
-            SELECT m.server_id, count(DISTINCT m.discord_id) FROM member m
-            JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id
-            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = m.server_id
-            WHERE m.server_id = ANY(CAST(:ids AS integer[])) AND m.left_at IS NULL AND COALESCE(c.use_wallets, true)
-            GROUP BY m.server_id
-            """
-        ),
-        {"ids": list(ids)},
-    )
-    return {int(server_id): int(count) for server_id, count in result.all()}
 
 
 async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:

@@ -118,6 +118,23 @@ async def test_many_members_come_in_pages(browser: Browser, ruled: dict[str, Any
     assert [member["name"] for member in second["members"]] == [f"m{n:02}" for n in range(50, 60)]
     assert second["total"] == 60
     assert (await listed(browser, ruled, page=3))["members"] == []
+    assert (await listed(browser, ruled, page=1000))["members"] == []
+
+
+@pytest.mark.parametrize("members", [1, 49, 50, 51, 149, 150, 230])
+async def test_every_page_goes_on_where_the_one_before_ended(browser: Browser, ruled: dict[str, Any], members: int):
+    """Also those behind the middle, which are counted from the other end; names that are the same go by their ids."""
+    people = [(str(10**17 + n * 7919 % 1000), f"{'Mm'[n % 2]}{n % 40:02}") for n in range(members)]
+    async with transaction() as db:
+        db.add_all(Member(server_id=ruled["serverId"], discord_id=who, name=name) for who, name in people)
+    right = [who for who, _ in sorted(people, key=lambda one: (one[1].lower(), one[0]))]
+    for query in ("", "m"):
+        found: list[str] = []
+        for page in range(1, members // 50 + 3):
+            answer = await listed(browser, ruled, page=page, query=query)
+            assert answer["total"] == members
+            found += [member["discordId"] for member in answer["members"]]
+        assert found == right
 
 
 @pytest.mark.parametrize(

@@ -86,3 +86,29 @@ def test_what_was_there_before_the_counts_is_counted(database_url: str) -> None:
         counts = after.execute("SELECT kind, rule_id, total FROM rollup ORDER BY kind").fetchall()
         assert counts == [("holders", 5, 3), ("role.given", 0, 3)]
         assert after.execute("SELECT rule_id, total FROM holder_count").fetchall() == [(5, 3)]
+
+
+def test_who_was_verified_before_the_counts_is_counted(database_url: str) -> None:
+    alembic(database_url, "downgrade", "0026")
+    with psycopg.connect(libpq_url(database_url)) as before:
+        before.execute(
+            """
+            INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
+            SELECT n, n::text, 'A', '', true, now() FROM generate_series(1, 2) n;
+            INSERT INTO "user" (id, discord_id, username, connected, created_at, updated_at)
+            SELECT n, n::text, 'a', false, now(), now() FROM generate_series(1, 3) n;
+            INSERT INTO wallet (user_id, family, address, method, evidence, created_at)
+            SELECT n, 'evm', n::text, 'opensea_bio', '{}', now() FROM generate_series(1, 2) n;
+            INSERT INTO member (server_id, discord_id, name, roles, pending, seen_at)
+            SELECT s, n::text, 'a', '{}', false, now() FROM generate_series(1, 3) n, generate_series(1, 2) s
+            WHERE n >= s;
+            INSERT INTO event (at, kind, subject, data)
+            VALUES ('2026-03-01T23:30Z', 'wallet.proved', '2', '{}'), ('2026-03-02T00:30Z', 'wallet.proved', '3', '{}');
+            """
+        )
+    alembic(database_url, "upgrade", "head")
+    with psycopg.connect(libpq_url(database_url)) as after:
+        assert after.execute("SELECT * FROM verified_count ORDER BY 1").fetchall() == [(1, 2), (2, 1)]
+        assert after.execute("SELECT servers, CAST(day AS text), total FROM audience ORDER BY 1, 2").fetchall() == [
+            ([1], "1970-01-01", 1), ([1, 2], "1970-01-01", 1), ([1, 2], "2026-03-01", 1),
+        ]  # fmt: skip

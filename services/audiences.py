@@ -1,0 +1,86 @@
+"""How many people are verified in servers, and when they proved their wallets, by counts that are kept."""
+
+from collections.abc import Iterable
+from datetime import date
+
+from sqlalchemy import text
+
+from models.session import AsyncSession
+
+# Those whose verification may have changed since they were counted: as they were counted, and as they are.
+_CHANGED = """
+    WITH stale AS MATERIALIZED (SELECT DISTINCT discord_id FROM verified_stale),
+    changed AS MATERIALIZED (
+        SELECT v.discord_id, v.servers, v.proved_on, -1 AS step FROM stale
+        JOIN verified_person v ON v.discord_id = stale.discord_id
+        UNION ALL SELECT discord_id, verified_in(discord_id), NULL, 1 FROM stale
+    )
+"""
+
+
+async def by_server(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
+    """Return per server how many of its members have a proved wallet that counts there; servers with none are left out.
+
+    Bots and those who left are not counted.
+    """
+    rows = await db.execute(
+        text(
+            f"""
+            {_CHANGED}
+            SELECT server_id, sum(total) FROM (
+                SELECT server_id, total FROM verified_count WHERE server_id = ANY(CAST(:servers AS integer[]))
+                UNION ALL SELECT server_id, step FROM changed, unnest(servers) AS server_id
+                WHERE server_id = ANY(CAST(:servers AS integer[]))
+            ) c GROUP BY 1 HAVING sum(total) <> 0
+            """
+        ),
+        {"servers": list(server_ids)},
+    )
+    return {int(server_id): int(total) for server_id, total in rows.all()}
+
+
+async def people(db: AsyncSession, server_ids: Iterable[int]) -> int:
+    """Return how many people are verified in at least one of the servers."""
+    found = await db.execute(
+        text(
+            f"""
+            {_CHANGED}
+            SELECT COALESCE(sum(total), 0) FROM (
+                SELECT total FROM audience
+                WHERE servers && CAST(:servers AS integer[]) AND day = DATE '1970-01-01'
+                UNION ALL SELECT step FROM changed WHERE servers && CAST(:servers AS integer[])
+            ) c
+            """
+        ),
+        {"servers": list(server_ids)},
+    )
+    return int(found.scalar_one())
+
+
+async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[date, int]:
+    """Return per day from `first` on how many wallets were proved by people who are verified in one of the servers."""
+    rows = await db.execute(
+        text(
+            f"""
+            {_CHANGED}
+            SELECT day, sum(total) FROM (
+                SELECT day, total FROM audience WHERE servers && CAST(:servers AS integer[]) AND day >= :first
+                UNION ALL SELECT day, step FROM changed,
+                LATERAL unnest(CASE step WHEN 1 THEN proved_on(discord_id) ELSE proved_on END) AS day
+                WHERE servers && CAST(:servers AS integer[]) AND day >= :first
+            ) c GROUP BY 1 HAVING sum(total) <> 0
+            """
+        ),
+        {"servers": list(server_ids), "first": first},
+    )
+    return {day: int(total) for day, total in rows.all()}
+
+
+async def fold(db: AsyncSession) -> int:
+    """Count again whose verification may have changed; return how many notes said so, 0 while another process folds."""
+    return int((await db.execute(text("SELECT verified_fold()"))).scalar_one())
+
+
+async def rebuild(db: AsyncSession) -> None:
+    """Count everybody again; members, wallets and the log are written meanwhile as ever."""
+    await db.execute(text("SELECT verified_rebuild()"))

@@ -1,0 +1,219 @@
+"""The counts of verified members that triggers and the fold keep, compared with a count of the tables themselves."""
+
+import random
+from collections import Counter
+from datetime import date, timedelta
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import col, delete, select, update
+
+from models import Event, Member, MemberChoice, Server, User, Wallet, now, transaction
+from models.session import AsyncSession
+from services import audiences, farewells, housekeeping, me, members
+from services.actors import Actor
+from tests.builders import a_member, a_server, address, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+Counts = tuple[dict[int, int], int, dict[date, int]]
+LONG_AGO = date(2000, 1, 1)
+
+
+async def kept(db: AsyncSession, servers: list[int]) -> Counts:
+    """What the screens are given: per server, in all of them together, and proofs by day."""
+    return (
+        await audiences.by_server(db, servers),
+        await audiences.people(db, servers),
+        await audiences.proofs(db, servers, LONG_AGO),
+    )
+
+
+async def recounted(db: AsyncSession, servers: list[int]) -> Counts:
+    """The same, read from members, wallets, choices and the log."""
+    places = (
+        await db.execute(
+            text(
+                """
+                SELECT DISTINCT m.server_id, m.discord_id FROM member m JOIN "user" u ON u.discord_id = m.discord_id
+                JOIN wallet w ON w.user_id = u.id
+                LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = m.server_id
+                WHERE m.server_id = ANY(CAST(:servers AS integer[])) AND m.left_at IS NULL AND NOT m.bot
+                AND COALESCE(c.use_wallets, true)
+                """
+            ),
+            {"servers": servers},
+        )
+    ).all()
+    people = {str(who) for _, who in places}
+    lines = (await db.exec(select(Event).where(Event.kind == "wallet.proved"))).all()
+    return (
+        dict(Counter(int(server_id) for server_id, _ in places)),
+        len(people),
+        dict(Counter(line.at.date() for line in lines if line.subject in people)),
+    )
+
+
+class Crowd:
+    """Some people in a few servers, and what happens to them by the writes that the product makes."""
+
+    def __init__(self, db: AsyncSession, servers: list[int], people: list[str], chosen: random.Random) -> None:
+        self.db, self.servers, self.people, self.chosen = db, servers, people, chosen
+
+    def place(self) -> tuple[int, str]:
+        return self.chosen.choice(self.servers), self.chosen.choice(self.people)
+
+    async def user(self) -> User:
+        who = self.chosen.choice(self.people)
+        found = (await self.db.exec(select(User).where(User.discord_id == who))).first()
+        if found is None:
+            found = User(discord_id=who, username="somebody")
+            self.db.add(found)
+            await self.db.flush()
+        return found
+
+    async def join(self) -> None:
+        server_id, who = self.place()
+        there = await self.db.get(Member, (server_id, who))
+        if there is None:
+            self.db.add(Member(server_id=server_id, discord_id=who, name="somebody", bot=self.chosen.random() < 0.1))
+        else:
+            there.left_at = None
+            self.db.add(there)
+        await self.db.flush()
+
+    async def leave(self) -> None:
+        await members.left_many(self.db, [self.place()])
+
+    async def become_a_bot(self) -> None:
+        server_id, who = self.place()
+        turn = update(Member).where(col(Member.server_id) == server_id, col(Member.discord_id) == who)
+        await self.db.exec(turn.values(bot=~col(Member.bot)))
+
+    async def clear_away(self) -> None:
+        await self.db.execute(text("UPDATE member SET left_at = now() - interval '1 year' WHERE left_at IS NOT NULL"))
+        await housekeeping.clear_expired(self.db)
+
+    async def prove(self) -> None:
+        user = await self.user()
+        self.db.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
+        at = now() - timedelta(days=self.chosen.randint(0, 3))
+        self.db.add(Event(kind="wallet.proved", subject=user.discord_id, actor=user.discord_id, at=at))
+        await self.db.flush()
+
+    async def move(self) -> None:
+        wallet = (await self.db.exec(select(Wallet).order_by(col(Wallet.id)).limit(1))).first()
+        if wallet is not None:
+            wallet.user_id = (await self.user()).id or 0
+            self.db.add(wallet)
+            await self.db.flush()
+
+    async def remove(self) -> None:
+        await self.db.exec(delete(Wallet).where(col(Wallet.user_id) == (await self.user()).id))
+
+    async def choose(self) -> None:
+        server_id, user = self.chosen.choice(self.servers), await self.user()
+        choice = await self.db.get(MemberChoice, (server_id, user.id or 0)) or MemberChoice(
+            server_id=server_id, user_id=user.id or 0
+        )
+        choice.use_wallets = not choice.use_wallets
+        self.db.add(choice)
+        await self.db.flush()
+
+    async def decide_no_more(self) -> None:
+        await self.db.exec(delete(MemberChoice).where(col(MemberChoice.user_id) == (await self.user()).id))
+
+    async def be_forgotten(self) -> None:
+        user = await self.user()
+        await me.forget(self.db, Actor(user.id or 0, user.discord_id, user.username))
+
+    async def be_renamed_in_the_log(self) -> None:
+        await farewells.finish(self.db)
+
+    async def lose_old_lines(self) -> None:
+        await self.db.execute(text("DELETE FROM event WHERE at < now() - interval '2 days'"))
+
+    async def become_another_account(self) -> None:
+        user = await self.user()
+        self.people.append(snowflake())
+        await self.db.exec(update(User).where(col(User.id) == user.id).values(discord_id=self.people[-1]))
+
+    async def something(self) -> None:
+        often = [self.join, self.join, self.join, self.prove, self.prove, self.prove, self.leave, self.choose]
+        seldom = [
+            self.become_a_bot, self.clear_away, self.move, self.remove, self.decide_no_more, self.be_forgotten,
+            self.be_renamed_in_the_log, self.lose_old_lines, self.become_another_account,
+        ]  # fmt: skip
+        await self.chosen.choice(self.chosen.choice([often, often, seldom]))()
+        self.db.expire_all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_is_kept_while_it_happens_is_what_the_tables_say(seed: int) -> None:
+    chosen = random.Random(seed)
+    people = [snowflake() for _ in range(8)]
+    async with transaction() as db:
+        servers = [(await a_server(db)).id or 0 for _ in range(4)]
+    seen = 0
+    for _ in range(25):
+        async with transaction() as db:
+            crowd = Crowd(db, servers, people, chosen)
+            for _ in range(chosen.randint(1, 8)):
+                await crowd.something()
+            asked = sorted(chosen.sample(servers, chosen.randint(1, 4)))
+            right = await recounted(db, asked)
+            assert await kept(db, asked) == right  # also what this very transaction has changed
+            seen += right[1]
+        if chosen.random() < 0.4:
+            async with transaction() as db:
+                await audiences.fold(db)
+                assert (await db.execute(text("SELECT count(*) FROM verified_stale"))).scalar_one() == 0
+                assert await kept(db, asked) == right
+    assert seen
+    async with transaction() as db:
+        await audiences.fold(db)
+        before = await kept(db, servers), await tables(db)
+        await audiences.rebuild(db)
+        assert (await kept(db, servers), await tables(db)) == before
+        assert before[0] == await recounted(db, servers)
+
+
+async def tables(db: AsyncSession) -> list[list[tuple[object, ...]]]:
+    """Everything that is kept, but counts that are 0."""
+    return [
+        sorted(map(tuple, (await db.execute(text(f"SELECT * FROM {name} WHERE {condition}"))).all()))
+        for name, condition in (("verified_person", "true"), ("verified_count", "total <> 0"), ("audience", "true"))
+    ]
+
+
+async def test_a_joining_and_a_proof_at_the_same_time_are_counted_whichever_ends_first() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        user = User(discord_id=snowflake(), username="somebody")
+        db.add(user)
+    async with transaction() as joining:
+        joining.add(Member(server_id=server.id or 0, discord_id=user.discord_id, name="somebody"))
+        await joining.flush()
+        async with transaction() as proving:
+            proving.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
+        async with transaction() as clock:
+            assert await audiences.fold(clock)
+            assert await audiences.people(clock, [server.id or 0]) == 0
+    async with transaction() as db:
+        assert await audiences.people(db, [server.id or 0]) == 1
+        assert await audiences.fold(db)
+        assert await audiences.by_server(db, [server.id or 0]) == {server.id: 1}
+
+
+async def test_a_deleted_server_leaves_nobody_verified_in_it() -> None:
+    async with transaction() as db:
+        gone, kept_on = await a_server(db), await a_server(db)
+        member = await a_member(db, gone, wallet=address())
+        db.add(Member(server_id=kept_on.id or 0, discord_id=member.discord_id, name="somebody"))
+        await db.flush()
+        await audiences.fold(db)
+        ids = [gone.id or 0, kept_on.id or 0]
+        assert (await audiences.by_server(db, ids), await audiences.people(db, ids)) == ({ids[0]: 1, ids[1]: 1}, 1)
+        await db.exec(delete(Server).where(col(Server.id) == gone.id))
+        assert await audiences.by_server(db, ids) == {ids[1]: 1}
+        await audiences.fold(db)
+        assert await audiences.by_server(db, ids) == {ids[1]: 1}
