@@ -65,7 +65,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
         return Confirmation(_unknown(second, reason), _seconds(first, unsettled) if moved else None)
     if second.answer is Answer.UNKNOWN or second.source is None or second.block is None:
         return Confirmation(second)
-    before = earlier if earlier is not None and _counts(earlier, second, now) else None
+    before = earlier if earlier is not None and _counts(earlier, first, now) else None
     if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
         return Confirmation(_unknown(second, "waiting for a later block to confirm"), wait)
     if second.requirement.type == "trait" and _of_other_tokens(first, second):
@@ -95,9 +95,12 @@ def _of_other_tokens(first: Reading, second: Reading) -> bool:
     return any(token not in other.judged for one, other in pairs for token, _ in one.alone)
 
 
-def _counts(earlier: Earlier, second: Reading, now: datetime) -> bool:
-    """Whether an earlier answer was the same, and is no older than a day."""
-    return earlier.answer is second.answer and now - earlier.at < KEPT
+def _counts(earlier: Earlier, reading: Reading, now: datetime) -> bool:
+    """Whether an earlier answer was the same, is no older than a day, and is of no block that nobody has seen yet.
+
+    A node that named a wrong block could otherwise keep everybody waiting for it.
+    """
+    return earlier.answer is reading.answer and now - earlier.at < KEPT and earlier.block <= (reading.block or 0)
 
 
 def _later(first: Reading, second: Reading, before: Earlier | None, means: Means, now: datetime) -> float:
@@ -105,9 +108,13 @@ def _later(first: Reading, second: Reading, before: Earlier | None, means: Means
     missing = (before.block if before is not None else first.block or 0) - _settled(second)
     if before is None or missing > 0:
         return _seconds(first, max(missing, 1))
-    if means.nodes < 2 or before.source != second.source:
+    if means.nodes < 2:
         return 0.0
-    return min(max(0.0, (OTHERS_SILENT - (now - before.at)).total_seconds()), ASKED_EVERY)
+    since = now - before.at
+    if before.source != second.source:
+        # What another node said says nothing of what has happened since.
+        return 0.0 if since <= OTHERS_SILENT else _seconds(first, 1)
+    return min(max(0.0, (OTHERS_SILENT - since).total_seconds()), ASKED_EVERY)
 
 
 def _settled(reading: Reading) -> int:
@@ -117,8 +124,8 @@ def _settled(reading: Reading) -> int:
 
 
 def _seconds(reading: Reading, blocks: int) -> float:
-    """How long so many blocks of a requirement's chain usually take, and a moment more."""
-    return max(0, blocks) * CHAINS[reading.requirement.chain].block_seconds + 1.0
+    """How long so many blocks of a requirement's chain usually take, and a moment more; at most as long as APART."""
+    return min(max(0, blocks) * CHAINS[reading.requirement.chain].block_seconds + 1.0, APART.total_seconds())
 
 
 def _told(one: Reading | Earlier | None) -> tuple[str, int] | None:
@@ -147,7 +154,8 @@ def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before
     """Return what the next look is to know of these answers: of each question the oldest answer that is still the same.
 
     An earlier answer is dropped when a second reading at its block, or a later one, said something else. What another
-    node contradicts is not noted: the silence in which a node may confirm itself has not begun.
+    node contradicts is not noted: the silence in which a node may confirm itself has not begun. Of a node that alone
+    answers, its own answer is noted once the other's is too old to confirm it.
     """
     found: dict[str, Earlier] = {}
     for reading, second in zip(first, confirmed, strict=True):
@@ -157,9 +165,12 @@ def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before
         kept = before.get(question)
         denied = second.answer not in {reading.answer, Answer.UNKNOWN}
         usable = kept is not None and _counts(kept, reading, now) and not (denied and (second.block or 0) >= kept.block)
+        lone = second.source == reading.source
+        if kept is not None and lone and kept.source != reading.source and now - kept.at > OTHERS_SILENT:
+            usable = False
         if kept is not None and usable:
             found[question] = kept
-        elif not denied or second.source == reading.source:
+        elif not denied or lone:
             found[question] = Earlier(reading.answer, reading.source, reading.block, now)
     return found
 

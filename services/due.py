@@ -25,6 +25,8 @@ LONGEST_PAUSE = 2 * 3600
 """Seconds until a member who stayed unknown again and again is looked at again, if nothing new is known meanwhile."""
 EACH_TURN = 50
 """How many members of a server have a turn of the round together: what is read of a server serves them all."""
+KNOWN_AGAIN = 60
+"""The least pause, in seconds, once a look that should have succeeded has not, again and again."""
 LATE = 2**31 - 1
 """The turn of a member who has to wait for a moment: behind the turns of all servers, in the order of the moments."""
 
@@ -322,6 +324,16 @@ def done(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collect
     db.later(statement, {**_values(worker, claims), "denied": joined(denied)})
 
 
+def pause_after(attempts: int, known: float | None = None) -> int:
+    """Return the seconds until the look after `attempts` vain ones; `known` is how many it needs to succeed, if known.
+
+    A look that may succeed within seconds is made again within a minute, however often it did not: a chain that makes
+    no blocks while nothing happens would otherwise be asked without an end.
+    """
+    growing = min(5 * 2 ** min(attempts, 20), LONGEST_PAUSE)
+    return growing if known is None else max(ceil(known), min(growing, KNOWN_AGAIN))
+
+
 async def later(
     db: AsyncSession,
     worker: str,
@@ -331,13 +343,10 @@ async def later(
 ) -> None:
     """These could not be answered in full, and why: look again after a pause that grows with the attempts.
 
-    For whom it is known after how many seconds a look can succeed, it is made then.
+    For whom it is known after how many seconds a look can succeed, it is made then (see `pause_after`).
     """
     known = known_pauses or [None] * len(claims)
-    pauses = [
-        min(5 * 2 ** min(claim.attempts, 20), LONGEST_PAUSE) if pause is None else ceil(pause)
-        for claim, pause in zip(claims, known, strict=True)
-    ]
+    pauses = [pause_after(claim.attempts, pause) for claim, pause in zip(claims, known, strict=True)]
     more = {claim.key: [pause, reason] for claim, pause, reason in zip(claims, pauses, reasons, strict=True)}
     await db.execute(
         text(

@@ -89,6 +89,34 @@ def test_while_another_node_is_silent_the_first_may_confirm_itself_after_minutes
     assert not by_the_other.reading.one_source
 
 
+def test_what_a_node_said_long_before_it_fell_silent_confirms_nothing() -> None:
+    """The member may have bought since, and the node that goes on answering may be wrong."""
+    before = earlier(node=2, ago=OTHERS_SILENT + timedelta(seconds=1))
+    alone = confirm(reading(NO, 300), reading(NO, 298), before, TWO, NOW)
+    assert alone.reading.answer is UNKNOWN
+    assert alone.wait is not None
+    question = question_of(reading())
+    (own,) = noted([reading(NO, 300)], [reading(NO, 298)], {question: before}, NOW).values()
+    assert own == Earlier(NO, "Base node 1", 300, NOW), "from here on it may confirm itself"
+    (kept,) = noted([reading(NO, 300)], [reading(NO, 298, 2)], {question: before}, NOW).values()
+    assert kept == before
+
+
+def test_a_first_answer_of_a_block_that_nobody_has_seen_is_replaced() -> None:
+    wrong = earlier(block=400_000_000)
+    found = confirm(reading(NO, 100), reading(NO, 98), wrong, ONE, NOW)
+    assert found.wait == 2 * CHAINS["base"].block_seconds + 1
+    question = question_of(reading())
+    (now,) = noted([reading(NO, 100)], [reading(UNKNOWN, 98)], {question: wrong}, NOW).values()
+    assert now.block == 100
+
+
+def test_no_wait_is_longer_than_that_for_the_only_source() -> None:
+    for second in (reading(YES, 98, 2), reading(NO, 98)):
+        found = confirm(reading(NO, 400_000_000), second, None, TWO, NOW)
+        assert found.wait == APART.total_seconds()
+
+
 def test_solanas_index_confirms_itself_only_after_as_many_slots_as_settle() -> None:
     leaf = Requirement("basic", "solana", "C")
     deep = CHAINS["solana"].settled_after

@@ -158,6 +158,11 @@ async def test_pauses_reach_two_hours_and_no_more() -> None:
         assert round((row.due_at - now()).total_seconds()) == pause
 
 
+def test_a_look_that_may_soon_succeed_is_made_then_and_after_many_vain_ones_once_a_minute() -> None:
+    assert [due.pause_after(0, 61.2), due.pause_after(3, 61.2), due.pause_after(40, 61.2)] == [62, 62, 62]
+    assert [due.pause_after(attempts, 3.0) for attempts in (0, 1, 3, 4, 40)] == [5, 10, 40, 60, 60]
+
+
 async def test_what_becomes_known_of_a_member_ends_the_growing_of_their_pauses_and_a_round_does_not() -> None:
     async with transaction() as db:
         member = await a_member(db, await a_server(db), wallet=address())
