@@ -362,7 +362,7 @@ async def _confirm(
         return
     places = _places([item.case for item in losing])
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
-    doubts, seconds = await asyncio.gather(
+    (doubts, waits), seconds = await asyncio.gather(
         _delegations_again(outside, done, losing),
         holdings.ask_all_again(outside, [(again[place], answers[place]) for place in again]),
     )
@@ -372,6 +372,7 @@ async def _confirm(
     for item in losing:
         second = _decide(_doubting(item.case, doubts), confirmed, now)
         _hold_together(outside, item, second, now)
+        item.again_in = max((item.again_in, *(waits.get(pair) for pair in item.case.delegated.known)), key=_seconds)
         item.decisions = _conclude(item.case, item.readings, now)
 
 
@@ -402,13 +403,22 @@ def _means(outside: Gateways, chain: str) -> Means:
     return Means(outside.chains.endpoints(chain), traits.sources_on(outside, chain))
 
 
-async def _delegations_again(outside: Gateways, done: Round, losing: Sequence[Looked]) -> dict[Pair, str]:
-    """Read a second time who has delegated to those who would lose something; of whom it is not as it was, and why."""
+def _seconds(wait: float | None) -> float:
+    return wait or 0.0
+
+
+async def _delegations_again(
+    outside: Gateways, done: Round, losing: Sequence[Looked]
+) -> tuple[dict[Pair, str], dict[Pair, float]]:
+    """Read a second time who has delegated to those who would lose something.
+
+    Return of whom it is not as it was, and why; and where time alone is missing, how many seconds of it.
+    """
     known = {pair: before for item in losing for pair, before in item.case.delegated.known.items()}
     again = await delegations.read_again(outside, known)
     doubts = delegations.disagreements(known, again)
     done.delegations.extend(one for one in again if not isinstance(one.sheet, str) and _differs(one, doubts))
-    return doubts
+    return doubts, {(one.chain, who): one.wait for one in again for who in one.delegates if one.wait is not None}
 
 
 def _differs(fetched: Fetched, doubts: Mapping[Pair, str]) -> bool:

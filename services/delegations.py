@@ -41,11 +41,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a chain's registry said of these wallets, or in a text why it said nothing."""
+    """What a chain's registry said of these wallets, or in a text why it said nothing.
+
+    Where time alone is missing, `wait` is how many seconds of it.
+    """
 
     chain: str
     delegates: tuple[str, ...]
     sheet: DelegationSheet | str
+    wait: float | None = None
 
 
 def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
@@ -124,8 +128,10 @@ async def read_again(outside: Gateways, known: Mapping[Pair, Known]) -> list[Fet
                 break
         if not isinstance(said, str) and said.endpoint == endpoint:
             silent = confirmation.OTHERS_SILENT.total_seconds() / CHAINS[chain].block_seconds if others else 0
-            if said.block - newest < silent:
-                said = "waiting for a later block to confirm"
+            if (missing := newest + silent - said.block) > 0:
+                # Looked at while what is known is still FRESH: what has just been read again would begin to wait anew.
+                wait = min(missing * CHAINS[chain].block_seconds + 1.0, FRESH.total_seconds() / 2 + 5.0)
+                return Fetched(chain, tuple(delegates), "waiting for a later block to confirm", wait)
         return Fetched(chain, tuple(delegates), said)
 
     return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))

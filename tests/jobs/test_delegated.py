@@ -1,14 +1,17 @@
 """Rules that count what vaults have delegated to members' wallets: each NFT for one member, unknown never as no."""
 
+import asyncio
 import uuid
 
 import pytest
 from eth_utils.crypto import keccak
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import gateways
 from gateways.chain_table import CHAINS
 from jobs.follower import Follower
+from jobs.looker import Looker
 from models import Delegation, Due, Grant, Wallet, now, transaction
 from services import cases, decisions, delegations, due, findings, member_why, sightings, standards, tallies, wallets
 from services.actors import Actor
@@ -21,6 +24,8 @@ from services.sightings import Marks, Moved
 from services.users import ensure
 from services.watch_list import Watched, WatchList
 from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import looked_at
+from tests.jobs.test_two_sources import one_node, settles_after
 from tests.jobs.town import STRANGER, Town, until
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -383,3 +388,37 @@ async def test_a_list_that_is_too_long_leaves_the_rest_unknown(
     assert (await bank.answers(basic))["carol"].answer is UNKNOWN
     await bank.puts(first)
     assert (await bank.answers(basic))["carol"].answer is YES
+
+
+async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh(
+    town: Town, bank: Bank, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the member could not be answered before: what is read again would have to wait from the start."""
+    await one_node(monkeypatch)
+    settles_after(monkeypatch, 30)
+    await town.call("chains/base/mine", blocks=30)
+    vault = a_vault()
+    token = await bank.puts(vault)
+    await bank.delegates(vault, "carol")
+    await town.rule("Holder", delegated=True)
+    async with engine():
+        await until(lambda: town.has("carol", "Holder"))
+    await bank.sells(vault, token)
+    await town.call("chains/base/mine", blocks=30)
+    await town.look()
+    async with transaction() as db:
+        await db.execute(text("UPDATE due SET attempts = 12"))
+        # Too old to be used again: it is read at this look, and the node has settled nothing of it yet.
+        await db.execute(text("UPDATE delegation_read SET read_at = to_timestamp(0)"))
+    await Looker(asyncio.Event()).once()
+    async with transaction() as db:
+        row = (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).one()
+        soon = await db.execute(
+            text("SELECT due_at - now() < interval '10 minutes' FROM due WHERE key = :key"), {"key": row.key}
+        )
+        assert "delegations: waiting for a later block to confirm" in (row.reason or "")
+        assert soon.scalar_one() is True
+    await town.call("chains/base/mine", blocks=30)
+    await looked_at(town)
+    async with transaction() as db:
+        assert set((await db.exec(select(Grant.state).where(Grant.server_id == town.server_id))).all()) == {"taking"}
