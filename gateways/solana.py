@@ -147,7 +147,7 @@ class SolanaChains:
 
         async def ask(node: SolanaNode) -> TokenSheet:
             if ids:
-                return await self._single(node, contract, holders, ids, endpoint, not_before_block)
+                return await self._single(node, contract, holders, ids, endpoint, not_before_block, deadline)
             return await self._read(node, contract, holders, trails or {}, endpoint, not_before_block, deadline)
 
         return await self._nodes.first(ask, endpoint=endpoint, deadline=deadline)
@@ -251,6 +251,7 @@ class SolanaChains:
         ids: Sequence[str],
         endpoint: int | None,
         not_before: int,
+        deadline: float,
     ) -> TokenSheet:
         if endpoint is not None:
             await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
@@ -258,6 +259,8 @@ class SolanaChains:
         look = Look(node, collection, owners)
         with _noted(node):
             await look.at_assets(ids)
+            if endpoint is not None:
+                await look.doubt_by_accounts(deadline - KEPT_FOR_THE_REST)
             return _sheet(look, head, not_before, {})
 
     def _deadline(self) -> float:

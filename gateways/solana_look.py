@@ -51,6 +51,8 @@ class Look:
     unsure: dict[str, str] = field(default_factory=dict[str, str])
     slot: int | None = None
     _known: dict[str, Asset | None] = field(default_factory=dict[str, Asset | None])
+    _named: frozenset[str] | None = None
+    """The single assets that were asked for; None where any of the collection counts."""
     _lists_work: bool = False
     _gone: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
@@ -129,7 +131,10 @@ class Look:
     async def at_assets(self, ids: Sequence[str]) -> None:
         """Ask for single assets: each names its owner, so nothing has to be believed of a list."""
         wanted = set(self.owners)
-        for asset in (await assets(self.node, ids)).values():
+        found = await assets(self.node, ids)
+        self._known |= found
+        self._named = frozenset(ids)
+        for asset in found.values():
             if asset is None:
                 self.unsure |= dict.fromkeys(self.owners, UNKNOWN_ID)
             elif asset.owner in wanted:
@@ -144,7 +149,7 @@ class Look:
         missing = {
             owner: [mint for mint in trails[owner] if mint not in self._mints(owner)]
             for owner in self.owners
-            if owner in trails and owner not in self.unsure and not (self.collection == ANY and owner in self.held)
+            if owner in trails and owner not in self.unsure and not self._has_enough(owner)
         }
         await self._look_up(mint for mints in missing.values() for mint in mints)
         for owner, mints in missing.items():
@@ -162,13 +167,14 @@ class Look:
         return self._gone.get(owner, frozenset[str]())
 
     async def doubt_by_accounts(self, deadline: float) -> None:
-        """Where nothing was seen, the node's own token accounts must not show anything either.
+        """The node's own token accounts must not show anything that the index did not.
 
         They are asked for a few owners at a time. Those whose turn has not come by `deadline` (loop time), or before
         the node wants a pause, are unsure.
         """
         # So that those who come last are not the same each time.
-        waiting = random.sample(nothing := self.nothing(), len(nothing))
+        asked = [one for one in self.owners if one not in self.unsure and not self._has_enough(one)]
+        waiting = random.sample(asked, len(asked))
         for start in range(0, len(waiting), OWNERS_A_PART):
             try:
                 async with question_time.timeout_at(deadline):
@@ -185,7 +191,8 @@ class Look:
 
         async def one(owner: str) -> tuple[str, frozenset[str] | ProviderError]:
             try:
-                return owner, await mints_of(self.node, owner)
+                mints = await mints_of(self.node, owner) - self._mints(owner)
+                return owner, mints if self._named is None else mints & self._named
             except ProviderError as fault:
                 return owner, fault
 
@@ -202,6 +209,10 @@ class Look:
         fresh = [mint for mint in dict.fromkeys(mints) if self._known.get(mint) is None]
         if fresh:
             self._known |= await assets(self.node, fresh)
+
+    def _has_enough(self, owner: str) -> bool:
+        """Whether no more of the owner's assets can change an answer."""
+        return self.collection == ANY and owner in self.held
 
     def _mints(self, owner: str) -> set[str]:
         return {name.rpartition(":")[2] for name in self.held.get(owner, ())}

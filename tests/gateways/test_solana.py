@@ -304,6 +304,45 @@ async def test_a_confirming_read_asks_the_nodes_own_token_accounts(node: StandIn
     assert not await confirmed()
 
 
+def shows(node: StandIn, *mints: str) -> None:
+    """The node has these in OWNER's own token accounts."""
+    amount = {"amount": "1", "decimals": 0}
+    infos = [{"mint": mint, "owner": OWNER, "tokenAmount": amount} for mint in mints]
+    value = [{"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}} for info in infos]
+    node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": value}
+
+
+async def test_a_confirming_read_of_certain_tokens_asks_the_nodes_own_token_accounts(
+    node: StandIn, chains: SolanaChains
+) -> None:
+    index = Index(node)
+    index.known = {token: asset(token, OTHER) for token in TOKENS[:2]}
+
+    async def confirmed() -> bool:
+        ids = [TOKENS[0]]
+        return OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=ids, endpoint=0)).unsure
+
+    assert await confirmed()
+    shows(node, TOKENS[1])
+    assert await confirmed(), "of another token nobody asked"
+    shows(node, TOKENS[0])
+    assert not await confirmed(), "the index says that it is somebody else's"
+    assert OWNER not in (await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=[TOKENS[0]])).unsure
+
+
+async def test_a_confirming_read_asks_the_node_about_those_too_of_whom_the_index_lists_some(
+    node: StandIn, chains: SolanaChains
+) -> None:
+    index = Index(node, asset(TOKENS[0]))
+    index.known = {token: asset(token) for token in TOKENS[:2]}
+    shows(node, TOKENS[0])
+    read = await chains.balances(SOLANA, [COLLECTION], [OWNER], endpoint=0)
+    assert read.amount(COLLECTION, OWNER) == 1
+    shows(node, *TOKENS[:2])
+    assert (await chains.balances(SOLANA, [COLLECTION], [OWNER], endpoint=0)).amount(COLLECTION, OWNER) is None
+    assert (await chains.balances(SOLANA, [COLLECTION], [OWNER])).amount(COLLECTION, OWNER) == 1
+
+
 async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, chains: SolanaChains) -> None:
     def belonging(index: int, collection: str, owner: str) -> dict[str, Any]:
         return asset(TOKENS[index], owner, grouping=[{"group_key": "collection", "group_value": collection}])
