@@ -42,6 +42,11 @@ def node(chain: str, place: int) -> str:
     return f"{chain}:{place}"
 
 
+def noted(provider: str, state: str, reason: str | None = None) -> Pulse:
+    """What is known of a provider from now on."""
+    return Pulse(provider, state, datetime.now(UTC), reason)
+
+
 def answered(provider: str, block: int | None = None, block_time: datetime | None = None) -> None:
     """It answered as it should."""
     _newest[provider] = Pulse(provider, OK, datetime.now(UTC), None, block, block_time)
@@ -53,7 +58,7 @@ def failed(provider: str, fault: ProviderError) -> None:
     if state == OK:
         answered(provider)
     else:
-        _newest[provider] = Pulse(provider, state, datetime.now(UTC), str(fault))
+        _newest[provider] = noted(provider, state, str(fault))
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What the product knows: tables, engine and transaction, migrations."""
 
 from models.audience import Audience, VerifiedCount, VerifiedPerson, VerifiedStale
+from models.clock import corrected, now
 from models.database import (
     DatabaseUrlMissing,
     connect,
@@ -22,7 +23,6 @@ from models.rollup import HolderCount, Rollup, RollupDelta
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
 from models.session import AsyncSession
-from models.types import now
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
 from models.watched import WatchedConnection
@@ -79,6 +79,7 @@ __all__ = [
     "Wallet",
     "WatchedConnection",
     "connect",
+    "corrected",
     "engine",
     "libpq_url",
     "limit_statements",

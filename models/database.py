@@ -2,14 +2,17 @@
 
 import asyncio
 import select as waiting
+import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import psycopg
 from sqlalchemy import event
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from models import clock
 from models.session import AsyncSession
 from models.watched import WatchedConnection
 from settings import settings
@@ -60,7 +63,28 @@ async def _connect(*arguments: Any, **options: Any) -> WatchedConnection:
         milliseconds = str(round(1000 * _statement_seconds))
         await made.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds])
         await made.commit()
+    if clock.is_due():
+        await _ask_for_the_time(made)
+        await made.commit()
     return made
+
+
+async def _ask_for_the_time(connection: WatchedConnection) -> None:
+    began = time.monotonic()
+    row = await (await connection.execute(clock.QUESTION)).fetchone()
+    if row is not None:
+        clock.measured(row[0], time.monotonic() - began)
+
+
+async def _mind_the_clock() -> None:
+    """Measure how far the database's clock is from ours, once a minute; a missing database is left to the caller."""
+    if clock.is_due():
+        made = engine()
+        with suppress(SQLAlchemyError, psycopg.Error):
+            async with (_alone or made).connect() as connection:
+                raw = (await connection.get_raw_connection()).driver_connection
+                if isinstance(raw, WatchedConnection):
+                    await _ask_for_the_time(raw)
 
 
 def _refuse_a_dead_one(connection: Any, record: object, proxy: object) -> None:
@@ -97,6 +121,7 @@ async def use(url: str | None) -> None:
     if _engine is not None:
         await _engine.dispose()
     _engine = _alone = None
+    clock.forget()
     if url is not None:
         _set(url)
 
@@ -112,6 +137,7 @@ async def connect() -> WatchedConnection:
 @asynccontextmanager
 async def transaction() -> AsyncGenerator[AsyncSession]:
     """One use case: committed when the block ends, undone when it raises."""
+    await _mind_the_clock()
     async with _closing(AsyncSession(engine(), expire_on_commit=False)) as db:
         yield db
         await db.commit()
@@ -123,6 +149,7 @@ async def reading() -> AsyncGenerator[AsyncSession]:
 
     Like those of a transaction, each statement sees what was committed when it began.
     """
+    await _mind_the_clock()
     made = engine()
     async with _closing(AsyncSession(_alone or made, expire_on_commit=False)) as db:
         yield db

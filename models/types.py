@@ -1,16 +1,12 @@
 """Column shapes that several tables share: aware times, JSON documents, text lists."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import DateTime, Text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field
 
-
-def now() -> datetime:
-    """The present moment, aware, in UTC."""
-    return datetime.now(UTC)
+from models.clock import now
 
 
 def moment(*, index: bool = False) -> Any:

@@ -14,7 +14,7 @@ from gateways import Gateways, pulse
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
 from gateways.pulse import Pulse
-from models import ProviderState, now
+from models import ProviderState, corrected, now
 from models.session import AsyncSession
 
 BOT = "bot"
@@ -61,17 +61,18 @@ class Recorder:
 
 def bot_is(connected: bool, reason: str | None = None) -> Pulse:
     """The bot's own state, for `keep`."""
-    return Pulse(BOT, pulse.OK if connected else pulse.DOWN, now(), reason)
+    return pulse.noted(BOT, pulse.OK if connected else pulse.DOWN, reason)
 
 
 async def keep(db: AsyncSession, noted: Sequence[Pulse]) -> None:
     """Write outcomes down; an older one than what is there changes nothing."""
     if not noted:
         return
+    # What this machine's clock said, for all who compare it with the database's.
     rows = [
         {
-            "provider": one.provider, "state": one.state, "reason": one.reason, "since": one.at,
-            "checked_at": one.at, "ok_at": one.at if one.state == pulse.OK else None,
+            "provider": one.provider, "state": one.state, "reason": one.reason, "since": (at := corrected(one.at)),
+            "checked_at": at, "ok_at": at if one.state == pulse.OK else None,
             "block": one.block, "block_time": one.block_time,
         }
         for one in sorted(noted, key=lambda one: one.provider)

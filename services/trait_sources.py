@@ -4,13 +4,13 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import groupby
 
 from gateways import Gateways
 from gateways.attributes import TraitList
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
+from models import now
 from services import time_budget
 from services.trait_match import BETWEEN_SOURCES, TokenTraits
 from settings import settings
@@ -145,7 +145,7 @@ async def _of_opensea(
             lists = {token_id: traits for (_, token_id), traits in said.items()}
     except ProviderError as fault:
         return dict.fromkeys(token_ids, str(fault))
-    at = datetime.now(UTC)
+    at = now()
     return {
         token_id: TokenTraits(lists[token_id].found, FROM_OPENSEA, at, _says_all(lists[token_id]))
         if token_id in lists
@@ -163,7 +163,7 @@ async def _of_metadata(
 ) -> Mapping[str, TokenTraits | str]:
     """What the tokens' own metadata tell; where an index of the chain reads them, another than `apart_from`."""
     said = await outside.metadata.traits(chain, contract, token_ids, apart_from=apart_from)
-    at = datetime.now(UTC)
+    at = now()
     return {
         token_id: str(told)
         if isinstance(told, ProviderError)

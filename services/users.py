@@ -11,7 +11,7 @@ from gateways import Gateways
 from gateways.discord_oauth import TokenSet
 from gateways.discord_types import OAuthUser
 from gateways.errors import ProviderError, ProviderRefused, Unauthorized
-from models import User, now, transaction
+from models import User, corrected, now, transaction
 from models.session import AsyncSession
 from services.actors import Actor
 from services.errors import NotConnected, NotSignedIn, unavailable
@@ -75,7 +75,7 @@ async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
     values = _told(person) | {
         "access_token": seal(tokens.access_token),
         "refresh_token": seal(tokens.refresh_token) if tokens.refresh_token else None,
-        "token_expires_at": tokens.expires_at,
+        "token_expires_at": corrected(tokens.expires_at),
         "connected": True,
         "updated_at": now(),
     }
@@ -173,7 +173,7 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
             raise unavailable(error) from error
         user.connected, user.updated_at = tokens is not None, now()
         if tokens is not None:
-            user.access_token, user.token_expires_at = seal(tokens.access_token), tokens.expires_at
+            user.access_token, user.token_expires_at = seal(tokens.access_token), corrected(tokens.expires_at)
             user.refresh_token = seal(tokens.refresh_token) if tokens.refresh_token else user.refresh_token
         db.add(user)
     if tokens is None:

@@ -47,6 +47,14 @@ FAULTS_BY_NAME = frozenset({"sqlalchemy.exc"})
 # Who looks after the database server itself, and so speaks to it in plain statements.
 SERVER_KEEPERS = frozenset({"app/postgres.py"})
 SQL = re.compile(r"\s*(SELECT|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|WITH\s.+\sSELECT|LISTEN|NOTIFY)\s", re.S)
+THIS_MACHINES = {
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.today",
+    "date.today",
+    "time.time",
+    "datetime.datetime.now",
+}
 SQL_CALLS = frozenset({"execute", "exec", "scalars", "scalar"})
 SESSIONS = frozenset({"db", "session", "connection", "cursor"})
 
@@ -139,6 +147,15 @@ def sql_out_of_place(module: Module) -> Iterator[str]:
         owner = node.func.value
         if isinstance(owner, ast.Name) and owner.id in SESSIONS and node.func.attr in SQL_CALLS:
             yield f"{module.path}:{node.lineno} calls {owner.id}.{node.func.attr}"
+
+
+def clocks_of_this_machine(module: Module) -> Iterator[str]:
+    """What is stored, or compared with what is stored, has the time by one clock: the database's (`models.now`)."""
+    if module.room not in {"models", "services", "state", "jobs", "components"} or module.path == "models/clock.py":
+        return
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in THIS_MACHINES:
+            yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: models.now is every machine's time"
 
 
 def removals_past_the_breaker(module: Module) -> Iterator[str]:

@@ -73,7 +73,12 @@ def test_everybody_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    [rules.libraries_out_of_place, rules.sql_out_of_place, rules.removals_past_the_breaker],
+    [
+        rules.libraries_out_of_place,
+        rules.sql_out_of_place,
+        rules.clocks_of_this_machine,
+        rules.removals_past_the_breaker,
+    ],
     ids=lambda r: r.__name__,
 )
 def test_the_product_keeps(rule: Callable[[Module], Iterator[str]]) -> None:
@@ -154,6 +159,8 @@ STATE = "import reflex as rx\nclass Base(rx.State):\n    pass\n"
         (rules.sql_out_of_place, "bot/x.py", "query = f'UPDATE due SET at = {now} WHERE 1'"),
         (rules.sql_out_of_place, "app/x.py", "async def f(db):\n    await db.execute(query)"),
         (rules.sql_out_of_place, "state/x.py", "async def f(session):\n    await session.exec(query)"),
+        (rules.clocks_of_this_machine, "services/x.py", "from datetime import datetime\nat = datetime.now(UTC)"),
+        (rules.clocks_of_this_machine, "jobs/x.py", "import time\nat = time.time()"),
         (rules.removals_past_the_breaker, "bot/x.py", "async def f(m, r):\n    await m.remove_roles(r)"),
         (rules.removals_past_the_breaker, "services/x.py", "async def f(d):\n    await d.remove_role('1', '2', '3')"),
         (rules.removals_past_the_breaker, "services/x.py", "row = {'state': 'taking'}"),
@@ -212,6 +219,7 @@ def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], path: str, ba
         (rules.imports_against_the_arrows, "app/x.py", "import bot, jobs\nfrom state.gate import public"),
         (rules.libraries_out_of_place, "gateways/x.py", "import httpx, web3"),
         (rules.sql_out_of_place, "jobs/x.py", "text = 'Select a role from the list'"),
+        (rules.clocks_of_this_machine, "services/x.py", "import time\nbegan, at = time.monotonic(), now()"),
         (
             rules.removals_past_the_breaker,
             "services/x.py",

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from jobs.looker import Looker
-from models import transaction, types
+from models import clock, transaction
 from services import stored
 from tests.jobs.conftest import Engine
 from tests.jobs.test_engine import given, grants, kinds, looked_at, taken
@@ -28,7 +28,7 @@ class Early(datetime):
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of this machine is ahead, wherever the product asks for the time."""
-    monkeypatch.setattr(types, "datetime", Early)
+    monkeypatch.setattr(clock, "datetime", Early)
 
 
 async def test_a_sale_takes_the_role_with_a_handful_of_requests(town: Town, engine: Engine, ahead: None) -> None:
