@@ -164,8 +164,8 @@ async def test_a_task_cancelled_at_any_step_leaves_a_connection_that_serves_the_
         async with transaction() as db:
             await db.together((TOTALS, {}), (TOTALS, {}))
 
-    ended = False
-    for steps in range(200):
+    ended, steps = False, 0
+    while not ended:  # the last one is cancelled when all is done
         task = asyncio.create_task(asking())
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -173,7 +173,8 @@ async def test_a_task_cancelled_at_any_step_leaves_a_connection_that_serves_the_
         await stop(task)
         async with transaction() as db:
             assert (await db.execute(text("SELECT 5"))).all() == [(5,)], steps
-    assert ended, "the last ones are cancelled when all is done"
+        # How many it takes depends on how long the server does.
+        steps += 1 + steps // 20
 
 
 async def test_what_waits_at_the_end_is_committed_with_the_rest_or_nothing_is() -> None:
