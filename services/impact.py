@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from sqlalchemy import text
@@ -14,7 +14,7 @@ from gateways import Gateways, turns
 from models import Rule, now
 from models.database import release
 from models.session import AsyncSession
-from services import cases, decisions, delegations, masking, preview_log, rights, rule_contracts, rule_limits
+from services import cases, decisions, delegations, preview_log, rights, rule_contracts, rule_limits
 from services.actors import Actor
 from services.cases import Case
 from services.due import Claim
@@ -22,7 +22,7 @@ from services.errors import ProviderUnavailable
 from services.expressions import parse, requirements
 from services.holdings import Question
 from services.looked import Looked, Place
-from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
+from services.policy import Decision, GrantFacts, Move, RuleTerms
 from services.rule_form import RuleDraft, check
 from services.rule_rows import apply, copy_of, new_row
 from services.rules import own
@@ -61,26 +61,22 @@ class Impact:
 
     `looked` of the `concerned` members were looked at, those who have the role first; members whom the change does not
     touch, since they neither have the role nor would get it, are in no list. `unnamed` counts by outcome those who are
-    not named, since so few could meet the conditions that the answer would say which wallet is whose. `masked` members
-    are unknown and not named, since they do not share their wallets and it depends on which tokens they have.
+    not named, since so few could meet the conditions that the answer would say which wallet is whose.
     """
 
     members: tuple[MemberImpact, ...] = ()
     looked: int = 0
     concerned: int = 0
     unnamed: Mapping[str, int] = field(default_factory=dict[str, int])
-    masked: int = 0
 
     def count(self, outcome: str) -> int:
         """Return how many members have this outcome, named or not."""
         named = sum(1 for member in self.members if member.outcome == outcome)
-        return named + self.unnamed.get(outcome, 0) + (self.masked if outcome == UNKNOWN else 0)
+        return named + self.unnamed.get(outcome, 0)
 
     def without_names(self) -> "Impact":
         """Return the same in numbers alone."""
-        unnamed = {outcome: self.count(outcome) for outcome in OUTCOMES}
-        unnamed[UNKNOWN] -= self.masked
-        return replace(self, members=(), unnamed=unnamed)
+        return replace(self, members=(), unnamed={outcome: self.count(outcome) for outcome in OUTCOMES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +95,6 @@ class Plan:
     """What of the rule one source alone can tell, if it is to decide."""
     singles_out: bool = False
     """Whether its conditions may be met by so few that names would say which wallet is whose."""
-    terms: tuple[RuleTerms, ...] = ()
-    """The rules as they would be."""
-    masked: frozenset[str] = frozenset()
-    """Members of whom it is not told which tokens they have; they are looked at by collection (`masking`)."""
-    adds: bool = False
-    """Whether the change can only give: a new rule, which takes nothing over, beside those that decide already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,25 +136,12 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     others = await db.exec(select(Rule).where(Rule.server_id == rule.server_id, col(Rule.id) != proposal.rule_id))
     terms = [terms_of(one) for one in (*others.all(), rule) if one.role_id in roles]
     alone = () if proposal.deletes else single_sources(parse(rule.expression))
-    singling = not proposal.deletes and masking.singles_out(parse(before.expression), parse(rule.expression))
+    singling = not proposal.deletes and preview_log.singles_out(parse(before.expression), parse(rule.expression))
     await preview_log.note(db, actor, rule, deletes=proposal.deletes, singling=singling)
-    as_before = proposal.draft is None and not proposal.deletes and _decides_as(before) == _decides_as(rule)
-    # What the rules do already is seen on Discord, so telling it again tells nothing.
-    masks = not as_before and masking.singles_out(*(one.expression for one in terms if one.decides))
-    planned = await _plan(db, outside, actor, rule.server_id, terms, roles, masks=masks)
+    planned = await _plan(db, outside, rule.server_id, terms, roles)
     return replace(
-        planned,
-        asked_by=actor.user_id,
-        server_id=rule.server_id,
-        single_sources=alone,
-        singles_out=singling,
-        adds=proposal.draft is not None and not rule.takes_over,
+        planned, asked_by=actor.user_id, server_id=rule.server_id, single_sources=alone, singles_out=singling
     )
-
-
-def _decides_as(rule: Rule) -> tuple[Any, ...]:
-    """Return what of a rule its decisions depend on, but for the time that it leaves."""
-    return rule.state, parse(rule.expression), rule.role_id, rule.takes_over, rule.delegated
 
 
 async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
@@ -199,11 +176,10 @@ async def _look(outside: Gateways, plan: Plan, deadline: float) -> AsyncIterator
             return
         found = [member for item in done.looked for member in _outcomes(item, plan)]
         members = sorted(
-            (*impact.members, *(member for member in found if member is not None)),
+            (*impact.members, *found),
             key=lambda one: (OUTCOMES.index(one.outcome), one.name.casefold(), one.discord_id),
         )
-        masked = impact.masked + found.count(None)
-        impact = Impact(tuple(members), impact.looked + len(batch), plan.concerned, masked=masked)
+        impact = Impact(tuple(members), impact.looked + len(batch), plan.concerned)
         yield impact
 
 
@@ -222,37 +198,18 @@ async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> N
 
 
 async def _plan(
-    db: AsyncSession,
-    outside: Gateways,
-    actor: Actor,
-    server_id: int,
-    terms: Sequence[RuleTerms],
-    roles: Mapping[str, str],
-    *,
-    masks: bool,
+    db: AsyncSession, outside: Gateways, server_id: int, terms: Sequence[RuleTerms], roles: Mapping[str, str]
 ) -> Plan:
     people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
-    everybody = [Claim(server_id, person.discord_id, 0, 0, 0) for person in people]
+    everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
     await _read_delegations(db, outside, everybody, terms)
-    masked = frozenset(
-        person.discord_id for person in people if masks and not person.shares and person.discord_id != actor.discord_id
-    )
-    by_collection = [masking.by_collection(one) for one in terms] if masks else terms
     batches: list[tuple[Sequence[Case], Mapping[Place, Question]]] = []
     for start in range(0, len(people), BATCH):
-        some = everybody[start : start + BATCH]
-        for claims, rules in (
-            ([claim for claim in some if claim.discord_id not in masked], terms),
-            ([claim for claim in some if claim.discord_id in masked], by_collection),
-        ):
-            if not claims:
-                continue
-            batch = await cases.load(db, claims, {server_id: rules})
-            for case in batch:
-                case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
-            batches.append((batch, await decisions.questions(db, batch)))
-    names = {person.discord_id: person.name for person in people}
-    return Plan(roles, tuple(batches), names, concerned, terms=tuple(terms), masked=masked)
+        batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms})
+        for case in batch:
+            case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
+        batches.append((batch, await decisions.questions(db, batch)))
+    return Plan(roles, tuple(batches), dict(people), concerned)
 
 
 async def _read_delegations(
@@ -273,28 +230,18 @@ def _most(terms: Sequence[RuleTerms]) -> int:
     return min((MOST_MEMBERS[kind] for kind in types), default=max(MOST_MEMBERS.values()))
 
 
-class _Person(NamedTuple):
-    discord_id: str
-    name: str
-    shares: bool
-    """Whether they let the admins of the server see their wallets, shortened."""
-
-
 async def _concerned(
     db: AsyncSession, server_id: int, roles: Sequence[str], most: int, *, decides: bool
-) -> tuple[list[_Person], int]:
-    """Up to `most` members who have one of the roles or could get it, those who have it first.
+) -> tuple[list[tuple[str, str]], int]:
+    """Up to `most` members (id and name) who have one of the roles or could get it, those who have it first.
 
     And how many there are in all. Beyond the limit the rest is a fair sample: in the order of a hash, not of age.
     """
     result = await db.execute(
         text(
             """
-            SELECT discord_id, name, shares, count(*) OVER () FROM (
+            SELECT discord_id, name, count(*) OVER () FROM (
                 SELECT m.discord_id, m.name,
-                    EXISTS (
-                        SELECT 1 FROM member_choice c JOIN "user" u ON u.id = c.user_id
-                        WHERE u.discord_id = m.discord_id AND c.server_id = m.server_id AND c.share_wallets) AS shares,
                     m.roles && CAST(:roles AS text[]) OR EXISTS (
                         SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id
                         AND g.role_id = ANY(CAST(:roles AS text[]))) AS has_it,
@@ -308,56 +255,21 @@ async def _concerned(
         {"server": server_id, "roles": list(roles), "most": most, "decides": decides},
     )
     rows = result.all()
-    people = [_Person(str(discord_id), str(name), bool(shares)) for discord_id, name, shares, _ in rows]
-    return people, int(rows[0][3]) if rows else 0
+    return [(str(discord_id), str(name)) for discord_id, name, _ in rows], int(rows[0][2]) if rows else 0
 
 
-def _outcomes(item: Looked, plan: Plan) -> list[MemberImpact | None]:
-    """What would come of one member; None for each role of which it depends on what is not told of them."""
+def _outcomes(item: Looked, plan: Plan) -> list[MemberImpact]:
     who = item.case.claim.discord_id
     name = plan.names.get(who, who)
     if item.gone:
         return []
     if item.fault is not None:
         return [MemberImpact(who, name, role_id, plan.roles[role_id], UNKNOWN) for role_id in sorted(plan.roles)]
-    hidden = _hidden(item, plan) if who in plan.masked else frozenset[str]()
-    found: list[MemberImpact | None] = []
+    found: list[MemberImpact] = []
     for decision in item.decisions:
-        if decision.role_id not in plan.roles:
-            continue
-        if decision.role_id in hidden:
-            found.append(None)
-        elif (outcome := _outcome(item.case, decision)) is not None:
+        if decision.role_id in plan.roles and (outcome := _outcome(item.case, decision)) is not None:
             found.append(MemberImpact(who, name, decision.role_id, plan.roles[decision.role_id], outcome))
     return found
-
-
-def _hidden(item: Looked, plan: Plan) -> frozenset[str]:
-    """The roles of which a member's outcome depends on which tokens they have; `item` was looked at by collection."""
-    case = item.case
-    if not case.bot_invited:
-        return frozenset()
-    known = {
-        rule_id: {reading.requirement: reading.answer for reading in found} for rule_id, found in item.readings.items()
-    }
-    said = {rule.id: masking.answer(rule, case.wallets, known.get(rule.id, {})) for rule in plan.terms if rule.decides}
-    told = decide(plan.terms, said, case.grants, case.roles, now())
-    unread = {one.role_id for one in item.decisions if one.doubtful and not one.rule_ids}
-    return frozenset(
-        one.role_id
-        for one in told
-        if one.doubtful and not one.rule_ids and one.role_id not in unread and not _keeps(case, one.role_id, plan)
-    )
-
-
-def _keeps(case: Case, role_id: str, plan: Plan) -> bool:
-    """Whether a member keeps a role, as everybody can see, whatever the proposal says of their tokens."""
-    if role_id not in case.roles:
-        return False
-    grant = _grant(case, role_id)
-    if grant is None:
-        return not any(rule.takes_over for rule in plan.terms if rule.role_id == role_id and rule.decides)
-    return plan.adds and grant.no_since is None and masking.shows(grant, has_role=True)
 
 
 def _outcome(case: Case, decision: Decision) -> str | None:

@@ -1,7 +1,7 @@
 """Why a member has or lacks each role: told from the rules, the ledger and the newest trusted readings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlmodel import select
@@ -9,22 +9,18 @@ from sqlmodel import select
 from gateways import Gateways
 from models import Grant, Member, Rule, Server, now
 from models.session import AsyncSession
-from services import breaker, cases, collections, event_log, masking, members, rights, tallies
+from services import breaker, cases, collections, event_log, members, rights, tallies
 from services.actors import Actor
 from services.addresses import shorten
-from services.cases import Case
 from services.due import Claim
 from services.expressions import Answer, Requirement, requirements
 from services.member_list import OURS, wallets_of
 from services.parts import Part
-from services.policy import Decision, Move, RuleTerms, decide
+from services.policy import Decision, Move, decide
 from services.readings import needed_of
 from services.rule_words import Names, in_words
 from services.tallies import Remembered
 from services.verdicts import verdict
-
-NOT_SHARED = "which tokens they have is not shown: they do not share their wallets here"
-NOT_TOLD = "What happens next depends on tokens that the member does not show here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +76,11 @@ class MemberWhy:
 async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> MemberWhy:
     """Why a member has or lacks each role; nothing is read from the chains for it.
 
-    Of members who do not share their wallets it says no more about single tokens than their roles do (`masking`).
     Raises ServerNotFound for those who do not run the server, MemberNotFound, ProviderUnavailable.
     """
     await rights.to_read(db, outside, actor, server_id)
     shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
-    shares = shared is not None and shared.shared
-    masks = not shares and actor.discord_id != discord_id
-    return await _of(db, server_id, discord_id, show_wallets=shares, masks=masks)
+    return await _of(db, server_id, discord_id, show_wallets=bool(shared and shared.shared))
 
 
 async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
@@ -95,9 +88,7 @@ async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
     return await _of(db, server_id, actor.discord_id, show_wallets=True)
 
 
-async def _of(
-    db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool, masks: bool = False
-) -> MemberWhy:
+async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool) -> MemberWhy:
     member = await members.present(db, server_id, discord_id)
     claims = [Claim(server_id, discord_id, 0, 0, 0)]
     (case,) = await cases.load(db, claims)
@@ -113,24 +104,14 @@ async def _of(
     memory = await tallies.load(db, leaves, places)
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
-    unsaid: set[str] = set()
     for terms in case.rules:
         known = {
             leaf: tallies.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
             for leaf in requirements(terms.expression)
         }
-        answer = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
-        answers[terms.id] = answer
-        if masks and masking.singles_out(terms.expression):
-            masked = masking.answer(terms, case.wallets, {leaf: one.answer for leaf, one in known.items()})
-            if not _role_shows(case, terms.role_id):
-                answers[terms.id] = masked
-                unsaid.add(terms.role_id)
-            if not (_role_shows(case, terms.role_id) and _decides_alone(case, terms)):
-                answer = masked
-            known = {leaf: _masked(leaf, one, terms, answer) for leaf, one in known.items()}
+        answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)
         views = tuple(_requirement(leaf, one, names, show_wallets) for leaf, one in known.items())
-        told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answer.value, views)
+        told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
     kept = {facts.role_id for facts in case.grants if facts.protected}
@@ -148,31 +129,11 @@ async def _of(
                 rules=tuple(about),
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,
-                next=NOT_TOLD
-                if role_id in unsaid and decision.doubtful and decision.move is Move.NONE
-                else _next(decision, grant, about, member, role_id in held_back, kept=role_id in kept),
+                next=_next(decision, grant, about, member, role_id in held_back, kept=role_id in kept),
             )
         )
     server = await db.get_one(Server, server_id, populate_existing=True)
     return MemberWhy(discord_id, member.name, tuple(roles), discord_id in server.protected_members)
-
-
-def _role_shows(case: Case, role_id: str) -> bool:
-    """Whether everybody sees on Discord what the rules of a role say of the member."""
-    grant = next((grant for grant in case.grants if grant.role_id == role_id), None)
-    return case.bot_invited and masking.shows(grant, has_role=role_id in case.roles)
-
-
-def _decides_alone(case: Case, terms: RuleTerms) -> bool:
-    return [rule.id for rule in case.rules if rule.role_id == terms.role_id and rule.decides] == [terms.id]
-
-
-def _masked(leaf: Requirement, one: Remembered, rule: RuleTerms, answer: Answer) -> Remembered:
-    """What is told of a condition where the rule's answer is all that an admin may learn of the member's tokens."""
-    if not masking.is_singling(leaf) or not one.holding:
-        return one
-    told = answer if rule.expression == leaf else Answer.UNKNOWN
-    return replace(one, answer=told, held=None, reason=NOT_SHARED)
 
 
 def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool) -> RequirementView:

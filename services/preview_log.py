@@ -15,15 +15,22 @@ from models.session import AsyncSession
 from services import events
 from services.actors import Actor
 from services.errors import TooMany
+from services.expressions import Expression, requirements
 from services.rule_rows import document
 from settings import settings
 
 KIND = "rule.previewed"
 FEWEST_NAMED = 5
 """People who have to meet a condition on single tokens or traits before a preview names them."""
+_SINGLING = frozenset({"token_id", "trait"})
 _LONGEST = 4_000
 """Characters of a rule's document that a line keeps."""
 _SECONDS = 86_400
+
+
+def singles_out(*expressions: Expression) -> bool:
+    """Return whether a condition is on single tokens or traits, which only a few wallets may meet."""
+    return any(leaf.type in _SINGLING for expression in expressions for leaf in requirements(expression))
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:

@@ -43,8 +43,6 @@ class ImpactState(rx.State):
     more: int = 0
     unnamed: int = 0
     """Members who are counted and not named."""
-    masked: int = 0
-    """Members of whom it depends on tokens that they do not show; they count as unknown."""
     looked: int = 0
     concerned: int = 0
     several_roles: bool = False
@@ -70,7 +68,6 @@ class ImpactState(rx.State):
         ]
         self.more = max(0, len(found.members) - SHOWN_PEOPLE)
         self.unnamed = sum(found.unnamed.values())
-        self.masked = found.masked
 
     @background
     @signed_in

@@ -60,8 +60,7 @@ def _progress() -> rx.Component:
             rx.cond(
                 ImpactState.known
                 & (rx.Var.create(ImpactState.people).length() == 0)
-                & (rx.Var.create(ImpactState.unnamed).to(int) == 0)
-                & (rx.Var.create(ImpactState.masked).to(int) == 0),
+                & (rx.Var.create(ImpactState.unnamed).to(int) == 0),
                 rx.el.p("Nobody who is known here gains or loses the role by this.", class_name="muted text-sm"),
             ),
         ),
@@ -74,14 +73,6 @@ def _people() -> rx.Component:
             rx.Var.create(ImpactState.unnamed).to(int) > 0,
             rx.el.p(
                 "So few people meet this that their names would show which wallets are theirs.",
-                class_name="muted text-sm",
-            ),
-        ),
-        rx.cond(
-            rx.Var.create(ImpactState.masked).to(int) > 0,
-            rx.el.p(
-                f"Unknown includes members who do not share their wallets here: {ImpactState.masked}. A preview does "
-                "not say which tokens they have. The saved rule works for everybody.",
                 class_name="muted text-sm",
             ),
         ),

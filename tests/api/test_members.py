@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlmodel import col, delete, select, update
+from sqlmodel import select, update
 
 from models import (
     Breaker,
@@ -19,17 +19,12 @@ from models import (
     Observation,
     Rule,
     Server,
-    Tally,
     User,
     now,
     transaction,
 )
-from services import tallies
 from services.addresses import shorten
 from services.due import WAITING
-from services.expressions import Answer, Requirement
-from services.parts import Part
-from services.readings import Reading
 from settings import settings
 from tests.api.browsers import Browser
 from tests.api.test_main_path import builders, contract, rule, with_server
@@ -172,75 +167,6 @@ async def test_why_tells_what_is_needed_what_was_seen_and_what_comes_next(
     if wallet:
         await share(ruled, who)
         assert (await role_of(browser, ruled, who))["rules"][0]["requirements"][0]["wallet"] == shorten(wallet)
-
-
-async def test_why_says_no_more_of_single_tokens_than_the_role_does_until_the_member_shares(
-    browser: Browser, ruled: dict[str, Any]
-) -> None:
-    wallet = address()
-    leaf = Requirement("token_id", "base", ruled["contractAddress"], token_ids=("7",))
-    await browser.client.patch(
-        f"/api/verification-rules/{ruled['id']}", json={"verificationType": "token_id", "tokenIds": ["7"]}
-    )
-    who = await joined(ruled, "Carol", wallet=wallet)
-
-    async def holds(amount: int) -> None:
-        async with transaction() as db:
-            part = Part(wallet, amount)
-            await tallies.remember(db, [Reading(leaf, Answer.NO, 1, amount, 77, "Base (node 1)", now(), parts=(part,))])
-
-    async def told() -> tuple[Any, ...]:
-        role = await role_of(browser, ruled, who)
-        (one,) = role["rules"]
-        (requirement,) = one["requirements"]
-        return one["outcome"], requirement["outcome"], requirement["held"], role["next"]
-
-    async def with_either() -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
-        for amount in (0, 1):
-            async with transaction() as db:
-                await db.exec(delete(Tally))
-            await holds(amount)
-            found.append(await told())
-        return found
-
-    # The rule alone gives the role, so the role shows what it says, and no more than that.
-    assert [one[:3] for one in await with_either()] == [("no", "no", None), ("yes", "yes", None)]
-    await share(ruled, who)
-    assert [one[:3] for one in await with_either()] == [("no", "no", 0), ("yes", "yes", 1)]
-    async with transaction() as db:
-        await db.exec(delete(MemberChoice))
-
-    async def set_rule(**values: Any) -> None:
-        async with transaction() as db:
-            await db.exec(update(Rule).where(col(Rule.id) == ruled["id"]).values(**values))
-
-    async def hides() -> None:
-        without, with_it = await with_either()
-        assert without == with_it
-        assert without[:3] == ("unknown", "unknown", None)
-
-    await set_rule(state="shadow")
-    await hides()
-    await set_rule(state="active")
-    # Somebody else gave it: whatever the rule says, the role stays.
-    async with transaction() as db:
-        member = await db.get_one(Member, (ruled["serverId"], who))
-        member.roles = [ruled["roleId"]]
-    await hides()
-    # An admin protects the member.
-    async with transaction() as db:
-        await a_grant(db, await db.get_one(Member, (ruled["serverId"], who)), await db.get_one(Rule, ruled["id"]))
-        (await db.get_one(Server, ruled["serverId"])).protected_members = [who]
-    await hides()
-    async with transaction() as db:
-        (await db.get_one(Server, ruled["serverId"])).protected_members = []
-    assert [one[0] for one in await with_either()] == ["no", "yes"]
-    # Somebody took the role from them.
-    async with transaction() as db:
-        await db.exec(update(Grant).values(state="lost"))
-        (await db.get_one(Member, (ruled["serverId"], who))).roles = []
-    await hides()
 
 
 async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[str, Any]):

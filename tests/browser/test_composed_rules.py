@@ -150,8 +150,8 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     await expect(page.get_by_text("9 is already in the list.")).to_be_visible()
     await page.get_by_role("button", name="Remove 9").click()
     await expect(name).to_have_value("Coral Choir (Token ID) - #1-3, 12")
-    # Erin has tokens of the collection and does not share her wallet: a preview does not say which ones.
-    nameless = "Unknown includes members who do not share their wallets here: 1."
+    # One person alone meets it, and a name beside single tokens would tell which wallet is theirs.
+    nameless = "So few people meet this that their names would show which wallets are theirs."
     await expect(page.get_by_text(nameless)).to_be_visible()
     await expect(page.get_by_text("Who", exact=True)).to_be_hidden()
     # A vault has one of the tokens, and lets her wallet speak for it.
