@@ -1,0 +1,110 @@
+"""One address is worked on in turns, and keeps nobody else waiting."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from app.api import api
+from app.api.limits import BodyLimit
+from app.http import concurrency
+from app.http.concurrency import AT_ONCE, AddressConcurrency
+
+CROWD, SOMEBODY = "203.0.113.7", "198.51.100.7"
+
+
+class Work:
+    """An app whose requests end when they are let go."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ends = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.begun.append(scope["client"][0])
+        await self.ends.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+
+async def ask(app: AddressConcurrency, address: str) -> int:
+    """One request; the status of its answer."""
+    said: list[Message] = []
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope: Any = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": (address, 1)}
+    await app(scope, receive, send)
+    return said[0]["status"]
+
+
+async def until(work: Work, count: int) -> None:
+    """Wait until so many requests are worked on."""
+    async with asyncio.timeout(30):
+        while len(work.begun) < count:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_thousand_requests_of_one_address_keep_nobody_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
+    work = Work()
+    app = AddressConcurrency(work)
+    crowd = [asyncio.create_task(ask(app, CROWD)) for _ in range(1_000)]
+    await until(work, AT_ONCE)
+    somebody = asyncio.create_task(ask(app, SOMEBODY))
+    await until(work, AT_ONCE + 1)
+    assert work.begun == [CROWD] * AT_ONCE + [SOMEBODY]
+    work.ends.set()
+    assert await somebody == 200
+    assert set(await asyncio.gather(*crowd)) == {200}
+    assert app._addresses == {}
+
+
+async def test_requests_that_wait_for_others_give_their_places_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "TURN_SECONDS", 0.01)
+    work = Work()
+    app = AddressConcurrency(work)
+    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(5 * AT_ONCE)]
+    await until(work, len(asked))
+    work.ends.set()
+    await asyncio.gather(*asked)
+    assert app._addresses == {}
+
+
+async def test_beyond_what_may_wait_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
+    monkeypatch.setattr(concurrency, "MOST_WAITING", 3)
+    work = Work()
+    app = AddressConcurrency(work)
+    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(AT_ONCE + 3)]
+    await until(work, AT_ONCE)
+    assert await ask(app, CROWD) == 429
+    work.ends.set()
+    assert set(await asyncio.gather(*asked)) == {200}
+
+
+async def test_who_hangs_up_while_waiting_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
+    work = Work()
+    app = AddressConcurrency(work)
+    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(AT_ONCE)]
+    await until(work, AT_ONCE)
+    gone = asyncio.create_task(ask(app, CROWD))
+    await asyncio.sleep(0)
+    waits = asyncio.create_task(ask(app, CROWD))
+    await asyncio.sleep(0)
+    gone.cancel()
+    work.ends.set()
+    assert await waits == 200
+    assert set(await asyncio.gather(*asked)) == {200}
+    assert app._addresses == {}
+
+
+def test_the_api_counts_a_request_only_when_its_body_is_there() -> None:
+    assert api.user_middleware[-1].cls is AddressConcurrency
+    assert BodyLimit in {one.cls for one in api.user_middleware[:-1]}
