@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import crowd, follow, growth, guilds, logs, pairs, roles, sweep, web
+from benchmarks import attacks, crowd, follow, growth, guilds, logs, pairs, roles, sweep, web
 from benchmarks.rounds import GOALS
 
 Benchmark = Callable[[Sequence[str]], None]
 BENCHMARKS: dict[str, Benchmark] = {
     "sweep": sweep.main, "pairs": pairs.main, "logs": logs.main, "follow": follow.main, "roles": roles.main,
     "growth": growth.main, "guilds": guilds.main, "web": web.main, "crowd": crowd.main,
+    "attacks": attacks.main,
 }  # fmt: skip
 
 

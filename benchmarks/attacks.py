@@ -1,0 +1,350 @@
+"""What strangers try, and what it does to everybody else: `python -m benchmarks.attacks [--quick] [NAME …]`.
+
+The whole product runs as `make run` starts it, with the limits that it has by default. During each attack of
+`benchmarks/strangers.py` an admin's page, `/health` and a role that follows a token are timed, Discord's requests and
+the web process's memory are counted; the first row is the same without an attack.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aiohttp
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin
+
+from benchmarks.lab import ROOT
+from benchmarks.rounds import goal
+from benchmarks.strangers import ATTACKS, Target
+from tests.product import DAY, Machine, Product, members_of_session
+from tests.web.conftest import sign_in
+from tests.web.sockets import BOOT, HELLO, Socket, at
+from tests.whole.people import Person, collection, rule
+
+NAME = "attacks"
+GUILD, ROLE = "Base Builders", "Whale"
+ADMIN, BAD_ADMIN = "ada", "bob"
+HEALTH_EVERY, PAGE_EVERY = 0.1, 0.5
+"""Seconds between two looks; a page costs the admin some of the 300 reads a minute."""
+ROLES, ROLE_SECONDS = 2, 60
+MOST_MS, MOST_PER_SECOND, MOST_MB = 500, 10, 150
+_ROLE = re.compile(r"/members/(\d+)/roles/")
+REPLY = ("/interactions/", "/webhooks/")
+"""What Discord does not count among a bot's requests."""
+
+
+@dataclass
+class Seen:
+    """What others met in one phase: times in milliseconds, a role's in seconds."""
+
+    name: str
+    health: list[float] = field(default_factory=list[float])
+    page: list[float] = field(default_factory=list[float])
+    roles: list[float] = field(default_factory=list[float])
+    faults: list[str] = field(default_factory=list[str])
+    discord: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    before: float = 0.0
+    most: float = 0.0
+    log: float = 0.0
+    said: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Discord's requests a second."""
+        return self.discord / self.seconds
+
+    @property
+    def grown(self) -> float:
+        """Megabytes."""
+        return self.most - self.before
+
+
+class Siege:
+    """A running product and those who only want to use it."""
+
+    def __init__(self, machine: Machine, seconds: float) -> None:
+        self._machine, self._seconds = machine, seconds
+        self._product: Product = machine.product
+        self._next, self._number, self._token = 0, 0, 1
+        self.over = asyncio.Event()
+        self._client: aiohttp.ClientSession
+        self._written: set[str] = set()
+
+    async def settle_in(self) -> None:
+        """Sign people in, prove a wallet, make a rule."""
+        await asyncio.to_thread(self._settle_in)
+
+    def _settle_in(self) -> None:
+        product = self._product
+        ada = Person(product, ADMIN)
+        self._contract = collection(product, "Besieged")
+        self._server_id = ada.server(GUILD)["internalId"]
+        ada.post("/api/verification-rules", **rule(product, self._contract, GUILD, ROLE, self._server_id))
+        self._session = next(iter(ada.client.cookies.values()))
+        self._bad_admin = sign_in(product.url, BAD_ADMIN)
+        self._role_id = product.role(GUILD, ROLE)
+        ada.close()
+
+    async def phase(self, name: str | None) -> Seen:
+        """Use the product for some seconds, beside this attack."""
+        seen = Seen(name or "none")
+        target = await asyncio.to_thread(self._target)
+        holders = await asyncio.to_thread(self._holders)
+        await self._requests(Seen(""))
+        self.over.clear()
+        size = self._machine.log.stat().st_size
+        seen.before = seen.most = self._megabytes()
+        began = time.monotonic()
+        headers = {"X-Forwarded-For": "198.51.100.7"}
+        async with aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=60)) as self._client:
+            probes = [
+                asyncio.create_task(one)
+                for one in (
+                    self._again(seen, seen.health, HEALTH_EVERY, self._health),
+                    self._again(seen, seen.page, PAGE_EVERY, self._call),
+                    self._screens(seen), self._roles(seen, holders),
+                )
+            ]  # fmt: skip
+            counting = asyncio.create_task(self._counts(seen))
+            try:
+                seen.said = await self._attack(name, target) if name else await asyncio.sleep(self._seconds, "")
+                seen.seconds = time.monotonic() - began
+                self.over.set()
+                await asyncio.wait_for(asyncio.gather(*probes), 150)
+            finally:
+                for task in (*probes, counting):
+                    task.cancel()
+        seen.log = (self._machine.log.stat().st_size - size) / 1e6
+        return seen
+
+    def _target(self) -> Target:
+        """A fresh account at a fresh address, so that every attack has all that its limits allow."""
+        username, person = self._newcomer("mallory")
+        session = sign_in(self._product.url, username)
+        return Target(
+            self._product.url, self._product.sandbox, f"203.0.113.{self._number}", self._seconds, username, session,
+            person["wallets"]["evm"], self._bad_admin, GUILD, self._server_id, self._contract, self._role_id,
+        )  # fmt: skip
+
+    def _holders(self) -> dict[str, str]:
+        """Members who proved their wallet and hold nothing yet; each one's wallet by Discord id."""
+        found: dict[str, str] = {}
+        for _ in range(ROLES):
+            username, person = self._newcomer("holder")
+            member = Person(self._product, username)
+            member.prove()
+            member.close()
+            found[person["id"]] = person["wallets"]["evm"]
+        return found
+
+    def _newcomer(self, name: str) -> tuple[str, dict[str, Any]]:
+        self._number += 1
+        username = f"{name}{self._number}"
+        person = self._product.control("people", {"username": username})
+        self._product.control("members", {"guild": GUILD, "user": username, "action": "join"})
+        return username, person
+
+    async def _attack(self, name: str, target: Target) -> str:
+        process = await asyncio.create_subprocess_exec(
+            "nice", sys.executable, "-m", "benchmarks.strangers", name, cwd=ROOT,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            told, _ = await asyncio.wait_for(
+                process.communicate(json.dumps(asdict(target)).encode()), self._seconds + 90
+            )
+        finally:
+            if process.returncode is None:
+                process.kill()
+        return told.decode().strip()
+
+    async def _again(self, seen: Seen, took: list[float], every: float, once: Callable[[], Awaitable[None]]) -> None:
+        while not self.over.is_set():
+            began = time.perf_counter()
+            try:
+                await once()
+            except (aiohttp.ClientError, TimeoutError, ConnectionClosed) as fault:
+                seen.faults.append(f"{once.__name__}: {fault}"[:80])
+            took.append(1000 * (time.perf_counter() - began))
+            await asyncio.sleep(every)
+
+    async def _health(self) -> None:
+        async with self._client.get(f"{self._product.url}/health") as answer:
+            answer.raise_for_status()
+            await answer.read()
+
+    async def _call(self) -> None:
+        url = f"{self._product.url}/api/verification-rules?serverId={self._server_id}"
+        async with self._client.get(url, headers={"Cookie": f"hf_session={self._session}"}) as answer:
+            answer.raise_for_status()
+            await answer.read()
+
+    async def _screens(self, seen: Seen) -> None:
+        """The same server's page by the socket, in one tab."""
+        place = f"/dashboard/server/{self._server_id}"
+        async with self._tab() as browser:
+
+            async def load() -> None:
+                await browser.event(BOOT, place=place)
+                await browser.until('"is_hydrated_rx_state_":true')
+
+            await self._again(seen, seen.page, PAGE_EVERY, load)
+
+    @asynccontextmanager
+    async def _tab(self) -> AsyncIterator[Socket]:
+        url = f"{self._product.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token=a{time.time_ns()}"
+        headers = {"X-Forwarded-For": "198.51.100.7", "Cookie": f"hf_session={self._session}"}
+        async with connect(
+            url, additional_headers=headers, origin=Origin(self._product.url), max_size=None, ping_interval=None,
+            proxy=None, open_timeout=60,
+        ) as connection:  # fmt: skip
+            made = Socket(connection)
+            await made.until("0{")
+            await made.send(f"{HELLO}{json.dumps({'event': {'name': BOOT, 'payload': {}, 'router_data': at('/')}})}")
+            await made.until(HELLO)
+            yield made
+
+    async def _roles(self, seen: Seen, wallets: Mapping[str, str]) -> None:
+        """Tokens come to members one after the other; how long the role takes to follow each.
+
+        Each member is a new one: what comes and goes again and again is looked at ever less often.
+        """
+        for member, wallet in wallets.items():
+            self._token += 1
+            token = {"contract": self._contract, "token_id": str(self._token), "to": wallet}
+            began = time.monotonic()
+            await asyncio.to_thread(self._product.control, "chains/base/mint", token)
+            while member not in self._written:
+                if time.monotonic() > began + ROLE_SECONDS:
+                    seen.faults.append(f"no role in {ROLE_SECONDS} s")
+                    break
+                await asyncio.sleep(0.05)
+            seen.roles.append(time.monotonic() - began)
+
+    async def _counts(self, seen: Seen) -> None:
+        """What Discord has been asked, and how large the web process is."""
+        while True:
+            await self._requests(seen)
+            seen.most = max(seen.most, self._megabytes())
+            await asyncio.sleep(0.25)
+
+    async def _requests(self, seen: Seen) -> None:
+        found: dict[str, Any] = await asyncio.to_thread(self._product.control, f"requests?since={self._next}")
+        self._next = found["next"]
+        for one in found["requests"]:
+            if one["target"] != "discord" or any(part in one["path"] for part in REPLY):
+                continue
+            seen.discord += not self.over.is_set()
+            seen.refused += one["status"] == 429
+            if one["method"] == "PUT" and one["status"] < 300 and (found_in := _ROLE.search(one["path"])):
+                self._written.add(found_in[1])
+
+    def _megabytes(self) -> float:
+        """Memory of the web's processes."""
+        assert self._machine.process is not None
+        return sum(_resident(pid) for pid in members_of_session(self._machine.process.pid))
+
+
+def _resident(pid: int) -> float:
+    try:
+        if b"granian" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return 0.0
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # it has ended
+        return 0.0
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def machine(directory: Path) -> Machine:
+    """The product with the limits of a live one, behind a proxy that says who calls."""
+    made = Machine(directory, DAY)
+    for name in [one for one in made.environment if one.startswith("LIMIT_")]:
+        del made.environment[name]
+    made.environment["TRUSTED_PROXIES"] = "127.0.0.1"
+    return made
+
+
+async def measure(running: Machine, names: Sequence[str], seconds: float) -> list[Seen]:
+    """Every attack after a phase without one."""
+    siege = Siege(running, seconds)
+    await siege.settle_in()
+    found: list[Seen] = []
+    for name in (None, *names):
+        seen = await siege.phase(name)
+        found.append(seen)
+        print(f"{seen.name}: {seen.said} {sorted(set(seen.faults))[:3] or ''}", file=sys.stderr, flush=True)
+        print(row(seen, found[0]), file=sys.stderr, flush=True)
+        await asyncio.sleep(3)
+    return found
+
+
+def row(seen: Seen, calm: Seen) -> str:
+    """One row of the table."""
+    times = " | ".join(f"{quantiles(one, n=20)[-1]:.0f} | {max(one):.0f}" for one in (seen.health, seen.page))
+    rate = seen.rate if seen is calm else max(0.0, seen.rate - calm.rate)
+    verdict = "as ever" if seen is calm else ", ".join(missed(seen, calm)) or "no harm"
+    return (
+        f"| {seen.name.replace('_', ' ')} | {times} | {max(seen.roles):.1f} | {rate:.1f} | {seen.grown:.0f} "
+        f"| {seen.log:.2f} | {verdict} |"
+    )
+
+
+def missed(seen: Seen, calm: Seen) -> list[str]:
+    """Which of the goals an attack broke."""
+    broken = {
+        "health": max(seen.health) > MOST_MS,
+        "page": max(seen.page) > MOST_MS,
+        "roles": max(seen.roles) >= ROLE_SECONDS,
+        "Discord": seen.rate - calm.rate > MOST_PER_SECOND,
+        "memory": seen.grown > MOST_MB,
+        "faults": bool(seen.faults),
+    }
+    return [name for name, is_broken in broken.items() if is_broken]
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.attacks", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(ATTACKS)}; all when none is named")
+    parser.add_argument("--quick", action="store_true", help="8 seconds of each instead of 20")
+    given = parser.parse_args(arguments)
+    if unknown := sorted(set(given.names) - set(ATTACKS)):
+        parser.error(f"there is no attack {unknown[0]!r}")
+    with TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory:
+        running = machine(Path(directory))
+        running.build()
+        try:
+            running.start()
+            found = asyncio.run(measure(running, given.names or list(ATTACKS), 8 if given.quick else 20))
+        finally:
+            running.stop()
+    calm, *attacked = found
+    print(
+        "\n| attack | /health, ms, 95 of 100 | most | an admin's page, ms, 95 of 100 | most | slowest role, s "
+        "| requests to Discord a second | MB grown | MB of log | |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for seen in found:
+        print(row(seen, calm))
+    print()
+    goal(NAME, "/health answers within so many ms", max(max(one.health) for one in attacked), most=MOST_MS)
+    goal(NAME, "an admin's page answers within so many ms", max(max(one.page) for one in attacked), most=MOST_MS)
+    goal(NAME, "a role follows its token within so many s", max(max(one.roles) for one in attacked), most=ROLE_SECONDS)
+    goal(NAME, "requests to Discord a second", max(one.rate - calm.rate for one in attacked), most=MOST_PER_SECOND)
+    goal(NAME, "the web process grows by so many MB", max(one.grown for one in attacked), most=MOST_MB)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
