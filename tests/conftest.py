@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import importlib.util
+import itertools
 import os
+import random
 import shutil
 import signal
 import socket
@@ -15,7 +17,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 240
+PORTS, PORT_SHARES = range(12_000, 32_000), 8
+"""Where tests take ports, below those that systems give to connections and to servers on any port; a share a worker."""
 PRODUCT, NOTHING, MACHINE, SANDBOX = range(4)
 """What a test needs, in the order in which they come."""
 WITH_PRODUCT = (
@@ -149,11 +153,23 @@ def temporary_dir() -> Iterator[Path]:
         watchdog.wait()
 
 
+def _ports_of_this_worker() -> Iterator[int]:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_SHARES
+    share = len(PORTS) // PORT_SHARES
+    for number in itertools.count(random.SystemRandom().randrange(share)):
+        yield PORTS.start + worker * share + number % share
+
+
+_next_ports = _ports_of_this_worker()
+
+
 def free_port() -> int:
-    """A TCP port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port that nobody listens on; a server may take seconds to listen, and nobody else gets it then."""
+    for port in _next_ports:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("the numbers do not end")
 
 
 def wait_until_open(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:

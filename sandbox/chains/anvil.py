@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import aiohttp
 import orjson
 
 PR_SET_PDEATHSIG = 1
-START_SECONDS = 30.0
+START_SECONDS, ANSWER_SECONDS = 30.0, 5.0
+PORTS_TRIED = 3
 # Far above the 50 M of a usual node's eth_call, low enough that an endless loop ends within seconds.
 GAS_LIMIT = 1_000_000_000
 STATES_KEPT = 256
@@ -59,10 +61,19 @@ class Anvil:
 
     async def start(self, number: int, timestamp: int) -> None:
         """Start with an empty state at block `number`. Raises NodeGone when it does not answer within 30 s."""
+        for _ in range(PORTS_TRIED):
+            self.port = _free_port()
+            await self._spawn(number, timestamp)
+            if await self._answers():
+                return
+            # Most likely another program took the port first.
+            await self.stop()
+        raise NodeGone(f"anvil for chain {self._chain_id} did not start.")
+
+    async def _spawn(self, number: int, timestamp: int) -> None:
         # A killed node leaves its temporary files behind.
         shutil.rmtree(self._home, ignore_errors=True)
         self._home.mkdir(parents=True)
-        self.port = _free_port()
         arguments = {
             "--host": "127.0.0.1",
             "--port": self.port,
@@ -95,15 +106,22 @@ class Anvil:
         )
         connector = aiohttp.TCPConnector(limit=32)
         self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120))
+
+    async def _answers(self) -> bool:
+        """Wait until this chain answers at the port; False when the process ended. Raises NodeGone after 30 s."""
+        assert self._process is not None
         deadline = asyncio.get_running_loop().time() + START_SECONDS
-        while True:
-            try:
-                await self.call("eth_chainId")
-                return
-            except aiohttp.ClientConnectionError as refused:
-                if self._process.returncode is not None or asyncio.get_running_loop().time() > deadline:
-                    raise NodeGone(f"anvil for chain {self._chain_id} did not start.") from refused
-                await asyncio.sleep(0.02)
+        while asyncio.get_running_loop().time() < deadline:
+            # Another program may have got the port first, and then answers in place of this node, or does not.
+            with suppress(aiohttp.ClientError, ValueError, TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    chain_id = await self.call("eth_chainId")
+                if chain_id == hex(self._chain_id):
+                    return True
+            if self._process.returncode is not None:
+                return False
+            await asyncio.sleep(0.02)
+        raise NodeGone(f"anvil for chain {self._chain_id} did not start.")
 
     async def stop(self) -> None:
         """End the process; doing so twice is no error."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +15,7 @@ from aiohttp import web
 
 from sandbox.house import Sandbox, product_settings
 from sandbox.server import build_app
+from tests.conftest import free_port
 
 CLUB, BASE, QUIET = "1170000000000001000", "1170000000000002000", "1170000000000003000"
 HOLDER, COLLECTOR, ADMIN, BOT_ROLE, FOUNDER = 1, 2, 5, 50, 6
@@ -25,12 +25,6 @@ CALLBACK = "http://localhost:3000/api/auth/discord/callback"
 def role_of(guild: str, offset: int) -> str:
     """The fixed id of a guild's role."""
     return str(int(guild) + offset)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @dataclass

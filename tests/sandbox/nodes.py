@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 from eth_account import Account
 
-from tests.sandbox.conftest import Process, free_port
+from tests.conftest import free_port
+from tests.sandbox.conftest import Process
 
 MELLOW_CATS, CORNER_SHOP = "mellow-cats", "corner-shop-cards"
 STRANGER = "0x00000000000000000000000000000000000ace00"

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from sandbox.house import Sandbox
 from sandbox.server import build_app
-from tests.sandbox.conftest import free_port
+from tests.conftest import free_port
 
 OTTERS = "tidepool-otters"
 STRANGER = "86xCnPeV69n6t3DnyGvkKobf9FdN2H9oiVDdaMpo2MMY"
