@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import expect
 
 from tests.browser.conftest import Product, Visitor
+from tests.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -12,10 +13,11 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Product, visit: NewVisitor) -> None:
     collection = product.world()["chains"]["arbitrum"]["collections"][0]
     name, url = collection["name"], f"https://opensea.io/collection/{collection['slug']}"
+    here = village(product, "bob")
     bob = await visit()
     page = bob.page
-    await bob.enter("bob")
-    await page.get_by_role("listitem").filter(has_text="Base Builders").get_by_role("link", name="Configure").click()
+    await bob.enter(here["bob"])
+    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
     toast = page.get_by_role("region", name="Notifications")
     contract, rule_name = page.get_by_label("Contract Address"), page.get_by_label("Rule Name", exact=True)

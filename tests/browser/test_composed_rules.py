@@ -6,10 +6,10 @@ from contextlib import closing
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Product, Visitor, eventually
+from tests.browser.village import Village, village
 from tests.whole.people import Person
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
-GUILD = "Base Builders"
 VAULT, STRANGER = "0x" + "7a17" * 10, "0x" + "5e" * 20
 
 
@@ -21,9 +21,10 @@ def minted(product: Product, chain: str, contract: str, token: str, who: str) ->
     product.control(f"chains/{chain}/mint", {"contract": contract, "token_id": token, "to": product.wallet(who)})
 
 
-async def open_form(visitor: Visitor) -> Page:
+async def open_form(visitor: Visitor, here: Village) -> Page:
     page = visitor.page
-    await page.get_by_role("listitem").filter(has_text=GUILD).get_by_role("link", name="Configure").click()
+    await visitor.enter(here["ada"])
+    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Collector")).to_be_attached()
     return page
@@ -39,19 +40,20 @@ async def condition(page: Page, chain: str, contract: str, name: str) -> None:
 async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why(
     product: Product, visit: NewVisitor
 ) -> None:
+    here = village(product, "ada", "erin", "dave")
+    erin, dave = here["erin"], here["dave"]
     kelp = deployed(product, "base", "Kelp Keepers", "kelp-keepers")
     reef = deployed(product, "optimism", "Reef Riders", "reef-riders")
     tide = deployed(product, "optimism", "Tide Tellers", "tide-tellers")
     for chain, contract in (("base", kelp), ("optimism", reef)):
-        minted(product, chain, contract, "1", "erin")
-    minted(product, "base", kelp, "2", "dave")
-    for who in ("erin", "dave"):
+        minted(product, chain, contract, "1", erin)
+    minted(product, "base", kelp, "2", dave)
+    for who in (erin, dave):
         with closing(Person(product, who)) as person:
             person.prove()
 
     ada = await visit()
-    await ada.enter("ada")
-    page = await open_form(ada)
+    page = await open_form(ada, here)
     await condition(page, "base", kelp, "Kelp Keepers")
     await page.get_by_role("button", name="Add another condition").click()
     await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
@@ -73,22 +75,22 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
         await expect(page.get_by_text(text, exact=True).last).to_be_visible()
     await page.get_by_text("Who", exact=True).click()
     people = page.get_by_role("list", name="Members and what would come of them")
-    await expect(people.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("gains")
-    await expect(people.get_by_role("listitem").filter(has_text="Dave")).to_be_hidden()
+    await expect(people.get_by_role("listitem").filter(has_text=erin.capitalize())).to_contain_text("gains")
+    await expect(people.get_by_role("listitem").filter(has_text=dave.capitalize())).to_be_hidden()
 
     await page.get_by_role("button", name="Create Rule").click()
     rule = page.get_by_role("listitem").filter(has_text="Kelp Keepers, Reef Riders and Tide Tellers")
     for text in (*words, "Collector"):
         await expect(rule.get_by_text(text, exact=True)).to_be_visible()
-    await eventually(lambda: "Collector" in product.roles_of(GUILD, "erin"), "erin gets the role")
-    assert "Collector" not in product.roles_of(GUILD, "dave")
+    await eventually(lambda: "Collector" in product.roles_of(here.guild, erin), "erin gets the role")
+    assert "Collector" not in product.roles_of(here.guild, dave)
 
     tabs = page.get_by_role("navigation", name="Server configuration")
     await tabs.get_by_role("link", name="Members", exact=True).click()
-    await page.get_by_label("Search members").fill("erin")
+    await page.get_by_label("Search members").fill(erin)
     # The list moves when what was found is drawn, and a click into it should not.
     await expect(page.get_by_role("status").filter(has_text="1 member")).to_have_text("1 member")
-    await page.get_by_role("button", name="Erin", expanded=False).click()
+    await page.get_by_role("button", name=erin.capitalize(), expanded=False).click()
     why = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Collector", exact=True)).last
     await expect(why.get_by_text("Has it, from us")).to_be_visible()
     told = why.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Kelp Keepers, Reef Riders and"))
@@ -101,25 +103,26 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await rule.get_by_role("button", name="Delete").click()
     question = page.get_by_role("dialog")
     await question.get_by_text("Who", exact=True).click()
-    await expect(question.get_by_role("listitem").filter(has_text="Erin")).to_contain_text("loses")
+    await expect(question.get_by_role("listitem").filter(has_text=erin.capitalize())).to_contain_text("loses")
     await question.get_by_role("button", name="Delete rule").click()
     await expect(rule).to_be_hidden()
-    await eventually(lambda: "Collector" not in product.roles_of(GUILD, "erin"), "the role goes with its rule")
+    await eventually(lambda: "Collector" not in product.roles_of(here.guild, erin), "the role goes with its rule")
 
 
 async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_clicks(
     product: Product, visit: NewVisitor
 ) -> None:
+    here = village(product, "ada", "erin", "dave")
+    erin = here["erin"]
     choir = deployed(product, "arbitrum", "Coral Choir", "coral-choir")
-    minted(product, "arbitrum", choir, "7", "erin")
+    minted(product, "arbitrum", choir, "7", erin)
     product.control(
         "chains/arbitrum/traits", {"contract": choir, "token_id": "7", "traits": {"Voice": "Alto", "Range": "12"}}
     )
-    with closing(Person(product, "erin")) as erin:
-        erin.prove()
+    with closing(Person(product, erin)) as person:
+        person.prove()
     ada = await visit()
-    await ada.enter("ada")
-    page = await open_form(ada)
+    page = await open_form(ada, here)
     # On the wrong chain the right one is offered.
     await page.get_by_label("Blockchain").select_option("base")
     await page.get_by_label("Contract Address").fill(choir)
@@ -136,7 +139,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     await page.get_by_label("Role", exact=True).select_option("Whale")
     await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("At least 1 token of Coral Choir on Arbitrum with Voice: Alto")).to_be_visible()
-    await eventually(lambda: "Whale" in product.roles_of(GUILD, "erin"), "erin gets the role for her trait")
+    await eventually(lambda: "Whale" in product.roles_of(here.guild, erin), "erin gets the role for her trait")
 
     await page.get_by_role("listitem").filter(has_text="Voice: Alto").get_by_role("link", name="Edit").click()
     await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()
@@ -156,7 +159,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     await expect(page.get_by_text("Who", exact=True)).to_be_hidden()
     # A vault has one of the tokens, and lets her wallet speak for it.
     product.control("chains/arbitrum/mint", {"contract": choir, "token_id": "12", "to": VAULT})
-    product.control("chains/arbitrum/delegate", {"vault": VAULT, "to": product.wallet("erin"), "contract": choir})
+    product.control("chains/arbitrum/delegate", {"vault": VAULT, "to": product.wallet(erin), "contract": choir})
     # The server says what is checked: the box may show it a moment after the click.
     await page.get_by_label("Count delegated tokens").click()
     await expect(page.get_by_label("Count delegated tokens")).to_be_checked()
@@ -167,7 +170,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     rule = page.get_by_role("listitem").filter(has_text="Any of the tokens 1 to 3 or 12 of Coral Choir on Arbitrum")
     await expect(rule.get_by_text("Counts delegated tokens")).to_be_visible()
     product.control("chains/arbitrum/transfer", {"contract": choir, "token_id": "12", "to": STRANGER})
-    await eventually(lambda: "Whale" not in product.roles_of(GUILD, "erin"), "the role goes with the vault's token")
+    await eventually(lambda: "Whale" not in product.roles_of(here.guild, erin), "the role goes with the vault's token")
     await rule.get_by_role("button", name="Delete").click()
     await question.get_by_role("button", name="Delete rule").click()
     await expect(rule).to_be_hidden()

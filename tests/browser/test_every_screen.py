@@ -67,8 +67,10 @@ async def a_resting_rule(product: Product) -> AsyncIterator[int]:
         server_id = ada.server(GUILD)["internalId"]
         resting = rule(product, contract, GUILD, "Collector", server_id) | {"minTokens": 999, "shadow": True}
         made = ada.post("/api/verification-rules", **resting)
-        yield server_id
-        ada.delete(f"/api/verification-rules/{made['id']}")
+        try:
+            yield server_id
+        finally:
+            ada.delete(f"/api/verification-rules/{made['id']}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -1,66 +1,54 @@
 """The main job by clicks: sign in, add the bot, write a rule; prove a wallet; the role comes and goes."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from playwright.async_api import expect
 
 from tests.browser.conftest import Product, Visitor, eventually
+from tests.browser.village import Village, village
+from tests.whole.people import collection
 
-GUILD, ROLE, CHAIN = "Cool Holders Club", "Collector", "base"
-
-
-def fresh_nft(product: Product, owner: str) -> dict[str, Any]:
-    """A token of its own on Base for one person; the plain ERC-721 collection that it is in."""
-    collection = next(one for one in product.world()["chains"][CHAIN]["collections"] if one["standard"] == "ERC721")
-    minted = {"contract": collection["contract"], "token_id": "70001", "to": product.wallet(owner)}
-    product.control(f"chains/{CHAIN}/mint", minted)
-    return minted
+ROLE, CHAIN = "Collector", "base"
 
 
 async def test_a_role_comes_with_the_proof_and_goes_with_the_nft(
     product: Product, visit: Callable[..., Awaitable[Visitor]]
 ) -> None:
-    nft = fresh_nft(product, "carol")
+    here = village(product, "ada", "carol", bot=False)
+    wallet = product.wallet(here["carol"])
+    nft = {"contract": collection(product, f"Main-{here.guild.split()[-1]}"), "token_id": "70001"}
+    product.control(f"chains/{CHAIN}/mint", {**nft, "to": wallet})
 
     ada = await visit()
-    await ada.sign_in("ada")
-    await _add_bot(ada)
+    await ada.sign_in(here["ada"])
+    await _add_bot(ada, here)
     await _write_rule(ada, nft["contract"])
 
     carol = await visit()
-    await carol.sign_in("carol")
-    await _prove_wallet(carol, product.wallet("carol"))
-    await eventually(lambda: ROLE in product.roles_of(GUILD, "carol"), f"carol has {ROLE}")
+    await carol.sign_in(here["carol"])
+    await _prove_wallet(carol, wallet)
+    await eventually(lambda: ROLE in product.roles_of(here.guild, here["carol"]), f"carol has {ROLE}")
 
-    for token in _tokens_of(product, nft["contract"], product.wallet("carol")):
-        away = {"contract": nft["contract"], "token_id": token, "from": product.wallet("carol"), "to": "0x" + "5e" * 20}
-        product.control(f"chains/{CHAIN}/transfer", away)
-    await eventually(lambda: ROLE not in product.roles_of(GUILD, "carol"), f"{ROLE} is gone")
+    product.control(f"chains/{CHAIN}/transfer", {**nft, "from": wallet, "to": "0x" + "5e" * 20})
+    await eventually(lambda: ROLE not in product.roles_of(here.guild, here["carol"]), f"{ROLE} is gone")
 
 
-def _tokens_of(product: Product, contract: str, owner: str) -> list[str]:
-    collections = product.world()["chains"][CHAIN]["collections"]
-    tokens = next(one["tokens"] for one in collections if one["contract"].lower() == contract.lower())
-    return [one["id"] for one in tokens if owner.lower() in {address.lower() for address in one["owners"]}]
-
-
-async def _add_bot(ada: Visitor) -> None:
+async def _add_bot(ada: Visitor, here: Village) -> None:
     await ada.page.get_by_role("link", name="Add a server").first.click()
     await expect(ada.page.get_by_role("heading", name="Invite HoldfastBot to Your Servers")).to_be_visible()
-    club = ada.page.get_by_role("listitem").filter(has_text=GUILD)
+    club = ada.page.get_by_role("listitem").filter(has_text=here.guild)
     async with ada.context.expect_page() as opened:
         await club.get_by_role("button", name="Add HoldfastBot").click()
     discord = await opened.value
-    await discord.get_by_text(f"Add to {GUILD} as ada").click()
+    await discord.get_by_text(f"Add to {here.guild} as {here['ada']}").click()
     await discord.get_by_text("The bot was added").wait_for()
     await discord.close()
     await expect(club.get_by_text("HoldfastBot Added")).to_be_visible()
     await club.get_by_role("link", name="Configure").click()
-    card = ada.page.get_by_role("listitem").filter(has_text=GUILD)
+    card = ada.page.get_by_role("listitem").filter(has_text=here.guild)
     await expect(card.get_by_text("Active", exact=True)).to_be_visible()
     await card.get_by_role("link", name="Configure").click()
-    await expect(ada.page.get_by_role("heading", name=GUILD)).to_be_visible()
+    await expect(ada.page.get_by_role("heading", name=here.guild)).to_be_visible()
 
 
 async def _write_rule(ada: Visitor, contract: str) -> None:

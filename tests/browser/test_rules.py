@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import WebSocketRoute, expect
 
 from tests.browser.conftest import Product, Visitor, eventually
+from tests.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -20,11 +21,11 @@ FIRST_SEEN = """
 
 async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, visit: NewVisitor) -> None:
     contract = product.world()["chains"]["polygon"]["collections"][0]["contract"]
+    here = village(product, "bob")
     bob = await visit()
     page = bob.page
-    await bob.enter("bob")
-    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
-    await builders.get_by_role("link", name="Configure").click()
+    await bob.enter(here["bob"])
+    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
 
     roles = page.get_by_label("Role", exact=True)
@@ -54,7 +55,7 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
 
     await page.get_by_label("Protect a role").select_option("Whale")
     await page.get_by_role("button", name="Protect", exact=True).click()
-    await expect(page.get_by_text("Protected by Bob, just now")).to_be_visible()
+    await expect(page.get_by_text(f"Protected by {here['bob'].capitalize()}, just now")).to_be_visible()
     await page.get_by_role("button", name="End the protection of Whale").click()
     await question.get_by_role("button", name="End protection").click()
     await expect(page.get_by_text("No role is protected.")).to_be_visible()
