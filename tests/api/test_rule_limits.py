@@ -25,6 +25,19 @@ def limited(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
     settings.cache_clear()
 
 
+@pytest.fixture
+async def server_id(browser: Browser, world: dict[str, Any]) -> int:
+    """The id of the one server that ada runs; `browser` is signed in as ada."""
+    await browser.sign_in("ada")
+    return await with_server(browser, builders(world))
+
+
+@pytest.fixture
+def flat(world: dict[str, Any], server_id: int) -> dict[str, Any]:
+    """The payload of a rule of one condition in that server."""
+    return rule(world, server_id)
+
+
 def contracts(world: dict[str, Any]) -> list[str]:
     return [one["contract"] for one in world["chains"]["base"]["collections"]]
 
@@ -50,12 +63,9 @@ async def undone(browser: Browser, server_id: int, kind: str) -> tuple[int, str]
 
 
 async def test_who_creates_while_another_does_waits_for_their_rule_and_counts_it(
-    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, server_id: int, flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(monkeypatch, rules=2)
-    await browser.sign_in("ada")
-    server_id = await with_server(browser, builders(world))
-    flat = rule(world, server_id)
     assert (await browser.client.post(RULES, json=flat)).status_code == 201
     async with transaction() as db:
         first = (await db.exec(select(Rule))).one()
@@ -77,31 +87,26 @@ async def waiting() -> bool:
 
 
 async def test_a_rule_beyond_the_limit_is_refused_however_it_comes_about(
-    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, server_id: int, flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(monkeypatch, rules=2)
-    await browser.sign_in("ada")
-    server_id = await with_server(browser, builders(world))
-    made = [(await browser.client.post(RULES, json=rule(world, server_id))).json()["id"] for _ in range(2)]
-    said = await refused(browser, rule(world, server_id))
+    made = [(await browser.client.post(RULES, json=flat)).json()["id"] for _ in range(2)]
+    said = await refused(browser, flat)
     assert said == (
         "This server has 2 rules, and a server can have at most 2. "
         "Delete a rule that you no longer need, or put several conditions into one rule."
     )
-    assert await refused(browser, rule(world, server_id), f"{RULES}/preview") == said
+    assert await refused(browser, flat, f"{RULES}/preview") == said
     assert (await browser.client.delete(f"{RULES}/{made[0]}")).status_code == 200
-    assert (await browser.client.post(RULES, json=rule(world, server_id))).status_code == 201
+    assert (await browser.client.post(RULES, json=flat)).status_code == 201
     status, said = await undone(browser, server_id, "rule.deleted")
     assert (status, "at most 2" in said) == (409, True), said
 
 
 async def test_conditions_count_over_all_rules_of_a_server(
-    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, world: dict[str, Any], server_id: int, flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(monkeypatch, conditions=5)
-    await browser.sign_in("ada")
-    server_id = await with_server(browser, builders(world))
-    flat = rule(world, server_id)
     first = (await browser.client.post(RULES, json=flat | {"expression": conditions(world, 1, 2, 3)})).json()["id"]
     second = (await browser.client.post(RULES, json=flat | {"expression": conditions(world, 4, 5)})).json()["id"]
     said = await refused(browser, flat)
@@ -121,11 +126,8 @@ async def test_conditions_count_over_all_rules_of_a_server(
 
 
 async def test_what_is_over_a_limit_stays_and_can_be_changed_but_not_enlarged(
-    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, world: dict[str, Any], flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await browser.sign_in("ada")
-    server_id = await with_server(browser, builders(world))
-    flat = rule(world, server_id)
     made = (await browser.client.post(RULES, json=flat | {"expression": conditions(world, 1, 2, 3)})).json()["id"]
     assert (await browser.client.post(RULES, json=flat)).status_code == 201
     limited(monkeypatch, rules=1, conditions=2, contracts=1)
@@ -137,12 +139,10 @@ async def test_what_is_over_a_limit_stays_and_can_be_changed_but_not_enlarged(
 
 
 async def test_collections_count_once_however_many_conditions_name_them(
-    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, world: dict[str, Any], flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(monkeypatch, contracts=2)
-    await browser.sign_in("ada")
-    server_id = await with_server(browser, builders(world))
-    flat, named = rule(world, server_id), contracts(world)
+    named = contracts(world)
     anything = {"verificationType": "any_nft", "contractAddress": ""}
     for fields in ({}, {"minTokens": 2}, {"contractAddress": named[1]}, anything):
         answer = await browser.client.post(RULES, json=flat | fields)
@@ -152,14 +152,12 @@ async def test_collections_count_once_however_many_conditions_name_them(
 
 
 async def test_token_ids_count_over_all_rules_and_a_range_counts_once(
-    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    browser: Browser, flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(monkeypatch, token_ids=5)
-    await browser.sign_in("ada")
-    server_id = await with_server(browser, builders(world))
-    flat = rule(world, server_id) | {"verificationType": "token_id", "tokenIds": ["1", "2", "10-900"]}
-    assert (await browser.client.post(RULES, json=flat)).status_code == 201
-    said = await refused(browser, flat)
+    listed = flat | {"verificationType": "token_id", "tokenIds": ["1", "2", "10-900"]}
+    assert (await browser.client.post(RULES, json=listed)).status_code == 201
+    said = await refused(browser, listed)
     assert said.startswith("The rules of this server would list 6 token IDs and ranges, and a server can list at most")
-    assert (await browser.client.post(RULES, json=flat | {"tokenIds": ["3", "4-5"]})).status_code == 201
-    assert (await browser.client.post(RULES, json=rule(world, server_id))).status_code == 201
+    assert (await browser.client.post(RULES, json=listed | {"tokenIds": ["3", "4-5"]})).status_code == 201
+    assert (await browser.client.post(RULES, json=flat)).status_code == 201

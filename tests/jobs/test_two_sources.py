@@ -81,6 +81,18 @@ def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.traits.fresh_for", lambda: timedelta(0))
 
 
+async def earned(town: Town, engine: Engine) -> None:
+    """Let carol prove her wallet and wait until the engine has given her the role; the engine ends."""
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+
+
+async def states(town: Town) -> list[str]:
+    """Return the state of every role that the ledger has for the town."""
+    return [row.state for row in await grants(town)]
+
+
 async def reasons(town: Town) -> set[str | None]:
     async with transaction() as db:
         mine = col(Due.key).startswith(f"{town.server_id}:")
@@ -102,13 +114,11 @@ def settles_after(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
 async def test_opensea_alone_takes_no_role_while_the_metadata_cannot_be_read(
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller
 ) -> None:
-    async with engine():
-        await gold.prove("carol")
-        await given(gold)
+    await earned(gold, engine)
     opensea.said, metadata.said = REFRESHING, None
     for _ in range(3):
         await looked_at(gold)
-    assert [row.state for row in await grants(gold)] == ["held"]
+    assert await states(gold) == ["held"]
     assert any("504" in (reason or "") for reason in await reasons(gold))
     metadata.said = REFRESHING
     async with engine():
@@ -123,19 +133,17 @@ async def test_a_token_that_came_after_the_settled_block_is_denied_by_no_single_
     settles_after(monkeypatch, 30)
     use_gateways(replace(gateways(), chains=EvmChains(NodePool(settings().rpc))))
     await gold.call("chains/base/mine", blocks=35)
-    async with engine():
-        await gold.prove("carol")
-        await given(gold)
+    await earned(gold, engine)
     await gold.sells("1")
     await gold.call("chains/base/mine", blocks=35)
     await gold.buys("carol")
     opensea.said = REFRESHING
     await looked_at(gold)
-    assert [row.state for row in await grants(gold)] == ["held"]
+    assert await states(gold) == ["held"]
     assert any("not settled yet" in (reason or "") for reason in await reasons(gold))
     await gold.call("chains/base/mine", blocks=30)
     await looked_at(gold)
-    assert [row.state for row in await grants(gold)] == ["held"], "the metadata show the trait"
+    assert await states(gold) == ["held"], "the metadata show the trait"
 
 
 @pytest.mark.usefixtures("always_fresh")
@@ -146,16 +154,14 @@ async def test_metadata_that_still_show_the_trait_keep_the_role(gold: Town, engi
         opensea.said = REFRESHING
         await looked_at(gold)
         assert await gold.has("carol", "Holder")
-        assert [row.state for row in await grants(gold)] == ["held"]
+        assert await states(gold) == ["held"]
 
 
 async def test_who_waits_gets_the_role_by_the_metadata_when_opensea_is_behind(
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller
 ) -> None:
     opensea.said = REFRESHING
-    async with engine():
-        await gold.prove("carol")
-        await given(gold)
+    await earned(gold, engine)
     assert (opensea.asked, metadata.asked) == (1, 1)
 
 
@@ -165,9 +171,7 @@ async def test_the_only_source_of_traits_takes_a_role_after_it_has_said_so_twice
 ) -> None:
     opensea.said = None
     monkeypatch.setattr("services.traits.sources_on", lambda outside, chain: 1)
-    async with engine():
-        await gold.prove("carol")
-        await given(gold)
+    await earned(gold, engine)
     metadata.said = REFRESHING
     await looked_at(gold)
     await looked_at(gold)
@@ -192,7 +196,7 @@ async def test_a_sale_counts_when_its_block_is_settled_and_the_next_look_comes_a
         await given(town)
         await town.sells(token)
         await looked_at(town)
-        assert [row.state for row in await grants(town)] == ["held"]
+        assert await states(town) == ["held"]
         assert any("not settled yet" in (reason or "") for reason in await reasons(town))
         await town.call("chains/base/mine", blocks=30)
         await town.look()
@@ -206,9 +210,7 @@ async def test_a_single_node_confirms_a_sale_at_the_next_look_after_a_few_blocks
     settles_after(monkeypatch, 3)
     token = await town.buys("carol")
     await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     await town.sells(token)
     await looked_at(town)
     (row,) = await grants(town)
@@ -217,7 +219,7 @@ async def test_a_single_node_confirms_a_sale_at_the_next_look_after_a_few_blocks
     assert any("later block" in (reason or "") for reason in await reasons(town))
     await town.call("chains/base/mine", blocks=3)
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["taking"], "one look was enough"
+    assert await states(town) == ["taking"], "one look was enough"
     async with engine():
         await taken(town)
 
@@ -228,9 +230,7 @@ async def test_a_yes_forgets_what_a_single_node_said_before(
     await one_node(monkeypatch)
     token = await town.buys("carol")
     await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     await town.sells(token)
     await looked_at(town)
     assert (await grants(town))[0].first_no
@@ -245,15 +245,13 @@ async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_s
 ) -> None:
     token = await town.buys("carol")
     await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     await town.break_("down", BOTH[1])
     await town.sells(token)
     await looked_at(town)
     await town.call("chains/base/mine", blocks=5)
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["held"]
+    assert await states(town) == ["held"]
     monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
     await looked_at(town)
     (row,) = await grants(town)
@@ -305,7 +303,7 @@ async def test_a_token_that_the_list_hides_keeps_the_role_and_the_logs_prove_tha
         await town.sells(shown)
         await looked_at(town)
         await looked_at(town)
-        assert [row.state for row in await grants(town)] == ["held"]
+        assert await states(town) == ["held"]
         assert await town.has("carol", "Holder")
         await town.sells(hidden)
         await town.look()
@@ -318,14 +316,12 @@ async def test_a_list_that_cannot_be_read_is_no_list_without_anything(town: Town
     token = await town.buys("carol")
     first.tokens = ((town.contract, token),)
     await anything(town)
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     async with transaction() as db:
         await db.execute(text("DELETE FROM token_trail"))
     first.tokens, second.tokens = (), None
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["held"]
+    assert await states(town) == ["held"]
     assert any("Alchemy" in (reason or "") for reason in await reasons(town))
 
 
@@ -339,15 +335,13 @@ async def test_a_token_that_no_list_shows_yet_keeps_the_role(
     sold = await town.buys("carol")
     first.tokens = second.tokens = ((town.contract, sold),)
     await anything(town)
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     first.tokens = second.tokens = ()
     await town.sells(sold)
     await town.call("chains/base/mine", blocks=blocks + 5)
     kept = await town.buys("carol")
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["held"]
+    assert await states(town) == ["held"]
     await town.sells(kept)
     await town.call("chains/base/mine", blocks=blocks + 5)
     async with engine():
@@ -364,15 +358,13 @@ async def test_one_list_and_the_logs_up_to_a_settled_block_do_not_deny_what_came
     sold = await town.buys("carol")
     index.tokens = ((town.contract, sold),)
     await anything(town)
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     index.tokens = ()
     await town.sells(sold)
     await town.call("chains/base/mine", blocks=35)
     await town.buys("carol")
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["held"]
+    assert await states(town) == ["held"]
 
 
 async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_searched(
@@ -387,17 +379,15 @@ async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_
     token = await town.buys("carol")
     first.tokens = second.tokens = ((town.contract, token),)
     await anything(town)
-    async with engine():
-        await town.prove("carol")
-        await given(town)
+    await earned(town, engine)
     await town.sells(token)
     first.tokens = second.tokens = ()
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["held"]
+    assert await states(town) == ["held"]
     assert any("only OpenSea" in (reason or "") for reason in await reasons(town))
     await indexed_by(first, second)
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["held"]
+    assert await states(town) == ["held"]
     assert any("indexers again" in (reason or "") for reason in await reasons(town))
     monkeypatch.setattr(confirmation, "APART", timedelta(0))
     async with engine():
@@ -413,10 +403,10 @@ async def test_a_role_that_never_came_is_not_said_to_have_been_taken(
     await town.rule("Holder")
     await town.prove("carol")
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["giving"]
+    assert await states(town) == ["giving"]
     await town.sells(token)
     await looked_at(town)
-    assert [row.state for row in await grants(town)] == ["taking"]
+    assert await states(town) == ["taking"]
     async with engine():
         await until(lambda: _nothing_left(town))
     assert [kind for kind in await kinds(town) if kind.startswith("role.")] == []
