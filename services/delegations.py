@@ -25,6 +25,8 @@ FRESH = timedelta(minutes=10)
 MOST_KEPT = 200
 """Delegations of one wallet on one chain; anybody may give anybody any number of them. The registry lists the oldest
 first."""
+ROWS_A_STATEMENT = 5_000
+"""Rows of one statement, which takes at most 65,535 parameters."""
 TOO_MANY = "more vaults have delegated to the wallet than are looked at"
 
 Pair = tuple[str, str]
@@ -228,12 +230,13 @@ async def _note_faults(db: AsyncSession, chain: str, faults: Mapping[str, str]) 
         {"chain": chain, "delegate": delegate, "block": 0, "endpoint": 0, "more": False, "fault": reason[:300]}
         for delegate, reason in sorted(faults.items())
     ]
-    statement = insert(models.DelegationRead).values(rows)
-    await db.execute(
-        statement.on_conflict_do_update(
-            index_elements=["chain", "delegate"], set_={"fault": statement.excluded.fault}
-        )
-    )  # fmt: skip
+    for start in range(0, len(rows), ROWS_A_STATEMENT):
+        statement = insert(models.DelegationRead).values(rows[start : start + ROWS_A_STATEMENT])
+        await db.execute(
+            statement.on_conflict_do_update(
+                index_elements=["chain", "delegate"], set_={"fault": statement.excluded.fault}
+            )
+        )  # fmt: skip
 
 
 async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
@@ -247,16 +250,18 @@ async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
         }
         for delegate, listed in sorted(sheet.found.items())
     ]  # fmt: skip
-    statement = insert(models.DelegationRead).values(rows)
     names = ("block", "endpoint", "read_at", "more", "fault")
-    newer = await db.execute(
-        statement.on_conflict_do_update(
-            index_elements=["chain", "delegate"],
-            set_={name: statement.excluded[name] for name in names},
-            where=col(models.DelegationRead.block) <= statement.excluded.block,
-        ).returning(col(models.DelegationRead.delegate))
-    )
-    accepted = [str(delegate) for (delegate,) in newer.all()]
+    accepted = list[str]()
+    for start in range(0, len(rows), ROWS_A_STATEMENT):
+        statement = insert(models.DelegationRead).values(rows[start : start + ROWS_A_STATEMENT])
+        newer = await db.execute(
+            statement.on_conflict_do_update(
+                index_elements=["chain", "delegate"],
+                set_={name: statement.excluded[name] for name in names},
+                where=col(models.DelegationRead.block) <= statement.excluded.block,
+            ).returning(col(models.DelegationRead.delegate))
+        )
+        accepted += [str(delegate) for (delegate,) in newer.all()]
     before = await said_before(db, [(sheet.chain, delegate) for delegate in accepted])
     moved: set[str] = set()
     for delegate in accepted:

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import func, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Text, any_, func, literal, text
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlmodel import col, select
 
 import models
@@ -24,8 +24,9 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
     rows = await db.exec(
         select(models.TokenTrail).where(
             models.TokenTrail.chain == chain,
-            col(models.TokenTrail.contract).in_(contracts),
-            col(models.TokenTrail.address).in_(owners),
+            # As one parameter each: a statement takes 65,535 of them.
+            col(models.TokenTrail.contract) == any_(literal(list(contracts), ARRAY(Text))),
+            col(models.TokenTrail.address) == any_(literal(list(owners), ARRAY(Text))),
         )
     )
     found: dict[str, dict[str, Trail]] = {}

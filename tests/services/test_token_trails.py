@@ -38,3 +38,12 @@ async def test_two_looks_of_one_round_are_kept_as_one() -> None:
     async with transaction() as db:
         (row,) = (await db.exec(select(TokenTrail))).all()
     assert row.ids == ["1", "2", "5"]
+
+
+@pytest.mark.usefixtures("database")
+async def test_trails_of_any_number_of_wallets_are_found() -> None:
+    """A statement takes 65,535 parameters, and anybody may delegate hundreds of vaults to a member's wallet."""
+    await keep((ANN, Trail(frozenset({"1"}))))
+    others = [f"vault {number}" for number in range(70_000)]
+    async with transaction() as db:
+        assert await token_trails.load(db, "solana", [CATS], [*others, ANN]) == {CATS: {ANN: Trail(frozenset({"1"}))}}

@@ -1,0 +1,38 @@
+"""What registries say of delegations is kept however many wallets a server's members have."""
+
+import pytest
+from sqlalchemy import text
+
+import models
+from gateways.delegations import Delegation, DelegationSheet
+from services import delegations
+from services.delegations import Fetched
+
+pytestmark = pytest.mark.usefixtures("database")
+MANY = 10_000
+WALLETS = tuple(f"0x{number:040x}" for number in range(1, MANY + 1))
+
+
+def sheet(found: dict[str, tuple[Delegation, ...]], unsure: dict[str, str]) -> DelegationSheet:
+    """What a registry said at one block."""
+    return DelegationSheet("base", 7, models.now(), 0, "Base (node 1)", found, unsure)
+
+
+async def kept(fault: str) -> int:
+    """How many wallets' delegations are noted with a fault or, for "", without one."""
+    async with models.reading() as db:
+        question = "SELECT count(*) FROM delegation_read WHERE COALESCE(fault, '') = :fault"
+        return int((await db.execute(text(question), {"fault": fault})).scalar_one())
+
+
+async def test_more_wallets_than_a_statement_has_room_for_are_kept() -> None:
+    said = Fetched("base", WALLETS, sheet(dict.fromkeys(WALLETS, ()), {}))
+    async with models.transaction() as db:
+        await delegations.remember(db, [said])
+    assert await kept("") == MANY
+
+
+async def test_more_wallets_that_could_not_be_read_than_a_statement_has_room_for_are_noted() -> None:
+    async with models.transaction() as db:
+        await delegations.remember(db, [Fetched("base", WALLETS, "no answer")])
+    assert await kept("no answer") == MANY
