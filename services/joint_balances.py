@@ -9,6 +9,13 @@ from gateways.chain_table import CHAINS
 from gateways.chains import Chains, Head
 from gateways.errors import ProviderConfused, ProviderError
 
+MOST_WEIGHT = 32_000
+"""Of one question, so that no step of the event loop in which it is made or read takes long. A balance weighs 1."""
+OF_A_SERVER, OF_A_CONTRACT = 16, 4
+"""What a server and each contract that it names weigh beside the balances."""
+AT_ONCE = 4
+"""Questions to one node that are under way at a time."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
@@ -19,12 +26,18 @@ class _Asked:
     not_before: int
     answer: asyncio.Future[BalanceSheet]
 
+    @property
+    def weight(self) -> int:
+        """How much of a question it is."""
+        return OF_A_SERVER + len(self.contracts) * (OF_A_CONTRACT + len(self.owners))
+
 
 class JointBalances:
     """Joins the questions about one chain and node that are asked in the same turn of the event loop.
 
-    A thousand servers with four members each then cost the requests of one server with four thousand. With `settled`
-    the answers are of settled blocks.
+    A thousand servers with four members each then cost the requests of one server with four thousand. Many servers
+    make several questions of bounded size, of which the largest comes last; each server is answered when its own is.
+    With `settled` the answers are of settled blocks.
     """
 
     def __init__(self, chains: Chains, *, settled: bool = False) -> None:
@@ -50,8 +63,18 @@ class JointBalances:
         return await asked.answer
 
     def _send(self, chain: str, endpoint: int | None) -> None:
-        group = self._open.pop((chain, endpoint))
-        asking = asyncio.create_task(self._ask(chain, endpoint, group))
+        turns = asyncio.Semaphore(AT_ONCE)
+        for group in _questions(self._open.pop((chain, endpoint))):
+            self._begin(chain, endpoint, group, turns)
+
+    def _begin(self, chain: str, endpoint: int | None, group: Sequence[_Asked], turns: asyncio.Semaphore) -> None:
+        """Ask one question for a group when its turn comes, unless nobody waits for the answer any more."""
+
+        async def ask() -> Sequence[BalanceSheet | Exception]:
+            async with turns:
+                return await self._ask(chain, endpoint, group)
+
+        asking = asyncio.create_task(ask())
         asking.add_done_callback(lambda done: _deliver(done, group))
 
         waiting = len(group)
@@ -112,6 +135,23 @@ class JointBalances:
         for some, sheet in zip(alike.values(), sheets, strict=True):
             shares.update(zip(some, _shares(sheet, some), strict=True))
         return [shares[one] for one in group]
+
+
+def _questions(group: Sequence[_Asked]) -> list[list[_Asked]]:
+    """Cut what is asked together into questions of at most MOST_WEIGHT, or of one server that weighs more.
+
+    Those who name the same contracts come together, since they are asked about once. What is large takes long and comes
+    last: those who ask for little do not wait for it.
+    """
+    made: list[list[_Asked]] = []
+    room = 0
+    for one in sorted(group, key=lambda one: (one.weight > MOST_WEIGHT, one.contracts)):
+        room -= one.weight
+        if room < 0 or not made:
+            made.append([])
+            room = MOST_WEIGHT - one.weight
+        made[-1].append(one)
+    return made
 
 
 def _deliver(done: asyncio.Task[Sequence[BalanceSheet | Exception]], group: Sequence[_Asked]) -> None:

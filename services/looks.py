@@ -14,7 +14,7 @@ from models.session import AsyncSession, NotSo
 from services import cases, decisions, delegations, due, ledger, request_ids, stored, time_budget
 from services.cases import Case
 from services.due import Claim
-from services.joint_balances import JointBalances
+from services.joint_balances import MOST_WEIGHT, JointBalances
 from services.looked import Round
 from services.stored import Stored
 
@@ -28,9 +28,9 @@ LOOK_SECONDS = 20.0
 class Part:
     """Claimed members who are looked at and settled together.
 
-    Either all members of servers whose rules ask balances of the same chains, or the members of one server whose rules
-    have tokens, traits, delegations or anything at all read one by one. A slow chain or server then keeps only its own
-    members waiting.
+    Either all members of servers whose rules ask balances of the same chains, or those of one server that asks for very
+    many, or the members of one server whose rules have tokens, traits, delegations or anything at all read one by one.
+    A slow chain or server then keeps only its own members waiting.
     """
 
     claims: Sequence[Claim]
@@ -61,18 +61,31 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
     others = [claim for claim in claims if claim.server_id not in delegating]
     known = found.only({claim.server_id for claim in others}) if delegating else found
     batch = await cases.made(db, others, known) if others else []
-    alike: dict[tuple[int | None, frozenset[str]], list[Case]] = {}
+    large = _large(batch)
+    alike: dict[tuple[int | None, int | None, frozenset[str]], list[Case]] = {}
     for case in batch:
-        dear = any(wants.tokens or wants.anything for wants in case.wants.values())
-        key = (case.claim.server_id, frozenset[str]()) if dear else (None, frozenset(case.wants))
+        server_id = case.claim.server_id
+        if any(wants.tokens or wants.anything for wants in case.wants.values()):
+            key = server_id, None, frozenset[str]()
+        else:
+            key = None, server_id if server_id in large else None, frozenset(case.wants)
         alike.setdefault(key, []).append(case)
     made = [
-        Part([case.claim for case in some], known, joint, server_id, some) for (server_id, _), some in alike.items()
+        Part([case.claim for case in some], known, joint, server_id, some) for (server_id, _, _), some in alike.items()
     ]
     for server_id in sorted(delegating):
         of_server = [claim for claim in claims if claim.server_id == server_id]
         made.append(Part(of_server, found.only({server_id}), joint, server_id))
     return sorted(made, key=lambda part: part.server_id is not None)
+
+
+def _large(batch: Sequence[Case]) -> set[int]:
+    """Return the servers whose balances make a question of their own, which takes longer than the others'."""
+    weights = Counter[int]()
+    for case in batch:
+        contracts = sum(len(wants.balances) for wants in case.wants.values())
+        weights[case.claim.server_id] += len(case.wallets) * contracts
+    return {server_id for server_id, weight in weights.items() if weight > MOST_WEIGHT}
 
 
 async def look(outside: Gateways, worker: str, part: Part) -> None:

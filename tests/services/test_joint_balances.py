@@ -10,6 +10,7 @@ import pytest
 from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains import Chains, Head
 from gateways.errors import ProviderConfused, ProviderDown, ProviderError
+from services import joint_balances
 from services.joint_balances import JointBalances
 from tests.builders import address
 
@@ -111,6 +112,33 @@ async def test_equal_contracts_are_asked_about_once_and_each_server_gets_its_own
         contract = C if sheet is three else B
         assert {owner: sheet.amount(contract, owner) for owner in owners} == {one: amount_of(one) for one in owners}
         assert all(sheet.amount(contract, stranger) is None for stranger in strangers)
+
+
+async def test_a_server_that_asks_for_very_much_keeps_nobody_else_waiting() -> None:
+    node = OneNode()
+    together = joint(node)
+    large = tuple(f"0x{at:040x}" for at in range(1, joint_balances.MOST_WEIGHT))
+    waiting = asyncio.create_task(together.read("base", (B,), large, endpoint=None, not_before=0))
+    small = [
+        asyncio.create_task(together.read("base", (one,), wallets("01"), endpoint=None, not_before=0)) for one in (A, C)
+    ]
+    while len(node.asked) < 2:
+        await asyncio.sleep(0)
+    assert [[segment.contracts for segment in segments] for _, _, segments in node.asked] == [[(A,), (C,)], [(B,)]]
+    assert all(isinstance(one, BalanceSheet) for one in await asyncio.gather(*small))
+    assert len((await waiting).owners) == 20 * len(large)
+
+
+async def test_very_many_servers_make_questions_of_bounded_size() -> None:
+    node = OneNode()
+    together = joint(node)
+    contracts = [tuple(f"0x{5000 + server * 10 + at:040x}" for at in range(10)) for server in range(1_000)]
+    sheets = await asyncio.gather(
+        *(together.read("base", some, wallets("01", "02"), endpoint=None, not_before=0) for some in contracts)
+    )
+    assert 1 < len(node.asked) <= 4
+    assert sum(len(segments) for _, _, segments in node.asked) == 1_000
+    assert [sheet.contracts for sheet in sheets] == [packed(some) for some in contracts]
 
 
 async def test_nodes_are_asked_apart_and_so_are_later_questions() -> None:

@@ -7,11 +7,12 @@ from typing import cast
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import select
 
 from gateways import Gateways
 from jobs import looker
 from jobs.looker import Looker
-from models import AsyncSession, Rule, transaction
+from models import AsyncSession, Member, Rule, User, Wallet, transaction
 from services import cases, due, looks
 from services.calls import Listener
 from services.due import Claim
@@ -65,6 +66,24 @@ async def test_a_batch_is_parted_by_the_chains_and_by_the_servers_that_are_read_
     one_by_one = {names[part.server_id]: len(part.claims) for part in parts if part.server_id is not None}
     assert one_by_one == {"trait": 1, "delegated": 1}
     assert len({id(part.joint) for part in parts}) == 1
+
+
+async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(looks, "MOST_WEIGHT", 1)
+    servers = await servers_with("base", "other base", "ethereum")
+    async with transaction() as db:
+        (member,) = (await db.exec(select(Member).where(Member.server_id == servers["other base"]))).all()
+        (user,) = (await db.exec(select(User).where(User.discord_id == member.discord_id))).all()
+        db.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=None)))
+    async with transaction() as db:
+        parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
+    names = {server_id: kind for kind, server_id in servers.items()}
+    assert sorted([names[one.server_id] for one in part.claims] for part in parts) == [
+        ["base"], ["ethereum"], ["other base"],
+    ]  # fmt: skip
 
 
 class Stage:
