@@ -26,6 +26,7 @@ from sqlalchemy import text
 from benchmarks import hostile, roles, town
 from benchmarks.lab import ROOT, Lab, lab, wallet
 from benchmarks.rounds import environment, goal
+from benchmarks.steps import longest_step
 from jobs.__main__ import lives
 from models import transaction
 from services import due, heap, sweep
@@ -58,6 +59,8 @@ class Round:
     looks: int
     requests: int
     wrong: int
+    step: float
+    """The longest step of the event loop, in milliseconds of processor time."""
 
     def each(self, checks: int) -> float:
         """Requests for 1,000 checks."""
@@ -85,8 +88,9 @@ def main(arguments: Sequence[str] = ()) -> None:
 def rounds(sizes: Sequence[tuple[int, int]]) -> None:
     """Every size, at both distances."""
     print(f"\nOne round, {RULES} rules a guild, no contract in two guilds\n")
-    print("| guilds × members | ms away | s, all new | s, nothing new | looks | requests a 1,000 checks | wrong |")
-    print("|---|---|---|---|---|---|---|")
+    print("| guilds × members | ms away | s, all new | s, nothing new | looks | requests a 1,000 checks | wrong "
+          "| longest step, ms |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
     found: dict[tuple[int, int, int], Round] = {}
     with lab() as node:
         node.rpc("anvil_mine", "0x40")
@@ -98,7 +102,8 @@ def rounds(sizes: Sequence[tuple[int, int]]) -> None:
                 checks = guilds * members * RULES
                 print(
                     f"| {guilds:,} × {members:,} | {away} | {first.seconds:.1f} | {second.seconds:.1f} "
-                    f"| {second.looks} | {second.each(checks):.2f} | {first.wrong + second.wrong} |",
+                    f"| {second.looks} | {second.each(checks):.2f} | {first.wrong + second.wrong} "
+                    f"| {max(first.step, second.step):.0f} |",
                     flush=True,
                 )
     print()
@@ -110,6 +115,7 @@ def rounds(sizes: Sequence[tuple[int, int]]) -> None:
     if large := found.get((10_000, MEMBERS, NEAR)):
         goal(GUILDS, "seconds for 10,000 guilds × 10 members, 50 ms away", large.seconds, most=60)
     goal(GUILDS, "members with a wrong answer", sum(one.wrong for one in found.values()), most=0)
+    goal(GUILDS, "longest step of the event loop, ms", max(one.step for one in found.values()), most=50)
 
 
 def _alone(members: int) -> Round:
@@ -194,17 +200,19 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
         await sweep.start_sweep(db)
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": due.CHANNEL})
     looks = 0
-    while True:
-        async with transaction() as db:
-            row = (await db.execute(text("SELECT count(*), max(attempts) FROM due"))).one()
-        if not row[0]:
-            break
-        looks = max(looks, row[1] or 0)
-        if time.perf_counter() - began > 600:
-            raise SystemExit(f"{row[0]} members are still due after ten minutes")
-        await asyncio.sleep(0.05)
+    with longest_step() as step:
+        while True:
+            async with transaction() as db:
+                row = (await db.execute(text("SELECT count(*), max(attempts) FROM due"))).one()
+            if not row[0]:
+                break
+            looks = max(looks, row[1] or 0)
+            if time.perf_counter() - began > 600:
+                raise SystemExit(f"{row[0]} members are still due after ten minutes")
+            await asyncio.sleep(0.05)
     seconds = time.perf_counter() - began
-    return Round(seconds, looks + 1, tally(node)["requests"], await _wrong(servers, members, rights))
+    requests = tally(node)["requests"]
+    return Round(seconds, looks + 1, requests, await _wrong(servers, members, rights), step.milliseconds)
 
 
 async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> int:

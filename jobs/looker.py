@@ -6,13 +6,14 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
 from gateways import gateways
 from jobs.lasting import AWAY, first_line
 from models import reading, transaction
-from services import cases, due, looks, work_health
+from services import cases, due, heap, looks, work_health
 from services.calls import wait
 from services.due import Claim
 from services.looks import Part
@@ -195,7 +196,8 @@ class Looker:
     async def _look(self, part: Part) -> None:
         """Look at a part when its turn has come."""
         if part.server_id is None:
-            await self._careful(part.claims, partial(looks.look, gateways(), self.name, part))
+            with heap.undisturbed() if len(part.claims) > FEW else nullcontext():
+                await self._careful(part.claims, partial(looks.look, gateways(), self.name, part))
             return
         try:
             async with self._lanes:

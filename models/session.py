@@ -1,5 +1,6 @@
 """The session of a transaction, which asks several questions in one round trip."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +23,9 @@ Question = tuple[str, Mapping[str, object]]
 """A statement, and its values by name."""
 Rows = Sequence[tuple[Any, ...]]
 """What a question is answered with."""
+
+ROWS_A_STEP = 1_000
+"""Rows that are read in one step of the event loop."""
 
 
 class NotSo(Exception):
@@ -180,7 +184,14 @@ async def _in_one(
 
 
 async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return await cursor.fetchall() if cursor.description else []
+    if not cursor.description:
+        return []
+    rows = await cursor.fetchmany(ROWS_A_STEP)
+    while len(rows) < cursor.rowcount:
+        # Making Python's objects of many rows takes long, and everything else would wait.
+        await asyncio.sleep(0)
+        rows += await cursor.fetchmany(ROWS_A_STEP)
+    return rows
 
 
 @lru_cache(maxsize=200)

@@ -8,6 +8,7 @@ from models.session import AsyncSession
 from services import claimants, delegations, due, standards, stored, surveys
 from services.due import Claim
 from services.expressions import Requirement, asked_for, requirements
+from services.loop_steps import in_steps
 from services.policy import GrantFacts, RuleTerms
 from services.stakes import Delegated
 from services.stored import NOT_SEEN, Rules, Seen, Stored, Who
@@ -65,10 +66,10 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     """The cases of a batch, in a handful of statements however many members it has."""
     rules, members, wallets, grants, _ = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
-    leaves = _leaves(rules)
+    leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
-    asked = _asked(leaves, members, wallets, delegated)
+    asked = await _asked(leaves, members, wallets, delegated)
     by_chain: dict[str, dict[int, surveys.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
         by_chain.setdefault(chain, {})[server_id] = of_server
@@ -77,7 +78,7 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
         surveys.followed_heads(sorted(by_chain)),
         *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
     )
-    wants = _wants(leaves, standards.answered(kinds))
+    wants = await _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
     for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
         for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
@@ -88,7 +89,7 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
         for chain, block in seen.get(server_id, {}).items():
             seen[server_id][chain] = max(block, followed.get(chain, 0))
     cases: list[Case] = []
-    for claim in claims:
+    async for claim in in_steps(claims):
         who = (claim.server_id, claim.discord_id)
         member = members.get(who, NOT_SEEN)
         cases.append(
@@ -126,10 +127,8 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim])
 
     A server whose rules ask about many contracts has room for fewer members, and takes none from the others.
     """
-    rules = await stored.rules_for(db, claims)
-    costs = {
-        server_id: len({(leaf.chain, leaf.contract) for leaf in listed}) for server_id, listed in _leaves(rules).items()
-    }
+    leaves = await _leaves(await stored.rules_for(db, claims))
+    costs = {server_id: len({(leaf.chain, leaf.contract) for leaf in listed}) for server_id, listed in leaves.items()}
     if sum(costs.get(claim.server_id, 0) for claim in claims) <= MOST_CHECKS:
         return list(claims)
     fitting = _fitting(claims, costs, MOST_CHECKS)
@@ -160,15 +159,15 @@ def _people(claims: Sequence[Claim]) -> list[tuple[int, str]]:
     return [(claim.server_id, claim.discord_id) for claim in claims]
 
 
-def _leaves(rules: Rules) -> dict[int, list[Requirement]]:
+async def _leaves(rules: Rules) -> dict[int, list[Requirement]]:
     """Per server what its deciding rules ask for."""
     return {
         server_id: [leaf for rule in terms if rule.decides for leaf in requirements(rule.expression)]
-        for server_id, terms in rules.items()
+        async for server_id, terms in in_steps(rules.items())
     }
 
 
-def _asked(
+async def _asked(
     leaves: Mapping[int, Sequence[Requirement]],
     members: Mapping[Who, Seen],
     wallets: Mapping[Who, Iterable[tuple[str, str]]],
@@ -176,11 +175,11 @@ def _asked(
 ) -> dict[tuple[int, str], tuple[list[str], list[str]]]:
     """Per server and chain about which contracts, and of which wallets, its rules ask."""
     contracts: dict[int, dict[str, set[str]]] = {}
-    for server_id, listed in leaves.items():
+    async for server_id, listed in in_steps(leaves.items()):
         for leaf in listed:
             contracts.setdefault(server_id, {}).setdefault(leaf.chain, set()).add(leaf.contract)
     owners: dict[tuple[int, str], set[str]] = {}
-    for who, mine in wallets.items():
+    async for who, mine in in_steps(wallets.items()):
         server_id = who[0]
         if (member := members.get(who)) is None or member.left or not member.bot_invited:
             continue
@@ -191,7 +190,7 @@ def _asked(
                 found.update(vault.address for vault in delegated[who].on(chain))
     return {
         (server_id, chain): (sorted(contracts[server_id][chain]), sorted(found))
-        for (server_id, chain), found in owners.items()
+        async for (server_id, chain), found in in_steps(owners.items())
     }
 
 
@@ -199,11 +198,11 @@ def _places(leaves: Mapping[int, Sequence[Requirement]]) -> list[standards.Place
     return [(leaf.chain, leaf.contract) for listed in leaves.values() for leaf in listed]
 
 
-def _wants(
+async def _wants(
     leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.Place, str]
 ) -> dict[int, dict[str, Wants]]:
     """Per server and chain what the deciding rules want to know."""
-    return {server_id: by_chain(listed, known) for server_id, listed in leaves.items()}
+    return {server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())}
 
 
 def evidence(readings: Sequence[Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.joint_balances import JointBalances
 from services.looked import Looked, Place, Round, read_all
+from services.loop_steps import in_steps
 from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
 from services.readings import Answers, Reading
 from services.stakes import Vault
@@ -54,14 +55,14 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
     asked: dict[Place, Question] = {}
     newest = {case.claim.server_id: case.seen for case in cases}
     vaults = _vaults(cases)
-    places = _places(cases)
+    places = await _places(cases)
     followed = {place: _followed(wants) for place, (wants, _) in places.items()}
     counted = {place: contracts for place, contracts in followed.items() if contracts}
     tallies = await db.together(
         *(surveys.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
     )
     tallied = {place: block for place, ((block,),) in zip(counted, tallies, strict=True)}
-    for (server_id, chain), (wants, owners) in places.items():
+    async for (server_id, chain), (wants, owners) in in_steps(places.items()):
         not_before = max(newest[server_id].get(chain, 0), tallied.get((server_id, chain), 0))
         hints = await token_trails.load(db, chain, followed[server_id, chain], owners)
         hints = _with_claimed(hints, wants, vaults.get((server_id, chain), ()))
@@ -103,10 +104,10 @@ def _with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trail
     return more
 
 
-def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]:
+async def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]:
     owners: dict[Place, set[str]] = {}
     wanted: dict[Place, Wants] = {}
-    for case in cases:
+    async for case in in_steps(cases):
         if not case.bot_invited or case.left:
             continue
         for chain, wants in case.wants.items():
@@ -117,7 +118,7 @@ def _places(cases: Sequence[Case]) -> dict[Place, tuple[Wants, tuple[str, ...]]]
                 vaults = tuple(case.delegated.on(chain))
                 owners.setdefault(place, set()).update(addresses, (vault.address for vault in vaults))
                 wanted[place] = with_vaults(wanted.get(place, wants), _delegated_leaves(case, chain), vaults)
-    return {place: (wanted[place], tuple(sorted(owners[place]))) for place in sorted(owners)}
+    return {place: (wanted[place], tuple(sorted(owners[place]))) async for place in in_steps(sorted(owners))}
 
 
 def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
@@ -147,10 +148,11 @@ async def look(
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await _read_traits(outside, done, cases, answers)
     alike = Alike(answers)
-    done.looked = [_decide(case, answers, now, alike) for case in cases]
-    for item in done.looked:
+    done.looked = [_decide(case, answers, now, alike) async for case in in_steps(cases)]
+    async for item in in_steps(done.looked):
         _once_more(item, now)
-    await _meet(outside, [item for item in done.looked if not item.calm and _puzzling(item)], now, began)
+    puzzling = [item async for item in in_steps(done.looked) if not item.calm and _puzzling(item)]
+    await _meet(outside, puzzling, now, began)
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
     return done
@@ -357,10 +359,10 @@ async def _confirm(
     answers: Mapping[Place, Answers],
     now: datetime,
 ) -> None:
-    losing = [item for item in done.looked if not item.calm and _confirmable(item)]
+    losing = [item async for item in in_steps(done.looked) if not item.calm and _confirmable(item)]
     if not losing:
         return
-    places = _places([item.case for item in losing])
+    places = await _places([item.case for item in losing])
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
     (doubts, waits), seconds = await asyncio.gather(
         _delegations_again(outside, done, losing),
@@ -369,7 +371,7 @@ async def _confirm(
     confirmed = dict(zip(again, seconds, strict=True))
     done.asked.extend((again[place], confirmed[place]) for place in again)
     await _read_traits_again(outside, done, [item.case for item in losing], answers, confirmed)
-    for item in losing:
+    async for item in in_steps(losing):
         second = _decide(_doubting(item.case, doubts), confirmed, now)
         _hold_together(outside, item, second, now)
         item.again_in = max((item.again_in, *(waits.get(pair) for pair in item.case.delegated.known)), key=_seconds)

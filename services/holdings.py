@@ -239,7 +239,7 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
 
     What is unknown overwrites nothing, nor does an older block.
     """
-    surveys.remember(
+    await surveys.remember(
         db,
         [
             surveys.Read(question.server_id, question.wants.balances, question.owners, answers.sheet)

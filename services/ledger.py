@@ -18,6 +18,7 @@ from services import batches, breaker, confirmation, due, events, findings, grac
 from services.cases import evidence
 from services.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
 from services.looked import Looked, Round, facts_of
+from services.loop_steps import in_steps
 from services.members import came_back, left_many, seen_many
 from services.policy import Move, keeps_differently
 
@@ -25,6 +26,7 @@ INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
 
 
+ROWS_A_STATEMENT = 1_000
 OVERTAKEN = frozenset({Move.GIVE, Move.KEEP, Move.RETURN, Move.WAIT})
 """What is right at the block of its evidence, whatever moved after it; the next look sees the rest."""
 MOST_OVERTAKEN = 5
@@ -41,24 +43,26 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     """
     await findings.remember(db, done)
     denied: set[str] = set()
-    for item in done.looked:
+    async for item in in_steps(done.looked):
         if (claim := item.case.claim).key in seen:
             if any(one.move is Move.TAKE for one in item.decisions):
                 denied.add(claim.key)
             if claim.overtaken < MOST_OVERTAKEN or not _still_unsettled(item, done):
                 item.decisions = [one for one in item.decisions if one.move in OVERTAKEN]
     looked = [
-        item for item in done.looked if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
+        item
+        async for item in in_steps(done.looked)
+        if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
     ]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [item.case.who for item in looked if item.gone])
     await came_back(db, {item.case.who: item.left_behind for item in looked if item.left_behind})
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
     moving: dict[Move, list[Pair]] = {move: [] for move in Move}
-    for item, decision in ((one, move) for one in active for move in one.decisions):
+    async for item, decision in in_steps((one, move) for one in active for move in one.decisions):
         if decision.move is not Move.NONE:
             moving[decision.move].append((item, decision))
-    written = _give(db, moving[Move.GIVE])
+    written = await _give(db, moving[Move.GIVE])
     # Of ours is also what we took by a removal that came late: somebody turned it round before Discord answered.
     late = await unanswered.removals(db, [line(pair) for pair in moving[Move.LOST]])
     written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)])
@@ -69,7 +73,8 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     await _note_first(db, active)
     await _forget(db, moving[Move.FORGET])
     await _lost(db, [pair for pair in moving[Move.LOST] if line(pair) not in late])
-    await _finish(db, worker, [item for item in done.looked if item.case.claim.key in ours], done, denied)
+    mine = [item async for item in in_steps(done.looked) if item.case.claim.key in ours]
+    await _finish(db, worker, mine, done, denied)
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
@@ -84,16 +89,16 @@ def _still_unsettled(item: Looked, done: Round) -> bool:
     return time.monotonic() - done.began < min(settling, default=0.0)
 
 
-def _give(db: AsyncSession, pairs: Sequence[Pair]) -> int:
+async def _give(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     rows = [
         {
             **line_of(pair), "rule_ids": list(pair[1].rule_ids), "evidence": evidence(pair[0].evidence(pair[1])),
             "request_id": pair[0].case.claim.request_id,
         }
-        for pair in pairs
+        async for pair in in_steps(sorted(pairs, key=line))
     ]  # fmt: skip
-    if rows:
-        db.later(_GIVE, {"rows": json.dumps(rows)})
+    async for start in in_steps(range(0, len(rows), ROWS_A_STATEMENT)):
+        db.later(_GIVE, {"rows": json.dumps(rows[start : start + ROWS_A_STATEMENT])})
     return len(rows)
 
 
@@ -118,7 +123,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
             **line_of(pair), "rule_ids": list(pair[1].rule_ids), "state": "held", "had_before": True,
             "evidence": evidence(pair[0].evidence(pair[1])), "no_since": pair[1].no_since, "attempts": 0,
         }
-        for pair in sorted(pairs, key=line)
+        async for pair in in_steps(sorted(pairs, key=line))
     ]  # fmt: skip
     # For many rows, not of many values: one statement takes at most 65,535 parameters.
     made = insert(Grant).values(created_at=func.now(), updated_at=func.now())
@@ -158,13 +163,13 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
         ("taking", "lost", "held"),
     )
     # What was taken while we looked has no line any more, so it is given anew.
-    _give(db, [pair for pair in pairs if state_of(pair) == "taking"])
+    await _give(db, [pair for pair in pairs if state_of(pair) == "taking"])
     return len(pairs)
 
 
 async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     roles = [(item.case.claim.server_id, decision.role_id) for item, decision in pairs]
-    stopped = await breaker.stopped(db, [_removal(pair) for pair in pairs])
+    stopped = await breaker.stopped(db, [_removal(pair) async for pair in in_steps(pairs)])
     await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     together = await batches.of_removals(db, [role for role in roles if role not in stopped])
@@ -180,7 +185,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
                     "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
                     "request_id": pair[0].case.claim.request_id,
                 }
-                for pair in chosen
+                async for pair in in_steps(chosen)
             ],
             {"state": "taking", "attempts": attempts, "held_back_at": None},
             ("no_since", "evidence", "batch", "request_id"),
@@ -209,7 +214,7 @@ async def _hold_back(db: AsyncSession, pairs: Sequence[Pair]) -> None:
                 **bound(pair), "no_since": pair[1].no_since,
                 "evidence": evidence(pair[0].evidence(pair[1])),
             }
-            for pair in new
+            async for pair in in_steps(new)
         ],
         {},
         ("no_since", "evidence"),
@@ -314,10 +319,10 @@ async def _finish(
     """Be done with the claims: doubtful ones come again soon, grace times when they end, others at the next event."""
     claims = {item.case.claim.key: item for item in looked}
     stirred = [item for item in looked if not item.calm]
-    doubtful = [item for item in stirred if item.doubtful]
+    doubtful = [item async for item in in_steps(stirred) if item.doubtful]
     waits = [
         (item.case.claim, min(moments))
-        for item in stirred
+        async for item in in_steps(stirred)
         if not item.doubtful and (moments := [one for one in _moments(item) if one is not None])
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
@@ -326,7 +331,7 @@ async def _finish(
             db,
             worker,
             [item.case.claim for item in doubtful],
-            [item.doubt for item in doubtful],
+            [item.doubt async for item in in_steps(doubtful)],
             [item.again_in for item in doubtful],
         )
     if waits:

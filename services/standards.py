@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from sqlalchemy.dialects.postgresql import insert
 
 from models import Collection
-from models.session import AsyncSession, Question
+from models.session import AsyncSession, Question, joined
 from services.addresses import shorten
 
 Place = tuple[str, str]
@@ -23,10 +23,13 @@ def question(places: Iterable[Place]) -> Question:
     wanted = sorted(set(places))
     statement = """
         SELECT k.chain, k.contract, k.standard
-        FROM unnest(CAST(:chains AS text[]), CAST(:contracts AS text[])) AS w (chain, contract)
+        FROM unnest(string_to_array(:chains, ','), string_to_array(:contracts, ',')) AS w (chain, contract)
         JOIN collection k ON k.chain = w.chain AND k.contract = w.contract WHERE k.standard IS NOT NULL
     """
-    return statement, {"chains": [chain for chain, _ in wanted], "contracts": [contract for _, contract in wanted]}
+    return statement, {
+        "chains": joined(chain for chain, _ in wanted),
+        "contracts": joined(contract for _, contract in wanted),
+    }
 
 
 def answered(rows: Iterable[Sequence[str]]) -> dict[Place, str]:

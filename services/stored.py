@@ -10,6 +10,7 @@ from models import Rule
 from models.session import AsyncSession, Question, Rows, joined
 from services.due import Claim
 from services.expressions import Expression, parse
+from services.loop_steps import in_steps
 from services.policy import GrantFacts, RuleTerms
 
 
@@ -40,16 +41,16 @@ Rules = Mapping[int, Sequence[RuleTerms]]
 async def rules_for(db: AsyncSession, claims: Sequence[Claim]) -> Rules:
     """The stored rules of these members' servers."""
     (rows,) = await db.together(_rules_of(claims))
-    return _rules(rows)
+    return await _rules(rows)
 
 
 def _rules_of(claims: Sequence[Claim]) -> Question:
     return _RULES, {"servers": sorted({claim.server_id for claim in claims})}
 
 
-def _rules(rows: Rows) -> Rules:
+async def _rules(rows: Rows) -> Rules:
     found: dict[int, list[RuleTerms]] = {}
-    for rule in map(StoredRule._make, rows):
+    async for rule in in_steps(map(StoredRule._make, rows)):
         found.setdefault(rule.server_id, []).append(terms_of(rule))
     return {server_id: tuple(rules) for server_id, rules in found.items()}
 
@@ -98,7 +99,9 @@ async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
         "people": joined(claim.discord_id for claim in claims),
     }
     said = await db.together(_rules_of(claims), (_MEMBERS, whom), (_WALLETS, whom), (_GRANTS, whom), _NOW)
-    return Stored(_rules(said[0]), _members(said[1]), _wallets(said[2]), _grants(said[3]), said[4][0][0])
+    return Stored(
+        await _rules(said[0]), await _members(said[1]), await _wallets(said[2]), await _grants(said[3]), said[4][0][0]
+    )
 
 
 _NOW: Question = ("SELECT now()", {})
@@ -135,8 +138,8 @@ _MEMBERS = f"""
 """
 
 
-def _members(rows: Rows) -> dict[Who, Seen]:
-    return {(server_id, discord_id): Seen(*said) for server_id, discord_id, *said in rows}
+async def _members(rows: Rows) -> dict[Who, Seen]:
+    return {(server_id, discord_id): Seen(*said) async for server_id, discord_id, *said in in_steps(rows)}
 
 
 _WALLETS = f"""
@@ -147,12 +150,11 @@ _WALLETS = f"""
 """
 
 
-def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
-    found: dict[Who, tuple[tuple[str, str], ...]] = {}
-    for server_id, discord_id, family, address in rows:
-        who = (server_id, discord_id)
-        found[who] = (*found.get(who, ()), (family, address))
-    return found
+async def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
+    found: dict[Who, list[tuple[str, str]]] = {}
+    async for server_id, discord_id, family, address in in_steps(rows):
+        found.setdefault((server_id, discord_id), []).append((family, address))
+    return {who: tuple(mine) for who, mine in found.items()}
 
 
 _GRANTS = f"""
@@ -167,9 +169,9 @@ _GRANTS = f"""
 """
 
 
-def _grants(rows: Rows) -> dict[Who, tuple[GrantFacts, ...]]:
+async def _grants(rows: Rows) -> dict[Who, tuple[GrantFacts, ...]]:
     found: dict[Who, tuple[GrantFacts, ...]] = {}
-    for server_id, discord_id, role_id, state, rule_ids, *rest in rows:
+    async for server_id, discord_id, role_id, state, rule_ids, *rest in in_steps(rows):
         who = (server_id, discord_id)
         facts = GrantFacts(role_id, state, tuple(rule_ids), *rest)
         found[who] = (*found.get(who, ()), facts)

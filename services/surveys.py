@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from gateways.chains import BalanceSheet
 from models.session import AsyncSession, Question, Rows, joined
+from services.loop_steps import in_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Read:
     sheet: BalanceSheet
 
 
-def remember(db: AsyncSession, reads: Iterable[Read]) -> None:
+async def remember(db: AsyncSession, reads: Iterable[Read]) -> None:
     """Keep trusted readings: two statements for each block and node, however many servers and wallets they have.
 
     Only changes get rows. What is unknown overwrites nothing, nor does an older block. A wallet of which something is
@@ -40,16 +41,16 @@ def remember(db: AsyncSession, reads: Iterable[Read]) -> None:
         sheet = read.sheet
         groups.setdefault((sheet.chain, sheet.block, sheet.source, sheet.block_time), []).append(read)
     for some in groups.values():
-        _remember(db, some)
+        await _remember(db, some)
 
 
-def _remember(db: AsyncSession, reads: Iterable[Read]) -> None:
+async def _remember(db: AsyncSession, reads: Iterable[Read]) -> None:
     """Keep readings of one node at one block."""
     said: dict[tuple[str, str], _Said] = {}
     told: list[tuple[tuple[str, ...], Sequence[str]]] = []
     sure: dict[tuple[str, int], tuple[str, ...]] = {}
     sheet: BalanceSheet | None = None
-    for read in reads:
+    async for read in in_steps(reads):
         contracts = tuple(one for one in read.contracts if read.sheet.unknown(one) < len(read.owners))
         if not contracts:
             continue

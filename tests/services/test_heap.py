@@ -30,3 +30,19 @@ def test_what_is_there_is_set_aside_and_what_comes_later_is_collected() -> None:
     after = weakref.ref(Ring())
     gc.collect()
     assert after() is None
+
+
+def test_full_collections_wait_until_work_is_no_longer_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap, "COLLECT_SECONDS", 0.0)
+    usual = gc.get_threshold()
+    old = Ring()
+    garbage = weakref.ref(old)
+    gc.collect()  # now it is of the oldest generation
+    del old
+    with heap.undisturbed(), heap.undisturbed():
+        for _ in range(usual[2] + 2):
+            gc.collect(1)
+        assert gc.get_threshold()[2] > 100 * usual[2]
+        assert garbage() is not None
+    assert garbage() is None, "what was put off is made up for"
+    assert gc.get_threshold() == usual
