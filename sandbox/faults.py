@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from sandbox.refusal import Refusal
+from sandbox.route_faults import RouteFaults
 from sandbox.traffic import HUNG_UP
 
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
@@ -33,6 +34,8 @@ class Faults:
 
     def __init__(self) -> None:
         self._running: dict[str, Fault] = {}
+        self.routes = RouteFaults()
+        """Answers and latency on single routes, beside the target's one fault."""
         self._watchers: list[tuple[str, Callable[[str], None]]] = []
 
     def watch(self, target: str, began: Callable[[str], None]) -> None:
@@ -41,8 +44,7 @@ class Faults:
 
     def set(self, target: str, kind: str, seconds: float) -> None:
         """Start a fault in place of the target's earlier one. Raises Refusal: 404 for the target, 400 for the kind."""
-        if target not in TARGETS:
-            raise Refusal(404, f"No target is called {target!r}. The targets are: {', '.join(TARGETS)}.")
+        check_target(target)
         if kind not in KINDS:
             raise Refusal(400, f"No fault is called {kind!r}. The kinds are: {', '.join(KINDS)}.")
         if kind == "zero" and target != "solana" and target not in RPC_TARGETS:
@@ -60,6 +62,7 @@ class Faults:
     def clear(self) -> None:
         """End every fault."""
         self._running.clear()
+        self.routes.clear()
 
     def fault(self, target: str) -> Fault | None:
         """The target's running fault, with the moment it began."""
@@ -104,6 +107,12 @@ class Faults:
         if kind == "500":
             return web.Response(status=500, text="Internal Server Error")
         return None
+
+
+def check_target(target: str) -> None:
+    """Raise Refusal(404) for what is no target."""
+    if target not in TARGETS:
+        raise Refusal(404, f"No target is called {target!r}. The targets are: {', '.join(TARGETS)}.")
 
 
 def hang_up(request: web.Request) -> web.Response:

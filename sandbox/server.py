@@ -23,7 +23,9 @@ ICON = (
 
 def build_app(sandbox: Sandbox) -> web.Application:
     """The application with every part's routes; it starts and stops the sandbox with itself."""
-    app = web.Application(middlewares=[_only_this_machine, _logged, _refusals], client_max_size=16 * 1024**2)
+    app = web.Application(
+        middlewares=[_only_this_machine, _logged, _route_faults, _refusals], client_max_size=16 * 1024**2
+    )
     app[SANDBOX] = sandbox
     for part in sandbox.parts():
         app.add_routes(part.routes())
@@ -108,6 +110,14 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
             sandbox.traffic.answered(note, status, size)
         elif not request.get(NOTED):
             sandbox.traffic.note(target, request.method, request.path_qs, status, request.get(RPC_METHOD), size)
+
+
+@web.middleware
+async def _route_faults(request: web.Request, handler: Handler) -> web.StreamResponse:
+    target = target_of(request.path)
+    if target is None:
+        return await handler(request)
+    return await request.app[SANDBOX].faults.routes.apply(request, target, handler)
 
 
 def _size(response: web.StreamResponse) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from sandbox.control.body import fields, number, text
+from sandbox.faults import check_target
 from sandbox.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
 
     async def set_fault(request: web.Request) -> web.Response:
         body = await fields(request)
-        sandbox.faults.set(text(body, "target"), text(body, "kind"), number(body, "seconds"))
+        target, kind = text(body, "target"), text(body, "kind")
+        if kind in ("answer", "latency"):
+            check_target(target)
+            sandbox.faults.routes.add(target, kind, body)
+        else:
+            sandbox.faults.set(target, kind, number(body, "seconds"))
         return web.json_response({})
 
     async def clear_faults(_: web.Request) -> web.Response:

@@ -43,8 +43,18 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
                 discord.gateway.send_malformed()
             case "pause":
                 discord.gateway.pause(number(body, "seconds"))
+            case "send":
+                if not isinstance(body.get("payload"), dict | list | str | int | None):
+                    raise Refusal(400, "payload is JSON.")
+                discord.gateway.send(text(body, "event"), body.get("payload"), int(body.get("times") or 1))
             case action:
-                raise Refusal(400, f"The gateway cannot {action!r}: drop, malformed or pause.")
+                raise Refusal(400, f"The gateway cannot {action!r}: drop, malformed, pause or send.")
+        return web.json_response({})
+
+    async def application(request: web.Request) -> web.Response:
+        body = await fields(request)
+        wanted = {name: int(number(body, name)) for name in ("max_concurrency", "identifies_left") if name in body}
+        discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
         return web.json_response({})
 
     async def messages(request: web.Request) -> web.Response:
@@ -56,6 +66,7 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         web.post("/control/guilds", guilds),
         web.post("/control/members", people),
         web.post("/control/people", newcomers),
+        web.post("/control/application", application),
         web.post("/control/gateway", gateway),
         *control_interactions.routes(discord),
     ]
@@ -75,7 +86,7 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
                 raise Refusal(404, f"The bot is not in {guild.name}.")
             bots.remove(discord, guild, by)
         case "add_role":
-            edit = RoleEdit(text(body, "name"), _permissions(body, 0))
+            edit = RoleEdit(text(body, "name"), _permissions(body, 0), tags=_tags(body))
             role = roles.create(discord, guild, edit, by)
             if "position" in body:
                 roles.move(discord, guild, {role.id: int(number(body, "position"))}, by)
@@ -83,7 +94,7 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
         case "edit_role":
             role = find_role(guild, text(body, "role"))
             permissions = _permissions(body, role.permissions)
-            roles.change(discord, role, RoleEdit(optional_text(body, "name"), permissions), by)
+            roles.change(discord, role, RoleEdit(optional_text(body, "name"), permissions, tags=_tags(body)), by)
         case "delete_role":
             role = find_role(guild, text(body, "role"))
             if role.managed or role.id == guild.id:
@@ -165,7 +176,7 @@ def change_member(discord: "Discord", body: Body) -> None:
             bots.remove(discord, guild, by) if user.bot else members.leave(discord, guild, member)
         case "add_role" | "remove_role":
             role = find_role(guild, text(body, "role"))
-            if role.managed or role.id == guild.id:
+            if role.is_given_by_discord or role.id == guild.id:
                 raise Refusal(400, f"Discord does not let anybody give or take {role.name}.")
             (members.give_role if action == "add_role" else members.take_role)(discord, member, role, by)
         case "rename":
@@ -216,6 +227,18 @@ def _rename(discord: "Discord", user: User, name: str) -> None:
         raise Refusal(409, f"Somebody is called {name!r} already.")
     user.username = name
     members.user_changed(discord, user)
+
+
+def _tags(body: Body) -> dict[str, str | None] | None:
+    """A role's tags as Discord writes them: an id, or null for what is simply true."""
+    tags = body.get("tags")
+    if tags is None:
+        return None
+    if not isinstance(tags, dict) or not roles.TAGS.issuperset(tags):
+        raise Refusal(400, f"tags is an object with any of: {', '.join(sorted(roles.TAGS))}.")
+    if not all(value is None or (isinstance(value, str) and value.isdigit()) for value in tags.values()):
+        raise Refusal(400, "A tag is an id as text, or null.")
+    return dict(tags)
 
 
 def _permissions(body: Body, default: int) -> int:

@@ -23,7 +23,10 @@ class User:
 
 @dataclass
 class Role:
-    """A role of a guild; @everyone has the guild's id and position 0. `bot_id` is set on a bot's managed role."""
+    """A role of a guild; @everyone has the guild's id and position 0. `bot_id` is set on a bot's managed role.
+
+    `tags` are Discord's further tags, of which the true ones are there with null.
+    """
 
     id: str
     guild_id: str
@@ -35,6 +38,12 @@ class Role:
     managed: bool = False
     mentionable: bool = False
     bot_id: str | None = None
+    tags: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def is_given_by_discord(self) -> bool:
+        """Whether only Discord or an integration gives the role, so that nobody can give it by hand."""
+        return self.managed or bool(self.tags)
 
 
 @dataclass

@@ -10,13 +10,13 @@ from sandbox.discord.connection import Connection
 from sandbox.discord.limits import Verdict, too_many
 from sandbox.discord.rest import answered
 from sandbox.discord.session import Session
+from sandbox.discord.starts import Starts
 from sandbox.faults import SLOW_SECONDS, hang_up
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 HEARTBEAT_MS = 41_250
-DAILY_STARTS = 1000
 WHOLE_GUILD_SECONDS = 30.0
 MALFORMED = '{"t":"GUILD_MEMBER_UPDATE","s":'
 
@@ -31,7 +31,7 @@ class Gateway:
         self.paused_until = 0.0
         self._connections: set[Connection] = set()
         self._whole_guild_asked: dict[str, float] = {}
-        self._starts: list[float] = []
+        self.starts = Starts()
         discord.sandbox.faults.watch("gateway", self._fault_began)
 
     @property
@@ -47,17 +47,6 @@ class Gateway:
     def routes(self) -> list[web.RouteDef]:
         """The WebSocket, with and without the slash."""
         return [web.get("/discord/gateway", self._connect), web.get("/discord/gateway/", self._connect)]
-
-    def session_start_limit(self) -> dict[str, int]:
-        """What GET /gateway/bot says about identifying."""
-        now = time.monotonic()
-        self._starts = [start for start in self._starts if now - start < 86_400]
-        return {
-            "total": DAILY_STARTS,
-            "remaining": max(0, DAILY_STARTS - len(self._starts)),
-            "reset_after": int((86_400 - (now - self._starts[0])) * 1000) if self._starts else 0,
-            "max_concurrency": 1,
-        }
 
     def dispatch(self, guild_id: str, event: str, data: dict[str, Any], intent: int) -> int:
         """Tell every session that has the guild and the intent (0: no intent needed), if the bot is in the guild.
@@ -78,7 +67,6 @@ class Gateway:
 
     def opened(self, session: Session) -> None:
         """A client identified."""
-        self._starts.append(time.monotonic())
         self.sessions[session.id] = session
 
     def wait_for_whole_guild(self, guild_id: str) -> float:
@@ -100,12 +88,19 @@ class Gateway:
         for connection in list(self._connections):
             connection.send(MALFORMED)
 
+    def send(self, event: str, data: Any, times: int) -> None:
+        """Send every session an event at will, which may be one that no client can read."""
+        for session in list(self.sessions.values()):
+            for _ in range(times):
+                session.dispatch(event, data)
+
     def pause(self, seconds: float) -> None:
         """Send nothing for so long; events wait."""
         self.paused_until = time.monotonic() + seconds
 
     def forget_limits(self) -> None:
-        """Let members be asked for again at once, and end a pause."""
+        """Let members be asked for and clients identify again at once, and end a pause."""
+        self.starts.forget()
         self._whole_guild_asked.clear()
         self.paused_until = 0.0
 

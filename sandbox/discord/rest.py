@@ -92,10 +92,12 @@ class Call:
         return self.body
 
     def guild(self) -> Guild:
-        """The guild in the path, if the bot is in it: others do not exist for it."""
+        """The guild in the path. 10004 where there is none, 50001 where the bot is not in it."""
         guild = self.discord.world.guilds.get(self.snowflake("guild_id"))
-        if guild is None or self.discord.bot_id not in guild.members:
+        if guild is None:
             raise unknown("Guild")
+        if self.discord.bot_id not in guild.members:
+            raise missing_access()
         return guild
 
     def own_member(self, guild: Guild) -> Member:
@@ -152,6 +154,8 @@ class Endpoint:
     who: str = "bot"
     limit: Limit | None = None
     exempt: bool = False
+    bearer_limit: Limit | None = None
+    """What counts for a user's token, where that is another limit than the bot's."""
 
 
 def route(discord: "Discord", endpoint: Endpoint) -> web.RouteDef:
@@ -167,7 +171,8 @@ def route(discord: "Discord", endpoint: Endpoint) -> web.RouteDef:
             actor = discord.caller(request.headers.get("Authorization"))
             if not _admitted(actor, endpoint.who):
                 raise unauthorized()
-            verdict = _limited(discord, request, endpoint, limit, actor)
+            counted = endpoint.bearer_limit if isinstance(actor, Bearer) and endpoint.bearer_limit else limit
+            verdict = _limited(discord, request, endpoint, counted, actor)
             headers = verdict.headers
             if not verdict.allowed:
                 return answered(too_many(verdict), 429, headers)

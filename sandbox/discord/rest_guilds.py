@@ -15,8 +15,11 @@ MOST_ROLES = 250
 
 
 async def get_guild(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}."""
-    guild = call.guild()
+    """GET /guilds/{guild}. Only here a guild that the bot is not in does not exist for it: 10004 (facts §1.6)."""
+    try:
+        guild = call.guild()
+    except DiscordError as error:
+        raise (unknown("Guild") if error.status == 403 else error) from None
     return {**shapes.guild(guild), **(shapes.counts(guild) if call.switch("with_counts") else {})}
 
 

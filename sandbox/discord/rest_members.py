@@ -117,7 +117,7 @@ def _assignment(call: Call) -> tuple[Member, Role]:
 
 def _need_grantable(call: Call, guild: Guild, role: Role) -> None:
     call.need(guild, permissions.MANAGE_ROLES)
-    if role.id == guild.id:
+    if role.id == guild.id or "guild_connections" in role.tags:
         raise invalid_role()
     if role.managed or not permissions.stands_above(guild, call.own_member(guild), role):
         raise missing_permissions()

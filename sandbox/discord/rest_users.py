@@ -7,8 +7,12 @@ from sandbox.discord import bots, intents, permissions, shapes
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild
 from sandbox.discord.errors import missing_access, missing_scope, unknown
+from sandbox.discord.limits import Limit
 from sandbox.discord.rest import Bearer, Call, Endpoint
 from sandbox.discord.snowflakes import iso
+
+# Tight for each user's token (facts §1.3); how long the window is, Discord does not say.
+OWN_LIST = Limit("a user's own guilds", 1, 1.0)
 
 
 async def get_me(call: Call) -> dict[str, Any]:
@@ -100,7 +104,7 @@ async def get_gateway(call: Call) -> dict[str, Any]:
 async def get_gateway_bot(call: Call) -> dict[str, Any]:
     """GET /gateway/bot."""
     gateway = call.discord.gateway
-    return {"url": gateway.url, "shards": 1, "session_start_limit": gateway.session_start_limit()}
+    return {"url": gateway.url, "shards": 1, "session_start_limit": gateway.starts.view()}
 
 
 def _caller_id(call: Call) -> str:
@@ -123,7 +127,7 @@ def _guild_of(call: Call, user_id: str) -> Guild:
 
 ENDPOINTS = (
     Endpoint("GET", "/users/@me", get_me, "both"),
-    Endpoint("GET", "/users/@me/guilds", get_my_guilds, "both"),
+    Endpoint("GET", "/users/@me/guilds", get_my_guilds, "both", bearer_limit=OWN_LIST),
     Endpoint("GET", "/users/@me/guilds/{guild_id}/member", get_my_member, "bearer"),
     Endpoint("DELETE", "/users/@me/guilds/{guild_id}", leave_guild),
     Endpoint("GET", "/users/{user_id}", get_user),

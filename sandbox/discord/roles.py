@@ -22,6 +22,17 @@ class RoleEdit:
     color: int | None = None
     hoist: bool | None = None
     mentionable: bool | None = None
+    tags: dict[str, str | None] | None = None
+
+
+TAGS = {
+    "integration_id",
+    "subscription_listing_id",
+    "premium_subscriber",
+    "available_for_purchase",
+    "guild_connections",
+}
+"""The tags of roles that Discord or an integration gives. A Linked Role's alone leaves the role unmanaged."""
 
 
 def create(discord: "Discord", guild: Guild, edit: RoleEdit, by: By, role_id: str | None = None) -> Role:
@@ -83,6 +94,9 @@ def _apply(role: Role, edit: RoleEdit) -> None:
         value = getattr(edit, name)
         if value is not None:
             setattr(role, name, value)
+    if edit.tags is not None:
+        role.tags = edit.tags
+        role.managed = role.bot_id is not None or bool(edit.tags.keys() - {"guild_connections"})
 
 
 def _tell(discord: "Discord", event: str, role: Role) -> None:

@@ -49,7 +49,8 @@ def role(role: Role) -> Json:
         "unicode_emoji": None,
         "flags": 0,
     }
-    return {**shape, "tags": {"bot_id": role.bot_id}} if role.bot_id else shape
+    tags: Json = {**({"bot_id": role.bot_id} if role.bot_id else {}), **role.tags}
+    return {**shape, "tags": tags} if tags else shape
 
 
 def roles(guild: Guild) -> list[Json]:

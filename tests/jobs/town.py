@@ -30,7 +30,7 @@ class Town:
         self.server_id = 0
         self._tokens = 0
 
-    async def call(self, path: str, **body: Any) -> dict[str, Any]:
+    async def call(self, path: str, /, **body: Any) -> dict[str, Any]:
         answer = await self.control.post(f"/control/{path}", json=body)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
         return answer.json()

@@ -39,7 +39,7 @@ class Outside:
     def settings(self) -> dict[str, str]:
         return self.sandbox.settings
 
-    async def control(self, path: str, **body: Any) -> Any:
+    async def control(self, path: str, /, **body: Any) -> Any:
         response = await self.http.post(f"/control/{path}", json=body)
         assert response.status_code < 400, response.text
         return response.json()
@@ -112,6 +112,7 @@ class Outside:
 async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
     """A fresh world."""
     sandbox = Sandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}))
+    sandbox.discord.gateway.starts.set(max_concurrency=1_000, left=None)
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()

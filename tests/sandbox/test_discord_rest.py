@@ -38,10 +38,15 @@ async def test_admin_stands_below_the_bot_so_only_care_keeps_it_from_being_given
     assert (await discord.bot("PUT", grant_path(BASE, CAROL, role_of(BASE, ADMIN)))).status_code == 204
 
 
-async def test_guilds_without_the_bot_do_not_exist_for_it(discord: Outside):
-    for path in (f"/guilds/{CLUB}", f"/guilds/{CLUB}/roles", f"/guilds/{CLUB}/members/{CAROL}"):
-        answer = await discord.bot("GET", path)
-        assert (answer.status_code, answer.json()) == (404, {"message": "Unknown Guild", "code": 10004})
+async def test_a_guild_without_the_bot_does_not_exist_for_it_and_its_parts_are_refused(discord: Outside):
+    answer = await discord.bot("GET", f"/guilds/{CLUB}")
+    assert (answer.status_code, answer.json()) == (404, {"message": "Unknown Guild", "code": 10004})
+    member = f"/guilds/{CLUB}/members/{CAROL}"
+    parts = [("GET", part) for part in (f"/guilds/{CLUB}/roles", f"/guilds/{CLUB}/channels", member)]
+    for method, path in [*parts, ("PUT", f"{member}/roles/{role_of(CLUB, HOLDER)}")]:
+        answer = await discord.bot(method, path)
+        assert (answer.status_code, answer.json()) == (403, {"message": "Missing Access", "code": 50001})
+    assert (await discord.bot("GET", "/guilds/1/roles")).json()["code"] == 10004, "nobody is in it"
     channel = (await discord.guild(CLUB))["channels"][0]["id"]
     assert (await discord.bot("GET", f"/channels/{channel}")).json()["code"] == 50001
 

@@ -1,0 +1,65 @@
+"""How often a bot may identify: so many a day, and so many in five seconds (facts §1.8)."""
+
+import time
+
+from sandbox.refusal import Refusal
+
+DAILY, DAY = 1000, 86_400.0
+CONCURRENCY, CONCURRENCY_SECONDS = 1, 5.0
+
+
+class Starts:
+    """The identifies of the last day. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a new day with Discord's usual limits."""
+        self._used, self._began = 0, 0.0
+        self._lately: list[float] = []
+        self.max_concurrency = CONCURRENCY
+
+    def set(self, *, max_concurrency: int | None, left: int | None) -> None:
+        """Change the limits, as a large bot has others. Raises Refusal(400)."""
+        if max_concurrency is not None:
+            if max_concurrency < 1:
+                raise Refusal(400, "max_concurrency is at least 1.")
+            self.max_concurrency = max_concurrency
+        if left is not None:
+            if not 0 <= left <= DAILY:
+                raise Refusal(400, f"identifies_left is between 0 and {DAILY}.")
+            self._day()
+            self._used, self._began = DAILY - left, self._began or time.monotonic()
+
+    def view(self) -> dict[str, int]:
+        """What GET /gateway/bot says: `reset_after` in milliseconds, 0 before the first identify of a day."""
+        self._day()
+        left = self._began + DAY - time.monotonic() if self._used else 0.0
+        return {
+            "total": DAILY,
+            "remaining": max(0, DAILY - self._used),
+            "reset_after": int(left * 1000),
+            "max_concurrency": self.max_concurrency,
+        }
+
+    def used_up(self) -> bool:
+        """Whether one more identify is beyond the day's limit: Discord then resets the token."""
+        self._day()
+        return self._used >= DAILY
+
+    def take(self) -> bool:
+        """Count an identify; False where it comes too soon after the others."""
+        now = time.monotonic()
+        self._day()
+        self._began = self._began if self._used else now
+        self._used += 1
+        self._lately = [at for at in self._lately if now - at < CONCURRENCY_SECONDS]
+        if len(self._lately) >= self.max_concurrency:
+            return False
+        self._lately.append(now)
+        return True
+
+    def _day(self) -> None:
+        if self._used and time.monotonic() - self._began >= DAY:
+            self._used = 0
