@@ -1,6 +1,5 @@
 """Signing in with Discord: OAuth2 code grant with PKCE, and what the person's own token may read."""
 
-import asyncio
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
+from gateways.own_guilds import LONGEST_WINDOW, WINDOW, Listing, OwnGuilds
 from gateways.shapes import Shape, listed
 from gateways.turns import FairGate
 
@@ -32,8 +32,6 @@ with warnings.catch_warnings(record=True):
     from authlib.integrations.base_client import OAuthError
     from authlib.integrations.httpx_client import AsyncOAuth2Client
 
-LIST_PATIENCE = 4.0
-"""Seconds that a person waits at most for Discord to allow the next list."""
 DEADLINE = 10.0
 CONNECTIONS = 100
 """Seconds for each call."""
@@ -104,8 +102,7 @@ class DiscordOAuth:
         self._client_id = client_id
         self._authorize, self._token, self._revoke = authorize_url, token_url, revoke_url
         self._api = api_url.rstrip("/")
-        self._lists: dict[str, asyncio.Task[object]] = {}
-        """By a person's token: the list of their guilds that is asked for."""
+        self._own_guilds = OwnGuilds()
         agent = {"User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
         common: dict[str, Any] = {
             "headers": agent,
@@ -209,7 +206,7 @@ class DiscordOAuth:
 
     async def my_guilds(self, access_token: str) -> list[UserGuild]:
         """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3)."""
-        answer = await self._own_list(access_token)
+        answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token))
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
         return [
             UserGuild(
@@ -222,35 +219,14 @@ class DiscordOAuth:
             for item in items
         ]
 
-    async def _own_list(self, access_token: str) -> object:
-        """Ask for a person's list of guilds, or wait for the same question that is under way; no answer is kept.
-
-        Discord answers about one a second for each person, and a screen that is loaded again asks at once.
-        """
-        task = self._lists.get(access_token)
-        if task is None:
-            task = self._lists[access_token] = asyncio.create_task(self._list_in_turn(access_token))
-            task.add_done_callback(lambda done: self._listed(access_token, done))
-        return await asyncio.shield(task)
-
-    def _listed(self, access_token: str, task: asyncio.Task[object]) -> None:
-        self._lists.pop(access_token, None)
-        if not task.cancelled():
-            # Retrieved here too, for everybody who asked may have gone.
-            task.exception()
-
-    async def _list_in_turn(self, access_token: str) -> object:
-        until = asyncio.get_running_loop().time() + LIST_PATIENCE
-        while True:
-            try:
-                return await self._read("/users/@me/guilds", access_token)
-            except ProviderBusy as fault:
-                wait = 1.0 if fault.retry_after is None else max(0.05, fault.retry_after)
-                if asyncio.get_running_loop().time() + wait > until:
-                    raise
-                await asyncio.sleep(wait)
+    async def _own_list(self, access_token: str) -> Listing:
+        answer = await self._answer("/users/@me/guilds", access_token)
+        return Listing(_usable(answer), _window(answer))
 
     async def _read(self, path: str, access_token: str) -> object:
+        return _usable(await self._answer(path, access_token))
+
+    async def _answer(self, path: str, access_token: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {access_token}"}
 
         def call(client: httpx.AsyncClient) -> Any:
@@ -259,10 +235,7 @@ class DiscordOAuth:
         answer = cast("httpx.Response", await self._guarded(self._http, call))
         if fault := _fault(answer):
             raise fault
-        body = _json(answer)
-        if answer.status_code != 200 or body is None:
-            raise ProviderConfused(DISCORD, f"HTTP {answer.status_code} without usable JSON")
-        return body
+        return answer
 
     async def _guarded(self, client: GatedClient[Any], call: Callable[[Any], Any]) -> Any:
         """Await a call within the deadline, its ways to fail turned into ours."""
@@ -275,6 +248,23 @@ class DiscordOAuth:
             raise kind(DISCORD, f"sign-in refused ({fault.error})", status=status) from None
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
             raise ProviderDown(DISCORD, f"no answer ({type(fault).__name__})") from None
+
+
+def _usable(answer: httpx.Response) -> object:
+    body = _json(answer)
+    if answer.status_code != 200 or body is None:
+        raise ProviderConfused(DISCORD, f"HTTP {answer.status_code} without usable JSON")
+    return body
+
+
+def _window(answer: httpx.Response) -> float:
+    """Return the seconds until Discord answers the next request of this kind, by its headers (external-apis §1.7)."""
+    try:
+        if int(answer.headers["x-ratelimit-remaining"]) > 0:
+            return WINDOW
+        return min(max(0.0, float(answer.headers["x-ratelimit-reset-after"])), LONGEST_WINDOW)
+    except (KeyError, ValueError):
+        return WINDOW
 
 
 def _fault(answer: httpx.Response) -> ProviderError | None:

@@ -163,15 +163,32 @@ async def test_who_signed_in_and_where_they_are_admin(oauth: DiscordOAuth, serve
     assert [guild.is_admin for guild in await oauth.my_guilds("tok")] == [True, True, False]
 
 
-async def test_a_persons_list_of_guilds_is_asked_for_once_at_a_time_and_never_kept(
-    oauth: DiscordOAuth, server: Wire
-) -> None:
-    mine, later = ({"id": one, "name": "g", "icon": None, "owner": True, "permissions": "0"} for one in "12")
-    server.says(web.json_response([mine]), web.json_response([later]))
-    answers = await asyncio.gather(*(oauth.my_guilds("tok") for _ in range(3)))
-    assert [[guild.id for guild in answer] for answer in answers] == [["1"]] * 3
+def listing(guild_id: str, **headers: str) -> web.Response:
+    guild = {"id": guild_id, "name": "g", "icon": None, "owner": True, "permissions": "0"}
+    return web.json_response([guild], headers=headers)
+
+
+def spent(seconds: str) -> dict[str, str]:
+    """The headers of the last answer in a window that ends after so many seconds."""
+    return {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": seconds}
+
+
+async def listed(oauth: DiscordOAuth, token: str = "tok") -> list[str]:
+    return [guild.id for guild in await oauth.my_guilds(token)]
+
+
+async def test_a_persons_list_of_guilds_is_asked_for_once_in_a_window(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(listing("1", **spent("9")), listing("2"))
+    assert await asyncio.gather(*(listed(oauth) for _ in range(3))) == [["1"]] * 3
+    assert await listed(oauth) == ["1"]
     assert len(server.asked) == 1
-    assert [guild.id for guild in await oauth.my_guilds("tok")] == ["2"]
+    assert await listed(oauth, "another") == ["2"], "each token has a window of its own"
+
+
+async def test_the_window_is_the_one_that_discord_says(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(listing("1", **spent("0")), listing("2", **spent("9")), listing("3"))
+    assert [await listed(oauth) for _ in range(3)] == [["1"], ["2"], ["2"]]
+    assert len(server.asked) == 2
 
 
 async def test_the_next_list_waits_for_discords_limit(oauth: DiscordOAuth, server: Wire) -> None:
@@ -181,6 +198,14 @@ async def test_the_next_list_waits_for_discords_limit(oauth: DiscordOAuth, serve
         await oauth.my_guilds("tok")
     assert await oauth.my_guilds("tok") == []
     assert len(server.asked) == 3
+
+
+async def test_a_limit_that_nobody_can_wait_for_is_answered_with_the_last_list(
+    oauth: DiscordOAuth, server: Wire
+) -> None:
+    limited = {"Retry-After": "30"}
+    server.says(listing("1", **spent("0")), web.Response(status=429, headers=limited))
+    assert [await listed(oauth) for _ in range(2)] == [["1"], ["1"]]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""The lists of guilds that people read with their own tokens: one request in a window for each token, and kept."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from gateways.errors import ProviderBusy
+
+WINDOW, LONGEST_WINDOW = 1.0, 10.0
+"""Seconds in which Discord answers one list for each token, where its headers do not say (external-apis §1.3)."""
+PATIENCE = 4.0
+"""Seconds that a person waits at most for Discord to allow the next list."""
+KEPT_SECONDS, KEPT = 60.0, 1_000
+"""For how long an answer may stand in for one that Discord does not allow yet, and of how many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """An answer with the seconds from now in which Discord answers no other list for the token."""
+
+    body: object
+    window: float = WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    listing: Listing
+    at: float
+
+
+class OwnGuilds:
+    """Lists by token, in one process and event loop."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Task[object]] = {}
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    async def of(self, token: str, ask: Callable[[], Awaitable[Listing]]) -> object:
+        """Return the list of a token: the one of this window, or what `ask` answers.
+
+        Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE, and take the last
+        answer where that is not enough. Raises what `ask` raises.
+        """
+        kept = self._kept.get(token)
+        if kept is not None and _now() - kept.at < kept.listing.window:
+            return kept.listing.body
+        task = self._asked.get(token)
+        if task is None:
+            task = self._asked[token] = asyncio.create_task(self._ask(token, ask))
+            task.add_done_callback(lambda done: self._done(token, done))
+        # A caller who leaves must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    def _done(self, token: str, task: asyncio.Task[object]) -> None:
+        self._asked.pop(token, None)
+        if not task.cancelled():
+            # Retrieved here too, for everybody who asked may have left.
+            task.exception()
+
+    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]]) -> object:
+        until = _now() + PATIENCE
+        while True:
+            try:
+                listing = await ask()
+            except ProviderBusy as fault:
+                wait = WINDOW if fault.retry_after is None else max(0.05, fault.retry_after)
+                if _now() + wait > until:
+                    kept = self._kept.get(token)
+                    if kept is not None and _now() - kept.at < KEPT_SECONDS:
+                        return kept.listing.body
+                    raise
+                await asyncio.sleep(wait)
+            else:
+                self._keep(token, listing)
+                return listing.body
+
+    def _keep(self, token: str, listing: Listing) -> None:
+        now = _now()
+        self._kept[token] = _Kept(listing, now)
+        self._kept.move_to_end(token)
+        while self._kept:
+            oldest = next(iter(self._kept.values()))
+            if len(self._kept) <= KEPT and now - oldest.at < KEPT_SECONDS:
+                break
+            self._kept.popitem(last=False)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
