@@ -23,6 +23,7 @@ from gateways.discord_types import (
     BotUser,
     Guild,
     Member,
+    MemberGone,
     Role,
     audit_reason,
     read_guild,
@@ -40,8 +41,11 @@ VERSION = "1.0"
 ATTEMPTS = 5
 GUILDS_A_PAGE = 200
 CONNECTIONS = 100
-MEMBER = "/guilds/{}/members/{}"
+MEMBERS = "/guilds/{}/members"
+MEMBER = f"{MEMBERS}/{{}}"
 MEMBER_ROLE = f"{MEMBER}/roles/{{}}"
+SHARED = 40062
+"""Discord's code for the limit of a thing that others use too, which is no refusal of ours (external-apis §1.6)."""
 UNSIGNED_SECONDS = 10.0
 """For how long a 429 that is not Discord's own is remembered."""
 PATIENCE = 1.0
@@ -70,6 +74,10 @@ class DiscordGateway(ChannelGateway, Protocol):
 
     async def member(self, guild_id: str, user_id: str) -> Member:
         """A member; MemberGone when the user is not in the guild."""
+        ...
+
+    async def membership(self, guild_id: str, user_id: str) -> Member | None:
+        """The member, or None only if two different requests say that the user is not in the guild."""
         ...
 
     async def user(self, user_id: str) -> BotUser:
@@ -120,8 +128,8 @@ class Discord(ChannelCalls):
         self._limiter = limiter or Limiter()
         self.turns = self._limiter.turns
         self.refusals = Refusals()
-        self._unsigned: dict[int, float] = {}
-        """Buckets in which a 429 without any sign of Discord's came lately, and when (loop time)."""
+        self._unsigned: dict[str, float] = {}
+        """Guilds in which a 429 without any sign of Discord's came lately, and when (loop time)."""
         self._date: tuple[datetime, float] | None = None
         """Discord's newest Date header, and when it was heard (loop time)."""
         # The User-Agent's form is Discord's condition (external-apis §1.1).
@@ -155,6 +163,17 @@ class Discord(ChannelCalls):
         """GET /guilds/{guild}/members/{user}."""
         answer = await self._get(MEMBER, guild_id, user_id)
         return replace(read_member(answer, user_id), read_at=self._time())
+
+    async def membership(self, guild_id: str, user_id: str) -> Member | None:
+        """GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user."""
+        try:
+            return await self.member(guild_id, user_id)
+        except MemberGone:
+            query = f"?limit=1&after={int(user_id) - 1}"
+            page = listed(await self._get(MEMBERS, guild_id, query=query), "the list of members", DISCORD)
+            if not page or Shape(page[0], "the member", DISCORD).inner("user").id() != user_id:
+                return None
+            return replace(read_member(page[0], user_id), read_at=self._time())
 
     async def user(self, user_id: str) -> BotUser:
         """GET /users/{user}."""
@@ -271,6 +290,9 @@ class Discord(ChannelCalls):
                 self._too_many(ticket, answer, attempt, deadline, guild_id)
                 continue
             if answer is not None and answer.status_code < 500:
+                # What guards Discord refuses everything, so whatever came through shows that it does not.
+                self._unsigned.clear()
+            if answer is not None and answer.status_code < 500:
                 return self._accept(answer, method, guild_id)
             last = last if answer is None else f"HTTP {answer.status_code}"
             # Pauses of about 0.5, 1, 2, 4 s; the spread keeps many callers from coming back as one.
@@ -297,7 +319,7 @@ class Discord(ChannelCalls):
         pulse.count(pulse.DISCORD, pulse.THROTTLED)
         body = _json(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
-        scope = answer.headers.get("x-ratelimit-scope")
+        scope = "shared" if fields.get("code") == SHARED else answer.headers.get("x-ratelimit-scope")
         said = fields.get("retry_after")
         seconds = float(said) if isinstance(said, int | float) and not isinstance(said, bool) and said >= 0 else None
         if seconds is None:
@@ -309,21 +331,21 @@ class Discord(ChannelCalls):
         everything = scope == "global" or "x-ratelimit-global" in answer.headers or fields.get("global") is True
         if scope != "shared" and not everything:
             self.refusals.add(guild_id)
-        if everything or (not ours and self._guarded(ticket)):
+        if everything or (not ours and self._guarded(guild_id)):
             self._limiter.pause_all(seconds)
         else:
             self._limiter.pause(ticket, seconds)
         if asyncio.get_running_loop().time() + seconds >= deadline:
             raise ProviderBusy(DISCORD, "too many requests", retry_after=seconds)
 
-    def _guarded(self, ticket: Ticket) -> bool:
-        """Whether what guards Discord refuses all of us: it lately refused in more than one place.
+    def _guarded(self, guild_id: str) -> bool:
+        """Whether what guards Discord refuses all of us: it lately refused in more than one guild, and all we asked.
 
-        One place alone may be a fault of one route, for which no other guild has to wait.
+        One guild alone may be a fault of its routes, for which no other has to wait.
         """
         now = asyncio.get_running_loop().time()
         self._unsigned = {place: at for place, at in self._unsigned.items() if now - at < UNSIGNED_SECONDS}
-        self._unsigned[id(ticket.bucket)] = now
+        self._unsigned[guild_id] = now
         return len(self._unsigned) > 1
 
     def _accept(self, answer: httpx.Response, method: str, guild_id: str) -> object:

@@ -73,14 +73,21 @@ class Writer:
         room = AT_ONCE - len(running)
         # By the connection that holds the lease: one that answers holds it still.
         busy = Counter(intent.guild_id for intent in running.values())
-        full = [guild for guild, count in busy.items() if count >= intents.EACH]
+        full = [guild for guild, count in busy.items() if count >= self._most(guild)]
         under_way = {intent.id for intent in running.values()}
         rows = await held.ask(intents.question(room, under_way, [*self._resting(), *full], self.last))
         for intent in intents.answered(rows):
+            if busy[intent.guild_id] >= self._most(intent.guild_id):
+                continue
+            busy[intent.guild_id] += 1
             self.last = intent.server_id
             task = asyncio.create_task(self._carry_out(intent, held.since))
             task.add_done_callback(lambda _: self.called.set())
             running[task] = intent
+
+    def _most(self, guild: str) -> int:
+        """How many changes of a guild are under way at once: one shows whether Discord is still out of order."""
+        return 1 if guild in self.failing else intents.EACH
 
     def _resting(self) -> list[str]:
         now = asyncio.get_running_loop().time()
@@ -92,11 +99,13 @@ class Writer:
         if not outage:
             self.failing.pop(guild, None)
             return
+        if guild in self._resting():
+            return  # what was under way together counts once
         times = self.failing.get(guild, 0)
         self.failing[guild] = times + 1
         rest = min(FIRST_REST_SECONDS * 2.0**times, LONGEST_REST_SECONDS)
         until = asyncio.get_running_loop().time() + rest
-        self.resting[guild] = max(until, self.resting.get(guild, 0.0))
+        self.resting[guild] = until
 
     def _pause(self) -> float:
         """Seconds until something may be done without a call: a guild has rested, or an intent's own pause is over."""

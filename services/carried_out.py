@@ -17,7 +17,6 @@ _ADVICE = {
     60003: "This server requires two-factor authentication of its moderators, bots included. The owner of the bot's "
     "Discord application has to switch it on under User Settings › My Account; or switch the requirement off in this "
     "server under Server Settings › Safety Setup.",
-    50001: "The bot cannot see this server or this role. Invite it again.",
 }
 """What to do about a refusal, by Discord's code (external-apis §1.6)."""
 

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from gateways import Gateways
 from gateways.discord_types import Member as LiveMember
-from gateways.discord_types import MemberGone
 from gateways.errors import ProviderError
 from gateways.evm import STALE_AFTER
 from gateways.token_sheet import Trail
@@ -316,12 +315,13 @@ async def _meet(outside: Gateways, items: Sequence[Looked], now: datetime, began
 
 async def _meet_one(outside: Gateways, item: Looked, now: datetime, began: float) -> None:
     try:
-        item.live = await outside.discord.member(item.case.guild_id, item.case.claim.discord_id)
-    except MemberGone:
-        item.gone = True
-        item.decisions = []
+        item.live = await outside.discord.membership(item.case.guild_id, item.case.claim.discord_id)
     except ProviderError as fault:
         item.fault = str(fault)
+        item.decisions = []
+        return
+    if item.live is None:
+        item.gone = True
         item.decisions = []
     else:
         item.case.roles = item.live.roles

@@ -17,7 +17,7 @@ from gateways.discord_types import (
     RoleGone,
     TokenRejected,
 )
-from gateways.errors import NotYet, ProviderBusy, ProviderDown, ProviderError, ProviderRefused
+from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
 from models.session import AsyncSession, Question
 from services import unanswered
 
@@ -28,7 +28,8 @@ __all__ = [
 STALE_AFTER = timedelta(seconds=60)
 """A removal that could not be sent for so long is decided anew: the wallet may have been refilled meanwhile."""
 
-LONGEST_PAUSE = 300
+LONGEST_PAUSE, LONGEST_ODD_PAUSE = 300, 30
+"""Seconds. The guild rests meanwhile, so a short pause of each change costs Discord no more requests."""
 
 EACH = 4
 """Changes of one guild that are under way at once: where Discord does not answer, others have places left."""
@@ -234,7 +235,9 @@ async def carry_out(
     try:
         member = None
         if not (sure and intent.giving):
-            member = await outside.discord.member(intent.guild_id, intent.discord_id)
+            member = await outside.discord.membership(intent.guild_id, intent.discord_id)
+            if member is None:
+                return Outcome(Result.LEFT, error="Discord: Unknown Member")
             if (intent.role_id in member.roles) is intent.giving:
                 if (pause := _may_come(intent)) > 0:
                     return Outcome(Result.WAIT, member, "the role may be given yet", pause=pause)
@@ -257,36 +260,43 @@ async def carry_out(
         return await _unless_there(_member_there(outside, intent), Outcome(Result.LEFT, error=str(fault)), intent)
     except RoleGone as fault:
         return await _unless_there(_role_there(outside, intent), Outcome(Result.NO_ROLE, error=str(fault)), intent)
-    except GuildGone as fault:
-        return Outcome(Result.NO_GUILD, error=str(fault))
+    except (GuildGone, MissingAccess) as fault:
+        # A guild that the bot has left is 10004 where it is asked for, and 50001 in all of its parts.
+        away = replace(odd(intent, str(fault)), result=Result.NO_GUILD)
+        return await _unless_there(_bot_there(outside, intent), away, intent)
     except NotYet as fault:
         return Outcome(Result.NOT_YET, pause=fault.retry_after)
     except (ProviderBusy, ProviderRefused, ProviderError) as fault:
         if isinstance(fault, ProviderRefused) and forbids(fault):
             return Outcome(Result.REFUSED, error=str(fault), code=fault.code)
-        outcome = failed(intent, str(fault))
+        said = isinstance(fault, ProviderBusy) or (isinstance(fault, ProviderRefused) and bool(fault.code))
+        outcome = failed(intent, str(fault)) if said else odd(intent, str(fault))
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
         pause = max(outcome.pause or 0, fault.retry_after or 0)
-        return replace(outcome, pause=pause, unanswered=perhaps, outage=isinstance(fault, ProviderDown))
+        return replace(outcome, pause=pause, unanswered=perhaps)
     return Outcome(Result.DONE)
 
 
 def forbids(fault: ProviderRefused) -> bool:
     """Whether Discord forbids the bot this change. Its own 403 always does, whichever code it carries."""
     # A 403 without a code is from something in front of Discord, and says nothing about the role.
-    return isinstance(fault, MissingPermissions | MissingAccess) or (fault.status == 403 and fault.code is not None)
+    return isinstance(fault, MissingPermissions) or (fault.status == 403 and fault.code is not None)
 
 
 async def _member_there(outside: Gateways, intent: Intent) -> bool:
-    try:
-        await outside.discord.member(intent.guild_id, intent.discord_id)
-    except MemberGone:
-        return False
-    return True
+    return await outside.discord.membership(intent.guild_id, intent.discord_id) is not None
 
 
 async def _role_there(outside: Gateways, intent: Intent) -> bool:
     return any(role.id == intent.role_id for role in await outside.discord.roles(intent.guild_id))
+
+
+async def _bot_there(outside: Gateways, intent: Intent) -> bool:
+    try:
+        await outside.discord.guild(intent.guild_id)
+    except (GuildGone, MissingAccess):
+        return False
+    return True
 
 
 async def _unless_there(there: Coroutine[None, None, bool], gone: Outcome, intent: Intent) -> Outcome:
@@ -297,8 +307,8 @@ async def _unless_there(there: Coroutine[None, None, bool], gone: Outcome, inten
     except TokenRejected:
         raise
     except ProviderError as fault:
-        return failed(intent, str(fault))
-    return failed(intent, f"Discord contradicts itself ({gone.error})")
+        return odd(intent, str(fault))
+    return odd(intent, f"Discord contradicts itself ({gone.error})")
 
 
 def _may_come(intent: Intent) -> float:
@@ -314,3 +324,9 @@ def _may_come(intent: Intent) -> float:
 def failed(intent: Intent, error: str) -> Outcome:
     """To be tried again after a pause that grows with the attempts."""
     return Outcome(Result.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
+
+
+def odd(intent: Intent, error: str) -> Outcome:
+    """Discord is out of order or contradicts itself: try again soon, for it does not say when it is right again."""
+    outcome = failed(intent, error)
+    return replace(outcome, pause=min(outcome.pause or 0, LONGEST_ODD_PAUSE), outage=True)

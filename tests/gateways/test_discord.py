@@ -355,21 +355,39 @@ def from_the_guard() -> web.Response:
     return web.Response(status=429, text="<html>error code: 1015</html>", headers={"Retry-After": "60"})
 
 
-async def test_a_429_of_the_guard_in_one_place_stops_that_place_and_in_two_places_everything(
-    discord: Discord, server: Wire
-) -> None:
+async def test_a_429_of_the_guard_stops_its_guild_and_in_two_guilds_everything(discord: Discord, server: Wire) -> None:
     server.says(from_the_guard())
     with pytest.raises(ProviderBusy):
         await discord.add_role(GUILD, USER, ROLE, "x")
     server.says(done())
     await discord.add_role("7", USER, ROLE, "x")
-    server.says(from_the_guard())
-    with pytest.raises(ProviderBusy):
-        await discord.add_role("8", USER, ROLE, "x")
+    for guild in ("8", "9"):
+        server.says(from_the_guard())
+        with pytest.raises(ProviderBusy):
+            await discord.add_role(guild, USER, ROLE, "x")
     server.says(done())
     with pytest.raises(ProviderBusy):
         await discord.add_role("7", USER, ROLE, "x")
-    assert len(server.asked) == 3
+    assert len(server.asked) == 4
+
+
+async def test_what_comes_through_meanwhile_shows_that_the_guard_does_not_refuse_everything(
+    discord: Discord, server: Wire
+) -> None:
+    for guild, write in (("8", discord.add_role), ("8", discord.remove_role), ("9", discord.add_role)):
+        server.says(from_the_guard())
+        with pytest.raises(ProviderBusy):
+            await write(guild, USER, ROLE, "x")
+        server.says(done())
+        await discord.add_role("7", USER, ROLE, "x")
+    assert len(server.asked) == 6
+
+
+async def test_a_shared_limit_without_its_header_counts_as_no_refusal(discord: Discord, server: Wire) -> None:
+    body = {"message": "The resource is being rate limited.", "retry_after": 0.05, "global": False, "code": 40062}
+    server.says(web.json_response(body, status=429), done())
+    await discord.add_role(GUILD, USER, ROLE, "x")
+    assert discord.refusals.untold == 0
 
 
 async def test_the_bots_guilds_are_read_page_by_page(discord: Discord, server: Wire) -> None:
