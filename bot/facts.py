@@ -2,6 +2,7 @@
 
 import nextcord
 
+from services import guilds
 from services.guilds import GuildFacts, RoleFacts
 from services.members import MemberFacts
 
@@ -18,6 +19,19 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
     )
 
 
+def role_giver(tags: nextcord.RoleTags | None) -> str:
+    """What gives a role instead of people; empty where people may."""
+    if tags is None:
+        return ""
+    return guilds.giver(
+        linked=tags.has_guild_connections(),
+        booster=tags.is_premium_subscriber(),
+        shop=tags.is_available_for_purchase() or tags.subscription_listing_id is not None,
+        bot=tags.is_bot_managed(),
+        integration=tags.is_integration(),
+    )
+
+
 def guild_facts(guild: nextcord.Guild) -> GuildFacts:
     """A guild with its roles, and of its members in the library's cache those who may run it, and the bot."""
     mighty = [role.id for role in guild.roles if role.permissions.administrator]
@@ -29,7 +43,9 @@ def guild_facts(guild: nextcord.Guild) -> GuildFacts:
         owner_id=str(guild.owner_id),
         bot_id=str(guild.me.id),
         roles=tuple(
-            RoleFacts(str(role.id), role.name, role.position, role.managed, role.permissions.value)
+            RoleFacts(
+                str(role.id), role.name, role.position, role.managed, role.permissions.value, role_giver(role.tags)
+            )
             for role in guild.roles
         ),
         members=tuple(

@@ -65,6 +65,25 @@ class Role:
     premium_subscriber: bool = False
     available_for_purchase: bool = False
     guild_connections: bool = False
+    subscription_listing_id: str | None = None
+
+    @property
+    def giver(self) -> str:
+        """What gives the role instead of people."""
+        return giver(
+            linked=self.guild_connections,
+            booster=self.premium_subscriber,
+            shop=self.available_for_purchase or self.subscription_listing_id is not None,
+            bot=self.bot_id is not None,
+            integration=self.integration_id is not None,
+        )
+
+
+def giver(*, linked: bool, booster: bool, shop: bool, bot: bool, integration: bool) -> str:
+    """Return which of these gives a role instead of people, by its tags; empty where none does (external-apis §1.5)."""
+    # A role of the shop and of a bot belongs to an integration, too.
+    tags = {"linked": linked, "booster": booster, "shop": shop, "bot": bot, "integration": integration}
+    return next((name for name, is_so in tags.items() if is_so), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +192,7 @@ def read_role(value: object) -> Role:
         premium_subscriber=tags.has("premium_subscriber"),
         available_for_purchase=tags.has("available_for_purchase"),
         guild_connections=tags.has("guild_connections"),
+        subscription_listing_id=tags.text_or_none("subscription_listing_id"),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import delete, text, update
 from sqlmodel import col, select
 
+from gateways.discord_types import giver as giver
 from models import Access, Grant, Rule, Server, now
 from models.session import AsyncSession
 from services import due, events, members, rule_states, schedules
@@ -26,8 +27,8 @@ class RoleFacts:
     position: int
     managed: bool
     permissions: int
-    guild_connections: bool = False
-    """Whether it is a Linked Role; the gateway's library does not read that."""
+    giver: str = ""
+    """What gives it instead of people, as in `gateways.discord_types.giver`; empty where people may."""
 
 
 @dataclass(frozen=True, slots=True)

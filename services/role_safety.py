@@ -42,8 +42,18 @@ class RoleLike(Protocol):
     @property
     def permissions(self) -> int: ...
     @property
-    def guild_connections(self) -> bool: ...
+    def giver(self) -> str: ...
 
+
+_GIVERS = {
+    "linked": "is a Linked Role: Discord gives it to members by the accounts they link, and to nobody else.",
+    "booster": "is the Server Booster role: Discord gives it to members who boost this server, and to nobody else.",
+    "shop": "is a role from the server's shop: Discord gives it to members who buy it, and to nobody else.",
+    "bot": "is the own role of a bot: Discord gives it to that bot, and to nobody else.",
+    "integration": "belongs to an integration such as Twitch or YouTube, which gives it to its subscribers itself.",
+    "": "is managed by Discord or an integration and cannot be given by a rule.",
+}
+"""By what gives a role instead of people, after the role's name."""
 
 Rank = tuple[int, int]
 """Higher is mightier; of two roles at one position the older (lower id) stands higher."""
@@ -116,18 +126,9 @@ def judge(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None 
             "@everyone belongs to every member already, so a rule cannot grant it.",
             "Choose another role for the rule.",
         )
-    if role.managed:
-        return Refusal(
-            "managed",
-            f"{role.name} is managed by Discord or an integration and cannot be given by a rule.",
-            "Choose another role for the rule.",
-        )
-    if role.guild_connections:
-        return Refusal(
-            "linked",
-            f"{role.name} is a Linked Role: Discord gives it to members by the accounts they link, and to nobody else.",
-            "Choose another role for the rule.",
-        )
+    if role.managed or role.giver:
+        cause = "linked" if role.giver == "linked" else "managed"
+        return Refusal(cause, f"{role.name} {_GIVERS[role.giver]}", "Choose another role for the rule.")
     if found := dangers(role.permissions):
         return Refusal(
             "dangerous",

@@ -26,6 +26,7 @@ _TITLES = {
     "above_bot": "Role order broken",
     "dangerous": "A role became dangerous",
     "managed": "A role is managed now",
+    "linked": "A role became a Linked Role",
     "manage_roles": "The bot lacks Manage Roles",
     rule_states.GONE: "A role was deleted",
     rule_states.REFUSED: "Discord refused a role",

@@ -24,7 +24,7 @@ from services.health_views import (
 
 _LATE = timedelta(minutes=10)
 _LASTING_TRIES = 12
-"""Tries that failed, after which it is no passing trouble any more: by its pauses that is three quarters of an hour."""
+"""Tries that failed, after which it is no passing trouble any more: their pauses add up to five minutes or more."""
 _MENDS = {
     rule_states.AWAY: "Invite the bot again; the rule resumes by itself.",
     rule_states.GONE: "Choose another role for the rule; it resumes by itself.",

@@ -144,6 +144,46 @@ async def test_roles_that_must_not_be_granted_are_refused_each_with_its_reason(b
     assert (await browser.client.post("/api/verification-rules", json=rule(world, server_id))).status_code == 201
 
 
+TAGGED: dict[str, tuple[dict[str, str | None], str]] = {
+    "Linked": ({"guild_connections": None}, "Linked Role"),
+    "Booster": ({"premium_subscriber": None}, "boost"),
+    "Patron": ({"integration_id": "7", "subscription_listing_id": "8", "available_for_purchase": None}, "shop"),
+    "Streamer": ({"integration_id": "7"}, "integration"),
+}
+
+
+@pytest.fixture
+async def tagged(discord: None) -> AsyncIterator[None]:
+    """Base Builders has a role of each kind that Discord gives."""
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
+
+        async def change(**body: Any) -> None:
+            answer = await sandbox.post("/control/guilds", json={"guild": "Base Builders", **body})
+            assert answer.status_code == 200, answer.text
+
+        for name, (tags, _) in TAGGED.items():
+            await change(action="add_role", name=name, tags=tags, position=1)
+        yield
+        for name in TAGGED:
+            await change(action="edit_role", role=name, tags={})
+            await change(action="delete_role", role=name)
+
+
+async def test_roles_that_discord_gives_are_never_assignable_and_say_who_gets_them(
+    browser: Browser, tagged: None, world: dict[str, Any]
+):
+    await browser.sign_in("ada")
+    guild = builders(world)
+    server_id = await with_server(browser, guild)
+    roles = (await browser.client.get(f"/api/discord/roles?serverId={guild['id']}")).json()
+    by_name = {role["name"]: role for role in roles}
+    for name, (_, why) in TAGGED.items():
+        answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id, name))
+        assert answer.status_code == 400, name
+        assert by_name[name]["assignable"] is False
+        assert why in by_name[name]["reason"] == answer.json()["message"]
+
+
 async def test_a_rule_that_goes_while_it_is_changed_or_deleted_again_is_not_found(
     browser: Browser, world: dict[str, Any]
 ):

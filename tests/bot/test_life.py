@@ -150,6 +150,8 @@ async def test_a_dangerous_or_moved_role_a_missing_permission_and_a_kick_pause_a
         for cause, role, action, broken, mended in (
             ("dangerous", made["id"], "edit_role", {"permissions": "2"}, {"permissions": "0"}),
             ("above_bot", made["id"], "move_role", {"position": 90}, {"position": 1}),
+            ("linked", made["id"], "edit_role", {"tags": {"guild_connections": None}}, {"tags": {}}),
+            ("managed", made["id"], "edit_role", {"tags": {"premium_subscriber": None}}, {"tags": {}}),
             ("manage_roles", own["id"], "edit_role", {"permissions": weak}, {"permissions": own["permissions"]}),
         ):
             await change(role, action=action, **broken)

@@ -77,10 +77,15 @@ async def test_a_guild_comes_with_its_roles_and_their_tags(discord: Discord, ser
         role("3", "Server Booster", position=3, managed=True, tags={"premium_subscriber": None}),
         role("4", "Bot", position=4, managed=True, tags={"bot_id": "157730590492196864"}),
         role("5", "Linked", tags={"guild_connections": None}, color=255, permissions="4503599627370496"),
+        role("6", "Sold", managed=True, tags={"integration_id": "7", "subscription_listing_id": "8"}),
+        role("7", "Twitch", managed=True, tags={"integration_id": "7"}),
+        role("8", "Holder"),
     ]
     server.says(says({"id": GUILD, "name": "Club", "icon": None, "owner_id": USER, "roles": roles}))
     guild = await discord.guild(GUILD)
-    assert (guild.name, guild.owner_id, len(guild.roles)) == ("Club", USER, 4)
+    assert (guild.name, guild.owner_id, len(guild.roles)) == ("Club", USER, 7)
+    givers = [role.giver for role in guild.roles]
+    assert givers == ["", "booster", "bot", "linked", "shop", "integration", ""]
     assert guild.roles[1].premium_subscriber
     assert guild.roles[1].managed
     assert guild.roles[2].bot_id == "157730590492196864"

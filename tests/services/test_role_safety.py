@@ -14,7 +14,7 @@ class Role:
     position: int
     permissions: int = 0
     managed: bool = False
-    guild_connections: bool = False
+    giver: str = ""
 
 
 EVERYONE = Role("1", "@everyone", 0)
@@ -38,9 +38,16 @@ def test_each_refusal_names_its_own_reason() -> None:
     assert refusal(HOLDER, "1", bot, owner) is None
 
 
-def test_a_linked_role_is_discords_to_give() -> None:
-    linked = Role("15", "Linked", 1, guild_connections=True)
-    assert "Linked Role" in str(refusal(linked, "1", standing("1", "owner", [*ROLES, linked], "bot", [BOT.id]), owner))
+@pytest.mark.parametrize(
+    ("giver", "managed", "why"),
+    [
+        ("linked", False, "Linked Role"), ("booster", True, "boost"), ("shop", True, "shop"), ("bot", True, "bot"),
+        ("integration", True, "integration"), ("", True, "managed"),
+    ],
+)  # fmt: skip
+def test_a_role_that_discord_gives_says_who_gets_it(giver: str, managed: bool, why: str) -> None:
+    role = Role("15", "Special", 1, managed=managed, giver=giver)
+    assert why in str(refusal(role, "1", bot, owner))
 
 
 @pytest.mark.parametrize("name", sorted(DANGEROUS))
