@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ ROLE = 900_000_000_000_000_000
 
 
 @contextmanager
-def database() -> Iterator[str]:
-    """An empty, migrated database as a product's start makes it; its address."""
+def database(kept: Path | None = None) -> Iterator[str]:
+    """A migrated database as a product's start makes it; its address. Empty, or the one in the directory `kept`."""
     with (
-        tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory,
+        nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory,
         Postgres(Path(directory) / "db", say=lambda _: None) as postgres,
     ):
         subprocess.run(

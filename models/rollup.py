@@ -17,7 +17,8 @@ class Rollup(SQLModel, table=True):
     server_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     """0 for what happened in no server."""
     kind: str = Field(primary_key=True)
-    """A kind of the log's lines, or `holders`: by how many more members hold a rule's role since the day before."""
+    """A kind of the log's lines; `holders`, by how many more members hold a rule's role since the day before; or
+    `members`, by how many more members the server has, without bots."""
     day: date = Field(primary_key=True)
     rule_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     """0 for lines about no rule, or about several."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sqlalchemy import tuple_
+from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
+from sqlmodel import select
 
 from gateways import Gateways
 from gateways.errors import ProviderError
@@ -95,8 +95,14 @@ async def names(db: AsyncSession, places: Iterable[tuple[str, str]]) -> dict[tup
     wanted = sorted(set(places))
     if not wanted:
         return {}
-    rows = await db.exec(select(Collection).where(tuple_(col(Collection.chain), col(Collection.contract)).in_(wanted)))
-    return {(row.chain, row.contract): row.name for row in rows.all()}
+    rows = await db.execute(
+        text(
+            "SELECT c.chain, c.contract, c.name FROM unnest(CAST(:chains AS text[]), CAST(:contracts AS text[])) "
+            "AS w (chain, contract) JOIN collection c ON c.chain = w.chain AND c.contract = w.contract"
+        ),
+        {"chains": [chain for chain, _ in wanted], "contracts": [contract for _, contract in wanted]},
+    )
+    return {(str(chain), str(contract)): str(name) for chain, contract, name in rows.all()}
 
 
 async def _kinds(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> collection_traits.Kinds:

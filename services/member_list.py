@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Grant, Member, Rule
 from models.session import AsyncSession
-from services import rights, users
+from services import rights, rollups, users
 from services.actors import Actor
 from services.addresses import shorten
 
@@ -79,7 +79,10 @@ async def list_members(
     wanted = query.strip()[:LONGEST_QUERY]
     values = {"server": server_id, "wanted": wanted, "part": "%" + re.sub(r"([\\%_])", r"\\\1", wanted) + "%"}
     condition = f"{_LISTED} AND {_FITTING}" if wanted else _LISTED
-    total = (await db.execute(text(f"SELECT count(*) FROM member WHERE {condition}"), values)).scalar_one()
+    if wanted:
+        total = int((await db.execute(text(f"SELECT count(*) FROM member WHERE {condition}"), values)).scalar_one())
+    else:
+        total = await rollups.members(db, server_id)
     first = (page - 1) * PAGE_SIZE
     size = max(0, min(PAGE_SIZE, total - first))
     # From the nearer end, since the members before the page are passed over one by one.
@@ -99,14 +102,17 @@ async def list_members(
     return MembersPage(await _rows(db, server_id, shown), page, PAGE_SIZE, total)
 
 
-# What the index of names holds, so that counting and paging read it and no row of the table; the columns are named as
+# What the index of names holds, so that searching and paging read it and no row of the table; the columns are named as
 # there. A bot can prove no wallet, so there is nothing to say of it here.
 _LISTED = "server_id = :server AND left_at IS NULL AND NOT bot"
 _FITTING = "(lower(name) LIKE lower(CAST(:part AS text)) OR discord_id = :wanted)"
 
 
 async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -> tuple[MemberRow, ...]:
-    """So many members but for bots, in the order of their ids from the one after this on; rights are the caller's."""
+    """Return so many members, without bots, in the order of their ids after this one; rights are the caller's.
+
+    Of the roles only those that the member has, or that we gave.
+    """
     found = await db.exec(
         select(Member)
         .where(
@@ -116,23 +122,32 @@ async def after(db: AsyncSession, server_id: int, discord_id: str, limit: int) -
         .order_by(col(Member.discord_id))
         .limit(limit)
     )  # fmt: skip
-    return await _rows(db, server_id, found.all())
+    return await _rows(db, server_id, found.all(), every_role=False)
 
 
-async def _rows(db: AsyncSession, server_id: int, members: Sequence[Member]) -> tuple[MemberRow, ...]:
+async def _rows(
+    db: AsyncSession, server_id: int, members: Sequence[Member], *, every_role: bool = True
+) -> tuple[MemberRow, ...]:
     people = [member.discord_id for member in members]
     proved = await wallets_of(db, server_id, people)
     roles = await _roles(db, server_id)
     ours = await _ours(db, server_id, people)
-    return tuple(_row(member, proved.get(member.discord_id, Proved()), roles, ours) for member in members)
+    return tuple(
+        _row(
+            member, proved.get(member.discord_id, Proved()), roles, ours.get(member.discord_id, frozenset()), every_role
+        )
+        for member in members
+    )
 
 
 def _row(
-    member: Member, proved: Proved, roles: Mapping[str, tuple[str, str]], ours: frozenset[tuple[str, str]]
+    member: Member, proved: Proved, roles: Mapping[str, tuple[str, str]], ours: frozenset[str], every_role: bool
 ) -> MemberRow:
+    had = frozenset(member.roles)
     views = [
-        MemberRoleView(role_id, name, color, role_id in member.roles, (member.discord_id, role_id) in ours)
+        MemberRoleView(role_id, name, color, role_id in had, role_id in ours)
         for role_id, (name, color) in roles.items()
+        if every_role or role_id in had or role_id in ours
     ]
     return MemberRow(
         discord_id=member.discord_id,
@@ -165,15 +180,21 @@ async def wallets_of(db: AsyncSession, server_id: int, people: Sequence[str]) ->
 async def _roles(db: AsyncSession, server_id: int) -> dict[str, tuple[str, str]]:
     """Per role that a rule gives its name and colour."""
     rules = await db.exec(
-        select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
+        select(Rule.role_id, Rule.role_name, Rule.role_color)
+        .where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None))
+        .order_by(col(Rule.id))
     )
-    return {rule.role_id: (rule.role_name, rule.role_color) for rule in rules.all()}
+    return {role_id: (name, color) for role_id, name, color in rules.all()}
 
 
-async def _ours(db: AsyncSession, server_id: int, people: Sequence[str]) -> frozenset[tuple[str, str]]:
+async def _ours(db: AsyncSession, server_id: int, people: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Per Discord id the roles that these have from us."""
     grants = await db.exec(
         select(Grant.discord_id, Grant.role_id).where(
             Grant.server_id == server_id, col(Grant.discord_id).in_(people), col(Grant.state).in_(OURS)
         )
     )
-    return frozenset(grants.all())
+    found: dict[str, set[str]] = {}
+    for discord_id, role_id in grants.all():
+        found.setdefault(discord_id, set()).add(role_id)
+    return {discord_id: frozenset(roles) for discord_id, roles in found.items()}

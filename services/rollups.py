@@ -1,4 +1,4 @@
-"""Counts that are kept while things happen: of the log by server, kind and day, and of the holders of each rule."""
+"""Counts that are kept while things happen: of the log by server, kind and day, of each rule's holders, of members."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,6 +56,22 @@ async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
     return {int(rule_id): int(total) for rule_id, total in rows.all()}
 
 
+async def members(db: AsyncSession, server_id: int) -> int:
+    """Return how many members a server has, without bots."""
+    found = await db.execute(
+        text(
+            """
+            SELECT COALESCE(sum(total), 0) FROM (
+                SELECT total FROM rollup WHERE server_id = :server AND kind = 'members'
+                UNION ALL SELECT total FROM rollup_delta WHERE server_id = :server AND kind = 'members'
+            ) c
+            """
+        ),
+        {"server": server_id},
+    )
+    return int(found.scalar_one())
+
+
 async def holder_steps(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[int, HolderSteps]:
     """Return per rule of these servers its present holders and the steps from the day `first` on, of one moment."""
     rows = await db.execute(
@@ -90,7 +106,7 @@ async def fold(db: AsyncSession) -> int:
 
 
 async def begin(db: AsyncSession) -> None:
-    """Forget every count, and count the present holders; nobody writes lines or grants meanwhile. Commit at once."""
+    """Forget every count, and count the present holders and members; nobody writes those or lines. Commit at once."""
     await db.execute(text("SELECT rollup_begin()"))
 
 

@@ -112,3 +112,5 @@ def test_who_was_verified_before_the_counts_is_counted(database_url: str) -> Non
         assert after.execute("SELECT servers, CAST(day AS text), total FROM audience ORDER BY 1, 2").fetchall() == [
             ([1], "1970-01-01", 1), ([1, 2], "1970-01-01", 1), ([1, 2], "2026-03-01", 1),
         ]  # fmt: skip
+        members = after.execute("SELECT server_id, total FROM rollup WHERE kind = 'members' ORDER BY 1").fetchall()
+        assert members == [(1, 3), (2, 2)]

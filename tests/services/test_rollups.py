@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import func, text
 from sqlmodel import col, delete, select, update
 
 from models import Grant, Member, Rule, Server, transaction
@@ -35,6 +35,14 @@ async def recounted() -> Counts:
     async with transaction() as db:
         await rollups.fill(db)
     return await counts()
+
+
+async def listed(db: AsyncSession, server: Server) -> int:
+    """How many members the table has, without bots and those who left."""
+    present = select(func.count()).where(
+        Member.server_id == server.id, col(Member.left_at).is_(None), col(Member.bot).is_(False)
+    )
+    return (await db.exec(present)).one()
 
 
 class Days:
@@ -103,6 +111,25 @@ class Days:
         if (grant := await self.one()) is not None:
             await members.left_many(self.db, [(grant.server_id, grant.discord_id)])
 
+    async def come_back(self) -> None:
+        (member := await self.anybody()).left_at = None
+        self.db.add(member)
+        await self.db.flush()
+
+    async def become_a_bot(self) -> None:
+        member = await self.anybody()
+        member.bot = not member.bot
+        self.db.add(member)
+        await self.db.flush()
+
+    async def vanish(self) -> None:
+        await self.db.delete(await self.anybody())
+        self.db.add(Member(server_id=self.server.id or 0, discord_id=snowflake(), name="somebody"))
+        await self.db.flush()
+
+    async def anybody(self) -> Member:
+        return self.chosen.choice((await self.db.exec(select(Member).order_by(col(Member.discord_id)))).all())
+
     async def delete_role(self) -> None:
         if self.chosen.random() < 0.2:
             await rule_states.role_gone(self.db, self.server.id or 0, self.chosen.choice(self.rules).role_id)
@@ -119,7 +146,7 @@ class Days:
     async def something(self) -> None:
         do = self.chosen.choice(
             [self.give, self.give, self.give, self.give, self.gift, self.reasons, self.take, self.lose, self.leave,
-             self.delete_role, self.forget]
+             self.delete_role, self.forget, self.come_back, self.become_a_bot, self.vanish]
         )  # fmt: skip
         await do()
         self.db.expire_all()
@@ -138,9 +165,11 @@ async def test_what_is_counted_while_it_happens_is_what_a_recount_finds(seed: in
             days = Days(db, server, rules, chosen)
             for _ in range(chosen.randint(1, 8)):
                 await days.something()
-        if chosen.random() < 0.3:
-            async with transaction() as db:
+        async with transaction() as db:
+            assert await rollups.members(db, server.id or 0) == await listed(db, server)
+            if chosen.random() < 0.3:
                 await rollups.fold(db)
+                assert await rollups.members(db, server.id or 0) == await listed(db, server)
     kept = await counts()
     assert kept[0]
     assert await recounted() == kept

@@ -1,0 +1,160 @@
+"""What a browser waits for in a crowd: each call of the REST interface, and downloads of everything, over the wire.
+
+A web process of its own works on the crowd's database, with the sandbox as its Discord: the big server is one of the
+sandbox's guilds, whose owner asks.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import httpx
+import psycopg
+
+from benchmarks.rounds import goal
+from models import libpq_url
+from tests.conftest import running_sandbox
+from tests.web.conftest import running_web, sign_in
+
+CROWD = "crowd"
+PERSON, GUILD = "ada", "Base Builders"
+MEDIAN_MS, MOST_MS = 150, 400
+GROWTH_MB = 30
+_PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SOCKETS")
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that was streamed: seconds until its first byte and in all, lines, and by how many MB memory grew."""
+
+    first: float
+    seconds: float
+    lines: int
+    grown: float
+
+
+def measure(url: str, server_id: int, members: int, times: int, *, every_line: bool) -> None:
+    """Make every call in turns, then the downloads, and print both tables; `every_line` streams the whole log."""
+    plenty = {f"LIMIT_{name}": "100000" for name in _PLENTY}
+    with (
+        running_sandbox() as sandbox,
+        _owned(url, server_id, sandbox) as last_day,
+        running_web(url, sandbox, plenty) as web,
+        httpx.Client(base_url=web.url, timeout=600) as client,
+    ):
+        client.headers["Cookie"] = f"hf_session={sign_in(web.url, PERSON)}"
+        took = {path: list[float]() for path in _paths(server_id, members)}
+        for _ in range(times + 1):
+            for path, found in took.items():
+                began = time.perf_counter()
+                client.get(path).raise_for_status()
+                found.append(1000 * (time.perf_counter() - began))
+        show("a browser's call", {path: found[1:] for path, found in took.items()})
+        base = f"/api/servers/{server_id}"
+        files = {"members as CSV": f"{base}/members.csv", "the server as JSON": f"{base}/export"}
+        files["the log as CSV"] = f"{base}/events.csv" + ("" if every_line else f"?since={last_day}")
+        _show_downloads({name: _stream(client, path, web.port) for name, path in files.items()})
+
+
+def _paths(server_id: int, members: int) -> list[str]:
+    server = f"/api/servers/{server_id}"
+    return [
+        "/health", "/api/servers", "/api/analytics",
+        *(f"/api/analytics/history?days={days}" for days in (7, 30, 90)),
+        f"/api/analytics/history?days=90&serverId={server_id}",
+        f"/api/verification-rules?serverId={server_id}", f"{server}/health", f"{server}/protection",
+        f"{server}/breaker",
+        f"{server}/members", f"{server}/members?page={members // 100}", f"{server}/members?page={members // 50}",
+        *(f"{server}/members?query={query}" for query in ("a", "abc", "nobody+at+all")),
+        f"{server}/events", f"{server}/events?kind=role.taken&member=abc", f"{server}/events?kind=rule",
+        f"{server}/events?roleId=900007", f"{server}/events?ruleId=7", f"{server}/events?ruleId=999",
+        f"{server}/events?until=2000-01-01T00:00:00Z", f"{server}/events?before=1000",
+        "/api/me/servers", "/api/me/export", "/api/me/sessions", "/api/wallet-verifications",
+    ]  # fmt: skip
+
+
+@contextmanager
+def _owned(url: str, server_id: int, sandbox: str) -> Iterator[str]:
+    """The big server as the sandbox's guild; somebody runs all servers. When the log's last day began."""
+    world = httpx.get(f"{sandbox}/control/world").json()
+    person = next(user["id"] for user in world["users"] if user["username"] == PERSON)
+    guild = next(one["id"] for one in world["guilds"] if one["name"] == GUILD)
+    with psycopg.connect(libpq_url(url), autocommit=True) as db:
+        before = db.execute("SELECT discord_id FROM server WHERE id = %s", [server_id]).fetchone()
+        assert before is not None
+        db.execute("UPDATE server SET discord_id = %s WHERE id = %s", [guild, server_id])
+        # As if Discord had just said so: it is not asked for the other servers, which the sandbox does not have.
+        db.execute(
+            "INSERT INTO access (server_id, discord_id, owner, checked_at) "
+            "SELECT id, %s, true, now() + interval '1 day' FROM server ON CONFLICT DO NOTHING",
+            [person],
+        )
+        last = db.execute("SELECT CAST(max(at) - interval '1 day' AS date) FROM event").fetchone()
+        assert last is not None
+        try:
+            yield f"{last[0]}T00:00:00Z"
+        finally:
+            db.execute("DELETE FROM access WHERE discord_id = %s", [person])
+            db.execute('DELETE FROM "user" WHERE discord_id = %s', [person])
+            db.execute("UPDATE server SET discord_id = %s WHERE id = %s", [before[0], server_id])
+
+
+def _stream(client: httpx.Client, path: str, port: int) -> Download:
+    processes = _processes(port)
+    memory = most = _memory(processes)
+    began = time.perf_counter()
+    first, lines, looked = 0.0, 0, began
+    with client.stream("GET", path) as answer:
+        answer.raise_for_status()
+        for part in answer.iter_raw():
+            first = first or time.perf_counter() - began
+            lines += part.count(b"\n")
+            if time.perf_counter() - looked > 0.2:
+                most, looked = max(most, _memory(processes)), time.perf_counter()
+    return Download(first, time.perf_counter() - began, lines, (max(most, _memory(processes)) - memory) / 1024)
+
+
+def _processes(port: int) -> list[Path]:
+    """The web server and its workers."""
+    found: list[Path] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"\0PORT={port}\0".encode() in b"\0" + (process / "environ").read_bytes():
+                found.append(process)
+        except OSError:  # it is another account's, or has ended
+            continue
+    return found
+
+
+def _memory(processes: list[Path]) -> int:
+    """Kilobytes that these have in memory together."""
+    rows = (row for process in processes for row in (process / "status").read_text().splitlines())
+    return sum(int(row.split()[1]) for row in rows if row.startswith("VmRSS:"))
+
+
+def show(what: str, took: Mapping[str, Sequence[float]]) -> None:
+    """Print how long calls took, and the goals: for all of them together, and for the slowest one."""
+    rows = {name: (median(found), quantiles(found, n=20)[-1]) for name, found in took.items()}
+    print(f"\n| {what} | ms, half within | ms, 95 of 100 within |\n|---|---|---|")
+    for name, (half, most) in rows.items():
+        print(f"| {name} | {half:.0f} | {most:.0f} |", flush=True)
+    print()
+    every = [one for found in took.values() for one in found]
+    goal(CROWD, f"{what}: half within so many ms", round(median(every)), most=MEDIAN_MS)
+    goal(CROWD, f"{what}: 95 of 100 within so many ms", round(quantiles(every, n=20)[-1]), most=MOST_MS)
+    goal(CROWD, f"{what}, the slowest: half within so many ms", max(half for half, _ in rows.values()), most=MEDIAN_MS)
+    goal(CROWD, f"{what}, the slowest: 95 of 100 so", max(most for _, most in rows.values()), most=MOST_MS)
+
+
+def _show_downloads(files: dict[str, Download]) -> None:
+    print("\n| download | first byte, ms | seconds | lines | memory, MB more |\n|---|---|---|---|---|")
+    for name, file in files.items():
+        print(f"| {name} | {1000 * file.first:.0f} | {file.seconds:.0f} | {file.lines:,} | {file.grown:.0f} |")
+    print()
+    grown = max(file.grown for file in files.values())
+    goal(CROWD, "a download: so many MB more in the web process", round(grown), most=GROWTH_MB)
+    first = max(1000 * file.first for file in files.values())
+    goal(CROWD, "a download: its first byte within so many ms", round(first), most=MOST_MS)
