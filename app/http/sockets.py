@@ -27,6 +27,11 @@ OPENED_A_MINUTE = 10
 """How many times as many sockets as may be open an address opens in a minute: pages that are loaded again open one."""
 BURST_SECONDS = 10.0
 """How many seconds' share of events may come at once."""
+ADDRESS_EVENTS = 5
+"""How many times LIMIT_EVENTS all sockets of one address may say together."""
+ADDRESS_BURST_SECONDS = 2.0
+"""How many seconds' share of those may come at once: the other people's events wait behind them."""
+MOST_PACES = 10_000
 LONGEST_ADDRESS = 4_096
 LONGEST_NAME = 300
 _SPLAT = "splat"
@@ -47,6 +52,18 @@ class _Refused(Exception):
         self.code = code
 
 
+class _Pace:
+    """By when all that an address has said is made up for (monotonic seconds)."""
+
+    def __init__(self) -> None:
+        self.made_up = 0.0
+
+    def ahead(self, now: float) -> float:
+        """Count one more message; how many seconds it has to wait, after those that wait already."""
+        self.made_up = max(self.made_up, now) + limits.MINUTE / (ADDRESS_EVENTS * settings().limit_events)
+        return self.made_up - now - ADDRESS_BURST_SECONDS
+
+
 class SocketGate:
     """Counts sockets by address (LIMIT_SOCKETS) and lets only well-formed messages pass, no faster than LIMIT_EVENTS.
 
@@ -59,6 +76,7 @@ class SocketGate:
         self._app = app
         self._knows = knows
         self._open: Counter[str] = Counter()
+        self._paces: dict[str, _Pace] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; a socket with an eye on what it sends."""
@@ -76,11 +94,17 @@ class SocketGate:
             return
         self._open[address] += 1
         try:
-            await self._app(scope, _Listener(receive, send, self._knows).receive, send)
+            await self._app(scope, _Listener(receive, send, self._knows, self._pace_of(address)).receive, send)
         finally:
             self._open[address] -= 1
             if self._open[address] <= 0:
                 del self._open[address]
+
+    def _pace_of(self, address: str) -> _Pace:
+        if len(self._paces) >= MOST_PACES:
+            now = time.monotonic()
+            self._paces = {at: pace for at, pace in self._paces.items() if self._open[at] or pace.made_up > now}
+        return self._paces.setdefault(address, _Pace())
 
     async def _admit(self, scope: Scope, address: str) -> None:
         tabs = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
@@ -97,8 +121,8 @@ class SocketGate:
 class _Listener:
     """What one socket says: nothing malformed, nothing too large, nothing too fast, and something soon."""
 
-    def __init__(self, receive: Receive, send: Send, knows: Callable[[str], bool]) -> None:
-        self._receive, self._send, self._knows = receive, send, knows
+    def __init__(self, receive: Receive, send: Send, knows: Callable[[str], bool], address: _Pace) -> None:
+        self._receive, self._send, self._knows, self._address = receive, send, knows, address
         self._speaks_by = time.monotonic() + FIRST_WORD_SECONDS
         self._connected = self._closed = False
         self._made_up = 0.0
@@ -151,10 +175,10 @@ class _Listener:
             _check_event(cast("list[Any]", said)[1] if len(cast("list[Any]", said)) == 2 else None, self._knows)
 
     async def _pace(self) -> None:
-        """Wait where this socket is ahead of its share; meanwhile the network makes its sender wait."""
+        """Wait where this socket or its address is ahead of its share; meanwhile the network makes its sender wait."""
         now = time.monotonic()
         self._made_up = max(self._made_up, now) + limits.MINUTE / settings().limit_events
-        if (ahead := self._made_up - now - BURST_SECONDS) > 0:
+        if (ahead := max(self._made_up - now - BURST_SECONDS, self._address.ahead(now))) > 0:
             await asyncio.sleep(ahead)
 
 

@@ -232,6 +232,35 @@ async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
     assert slept[-1] == pytest.approx(5, abs=1)
 
 
+async def test_many_tabs_of_one_address_are_read_more_slowly_together(
+    limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(limit_events=60, limit_sockets=60)
+    slept: list[float] = []
+
+    async def note(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(sockets.asyncio, "sleep", note)
+    app = Listening()
+    gate = SocketGate(app, known)
+    crowd = [Socket(gate, f"token=t{number}") for number in range(40)]
+    for socket in crowd:
+        assert await socket.opened()
+        socket.say(HELLO, *[event()] * 8)
+    for socket in crowd:
+        await socket.end()
+    assert len(app.heard) == 40 * 9
+    assert len(slept) == 40 * 9 - 10, "each alone is slow enough, but not all of them"
+    assert slept[-1] == pytest.approx(70, abs=5), "five people's share is five a second"
+    slept.clear()
+    other = Socket(gate, address="192.0.2.2")
+    assert await other.opened()
+    other.say(HELLO, *[event()] * 8)
+    await other.end()
+    assert slept == [], "others are not slowed down"
+
+
 def test_by_default_an_address_has_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LIMIT_SOCKETS", raising=False)
     settings.cache_clear()

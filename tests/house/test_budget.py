@@ -17,7 +17,7 @@ import pytest
 import reflex as rx
 from reflex_base.registry import RegistrationContext
 
-from app.http.sockets import LARGEST_MESSAGE, _Listener, _Refused
+from app.http.sockets import LARGEST_MESSAGE, _Listener, _Pace, _Refused
 from services import rule_form
 from services.actors import Actor
 from services.errors import FieldRefused, HoldfastError
@@ -230,7 +230,7 @@ async def test_no_message_of_a_socket_holds_the_loop_before_it_is_an_event(kind:
     for message in said:
 
         async def send(message: str = message) -> None:
-            listener = _Listener(cast(Any, None), cast(Any, None), lambda name: True)
+            listener = _Listener(cast(Any, None), cast(Any, None), lambda name: True, _Pace())
             listener._connected = True
             with suppress(_Refused):
                 listener._check(message)

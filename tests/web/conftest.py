@@ -93,7 +93,7 @@ def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Ite
 def web(postgres_url: str, template_url: str, sandbox_url: str) -> Iterator[Web]:
     """One web process for all tests here, on a database of its own."""
     # Everybody here has the same address.
-    names = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SOCKETS")
+    names = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SOCKETS", "EVENTS")
     plenty = {f"LIMIT_{name}": "100000" for name in names}
     with running_web(web_database(postgres_url, "web_over_the_wire"), sandbox_url, plenty) as running:
         yield running
