@@ -21,6 +21,7 @@ from app.steps import (
     build,
     checks,
     environment,
+    hand_over,
     inside,
     packages,
     peers,
@@ -99,11 +100,14 @@ def test(arguments: list[str]) -> int:
             second_client(teller)
             if not arguments:
                 read_tests(teller)
-        checks(teller, typed)
-    teller.begin("Tests")
-    teller.done("begin")
-    # Who asks for some tests only, or says `-n` themselves, gets just that.
-    return become("-m", "pytest", *(arguments or ["-n", str(workers())]))
+        # A whole run takes long enough for the types to be checked beside it.
+        checks(teller, typed if arguments else None)
+        if not arguments:
+            hand_over(typed)
+        teller.begin("Tests")
+        teller.done("begin")
+        # Who asks for some tests only, or says `-n` themselves, gets just that.
+        return become("-m", "pytest", *(arguments or ["-n", str(workers())]))
 
 
 def workers() -> int:

@@ -21,6 +21,8 @@ PYTHON = VENV / "bin" / "python"
 TOOLS = ROOT / "data" / "tools"
 LOG = ROOT / "data" / "setup.log"
 OLDEST = (3, 11)
+TYPES_BESIDE = "TYPES_BESIDE"
+"""Names a check of the types that goes on beside the tests: its process and the descriptor of its output."""
 
 
 class SetUp:
@@ -179,13 +181,21 @@ def types_beside() -> Iterator[subprocess.Popen[bytes]]:
             process.communicate()
 
 
-def checks(teller: Teller, typed: subprocess.Popen[bytes]) -> None:
-    """Style and types of everything."""
-    teller.begin("Style and types")
+def checks(teller: Teller, typed: subprocess.Popen[bytes] | None) -> None:
+    """Check the style of everything, and wait for the types unless they are `None`."""
+    teller.begin("Style and types" if typed else "Style")
     teller.run([str(PYTHON), "-m", "ruff", "check", "."], inside())
     teller.run([str(PYTHON), "-m", "ruff", "format", "--check", "."], inside())
-    teller.follow(typed)
+    if typed:
+        teller.follow(typed)
     teller.done("clean")
+
+
+def hand_over(typed: subprocess.Popen[bytes]) -> None:
+    """Leave the check of the types to the tests that take this process's place (`become`) and wait for its verdict."""
+    assert typed.stdout is not None
+    os.set_inheritable(typed.stdout.fileno(), True)
+    os.environ[TYPES_BESIDE] = f"{typed.pid} {typed.stdout.fileno()}"
 
 
 def inside() -> dict[str, str]:

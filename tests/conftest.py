@@ -32,6 +32,8 @@ from xdist.scheduler import LoadFileScheduling
 from app.leftovers import MARK
 from app.postgres import Postgres
 from tests.databases import TEMPLATE, Databases, named, plain
+from tests.types_beside import pytest_configure as pytest_configure
+from tests.types_beside import pytest_sessionfinish as pytest_sessionfinish
 
 if TYPE_CHECKING:
     from tests.product import Product
@@ -46,6 +48,9 @@ WITH_PRODUCT = (
     "tests/browser/", "tests/bot/test_commands.py", "tests/whole/test_by_calls.py", "tests/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""
+
+# Nothing that is read until the tests begin is garbage.
+gc.disable()
 
 # How long an example takes says how busy the machine is, nothing about the code.
 hypothesis_settings.register_profile("no deadline", deadline=None)
@@ -87,6 +92,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.path} needs the product that tests share: say so in WITH_PRODUCT")
     order = {path: PRODUCT if PRODUCT in needed else max(needed) for path, needed in needs.items()}
     items.sort(key=lambda item: (order[item.path], -tests[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """From now on the collector leaves out what was read: four thousand tests, and every module that they import."""
+    gc.enable()
+    gc.freeze()
 
 
 def _what_it_needs(item: pytest.Item) -> int:
