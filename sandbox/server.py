@@ -71,7 +71,8 @@ async def _only_this_machine(request: web.Request, handler: Handler) -> web.Stre
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     if name not in LOOPBACK_HOSTS:
         return web.json_response({"message": "The sandbox answers this machine only."}, status=421)
-    if _is_foreign(request) and request.method != "GET" and request.path.startswith(("/control", "/console")):
+    # A WebSocket begins as a GET, and no browser keeps another site's page from reading it.
+    if _is_foreign(request) and (request.method != "GET" or "Upgrade" in request.headers):
         return web.json_response({"message": "Another site may not steer the sandbox."}, status=403)
     return await handler(request)
 

@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -45,12 +46,12 @@ class Anvil:
         self._confirmations = confirmations
         self._process: asyncio.subprocess.Process | None = None
         self._session: aiohttp.ClientSession | None = None
-        self.port = 0
+        self.host, self.port = "127.0.0.1", 0
 
     @property
     def url(self) -> str:
         """Where the node itself listens, for the front ends alone."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -62,7 +63,7 @@ class Anvil:
     async def start(self, number: int, timestamp: int) -> None:
         """Start with an empty state at block `number`. Raises NodeGone when it does not answer within 30 s."""
         for _ in range(PORTS_TRIED):
-            self.port = _free_port()
+            self.host, self.port = _free_address()
             await self._spawn(number, timestamp)
             if await self._answers():
                 return
@@ -75,7 +76,7 @@ class Anvil:
         shutil.rmtree(self._home, ignore_errors=True)
         self._home.mkdir(parents=True)
         arguments = {
-            "--host": "127.0.0.1",
+            "--host": self.host,
             "--port": self.port,
             "--chain-id": self._chain_id,
             "--number": number,
@@ -95,6 +96,7 @@ class Anvil:
             self._binary,
             *(str(part) for pair in arguments.items() for part in pair),
             "--auto-impersonate",
+            "--no-cors",
             "--no-request-size-limit",
             "--quiet",
             env=environment,
@@ -148,10 +150,19 @@ class Anvil:
         return answer["result"]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def _free_address() -> tuple[str, int]:
+    """Return a free address of this machine that nobody can guess.
+
+    The node obeys whoever reaches it, under any name and from any page: it checks no Host, and no Origin of a
+    WebSocket. A page in somebody's browser can try each port of 127.0.0.1, but not each of the 16 million addresses
+    that are this machine's on Linux. Elsewhere there is 127.0.0.1 alone.
+    """
+    host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+    for address in (host, "127.0.0.1"):
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind((address, 0))
+            return address, probe.getsockname()[1]
+    raise NodeGone("No address of this machine is free for a node.")
 
 
 def _die_with(parent: int) -> None:

@@ -61,6 +61,40 @@ def test_another_sites_page_cannot_steer_it(sandbox_url: str, told: dict[str, st
         assert answer.status_code == 403, path
 
 
+@pytest.mark.parametrize(
+    "told", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
+)
+def test_another_sites_page_changes_nothing_at_any_provider_and_opens_no_socket(
+    sandbox_url: str, told: dict[str, str]
+) -> None:
+    for path in ("/rpc/base", "/solana", "/discord/oauth2/authorize", "/opensea/0x" + "5e" * 20):
+        assert httpx.post(f"{sandbox_url}{path}", headers=told, content="{}", trust_env=False).status_code == 403, path
+    socket = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }  # fmt: skip
+    for path in ("/rpc/base", "/rpc2/base", "/discord/gateway"):
+        assert httpx.get(f"{sandbox_url}{path}", headers=told | socket, trust_env=False).status_code == 403, path
+
+
+def test_no_page_finds_a_node_that_obeys_everybody(sandbox_url: str) -> None:
+    """It would take any Host, and any Origin of a WebSocket: so it is at an address that nobody can guess."""
+    nodes = [
+        one.laddr
+        for process in family(urlsplit(sandbox_url).port or 0)[1:]
+        for one in listening(process)
+        if "anvil" in process.name()
+    ]
+    assert len(nodes) > 5, "one for each chain"
+    assert len({address.ip for address in nodes} - {"127.0.0.1"}) == len(nodes), "each has one of its own"
+    told = {"Host": "evil.example", "Origin": "http://evil.example"}
+    for address in nodes:
+        asked = told | {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+        answer = httpx.options(f"http://{address.ip}:{address.port}", headers=asked, trust_env=False)
+        assert answer.status_code == 405
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
 async def test_the_products_cookies_are_kept_nowhere_and_come_back_in_no_answer(
     discord: Outside, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
