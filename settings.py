@@ -198,6 +198,11 @@ class Settings(BaseSettings):
         return self
 
 
+_SECRETS = (name.upper() for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation))
+SECRET_SETTINGS = frozenset({*_SECRETS, "SESSION_SECRET"})
+"""The names in the environment of what nobody else may read."""
+
+
 def distinct(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the addresses in their order without those that lead to the same place as an earlier one."""
     found: dict[tuple[object, ...], str] = {}

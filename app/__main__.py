@@ -25,6 +25,8 @@ def main() -> int:
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this parent process is gone")
     parser.set_defaults(web=Web.BUILT)
     arguments = parser.parse_args()
+    if os.geteuid() == 0:
+        say("running as root, which nothing here needs: an ordinary user is safer")
     try:
         plan = make_plan(load(), arguments.web)
         if arguments.build:

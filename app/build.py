@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from settings import ROOT, settings
+from app import private
+from settings import CHAINS, EVM_CHAINS, ROOT, SECRET_SETTINGS, settings
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
 INDEX = ROOT / ".web" / "build" / "client" / "index.html"
@@ -29,6 +30,16 @@ BAKED_SETTINGS = (
 )  # fmt: skip
 """What an operator can set that is written into the pages when they are built."""
 _SAY_EVERY = 5.0
+_NO_SECRET = "not-needed-to-build-the-screens-at-all"
+_UNNEEDED = frozenset(
+    {
+        "DATABASE_URL",
+        "REDIS_URL",
+        *(f"RPC_{chain.upper()}" for chain in CHAINS),
+        *(f"RPC_WS_{chain.upper()}" for chain in EVM_CHAINS),
+    }
+)
+"""Addresses that have a password or a key in them."""
 
 Say = Callable[[str], None]
 
@@ -81,7 +92,7 @@ def _files() -> Iterator[Path]:
 
 @contextmanager
 def _alone(say: Say) -> Iterator[None]:
-    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    private.directory(LOCK.parent)
     with LOCK.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,7 +119,7 @@ def _build(say: Say) -> None:
     say("Building the screens" + (" (the first time fetches their parts from npm: about a minute)." if first else "."))
     began = said = time.monotonic()
     argv = [sys.executable, "-m", "reflex", "export", "--frontend-only", "--no-zip"]
-    with LOG.open("wb") as log:
+    with open(LOG, "wb", opener=private.opener) as log:
         builder = subprocess.Popen(argv, cwd=ROOT, env=_environment(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             while builder.poll() is None:
@@ -133,7 +144,9 @@ def _step() -> str:
 
 def _environment() -> dict[str, str]:
     """The virtual environment's node and npm first, and the registry that npm itself would use (Reflex races two)."""
-    environment = dict(os.environ)
+    environment = {name: value for name, value in os.environ.items() if name not in _UNNEEDED}
+    # A live start asks for these; the builder and the packages that it runs do not get them.
+    environment |= {name: _NO_SECRET for name in SECRET_SETTINGS if environment.get(name)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment |= {"REFLEX_USE_NPM": "1", "NO_COLOR": "1", "COLUMNS": "120"}
     if "NPM_CONFIG_REGISTRY" not in environment:

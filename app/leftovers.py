@@ -40,7 +40,7 @@ class Lock:
 
     def take(self, running: Running, patience: float = 0.5) -> None:
         """Take the lock and say who we are. Raises AlreadyRunning; a short look by running() is waited out."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
         deadline = time.monotonic() + patience
         while not _locked(file, fcntl.LOCK_EX):

@@ -9,12 +9,14 @@ from app.leftovers import MARK
 from app.processes import Program
 from app.supervisor import Plan
 from app.web import command
-from settings import ROOT, Settings
+from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
 # In the sandbox people want to see a sale noticed while they watch.
 SANDBOX_SWEEP_SECONDS = 20
 # How the sandbox ends where its EVM node is missing and cannot be had.
 SANDBOX_LACKS_A_TOOL = 3
+# The sandbox knows nothing of the product; Discord's credentials are what it looks for, so as not to run beside them.
+SANDBOX_HAS_NOT = frozenset({"DATABASE_URL", "REDIS_URL", *SECRET_SETTINGS}) - set(LIVE_CREDENTIALS)
 
 
 class Web(StrEnum):
@@ -42,6 +44,7 @@ def make_plan(settings: Settings, web: Web) -> Plan:
         ready_port=settings.sandbox_port,
         stop_seconds=15,
         hopeless_code=SANDBOX_LACKS_A_TOOL,
+        without=SANDBOX_HAS_NOT,
     )
     programs = (
         *([sandbox] if settings.sandbox else []),

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 from urllib.parse import quote
 
+from app import private
 from app.postgres_account import Account, Say, account_for, give, open_programs, open_way
 from app.postgres_memory import buffers_mb
 from app.postgres_process import end_orphans, read_pid_file, remove_stale_files, serves
@@ -97,8 +98,10 @@ class Postgres:
         if self._lock is not None:
             return
         try:
-            self.data_dir.mkdir(parents=True, exist_ok=True)
-            lock = (self.data_dir / "owner.lock").open("a+")
+            self.data_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.data_dir.mkdir(exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+            lock = os.fdopen(private.opener(str(self.data_dir / "owner.lock"), flags), "a+")
         except PermissionError as refused:
             raise PostgresFailed(
                 f"{self.data_dir} belongs to somebody else ({refused.strerror}): start as the user who did first."
@@ -130,6 +133,7 @@ class Postgres:
         if self.log.exists() and self.log.stat().st_size > LONGEST_LOG:
             self.log.replace(self.log.with_suffix(".log.old"))
         self.log.touch()
+        self.log.chmod(0o600)
         if account.switch:
             os.chown(self.log, account.uid, account.gid)
         if not (self.cluster / "PG_VERSION").exists():

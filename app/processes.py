@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app import output
+from app import output, private
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -38,7 +38,8 @@ class Program:
 
     `ready_port` is a loopback port that must accept a connection before the next program in the list starts.
     `stop_seconds` is how long it may take to end after SIGTERM before it is killed. `hopeless_code` is the exit code
-    that says that another start would end in the same way.
+    that says that another start would end in the same way. `without` names what the program does not get of the
+    environment that the others have.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Program:
     ready_port: int | None = None
     stop_seconds: float = 10.0
     hopeless_code: int | None = None
+    without: frozenset[str] = frozenset()
 
 
 class Keeper:
@@ -58,7 +60,8 @@ class Keeper:
         self.program = program
         self.process: asyncio.subprocess.Process | None = None
         self._cwd = cwd
-        self._environment = {**environment, **program.environment}
+        common = {name: value for name, value in environment.items() if name not in program.without}
+        self._environment = {**common, **program.environment}
         self._pauses = pauses
         self._say = say
         self._stopping = asyncio.Event()
@@ -125,6 +128,7 @@ class Keeper:
                 stderr=writing,
                 # Ctrl+C in a terminal reaches the first process group alone: the others are stopped in their order.
                 process_group=0,
+                umask=private.UMASK,
                 preexec_fn=_die_with(os.getpid()),
             )
         except OSError as fault:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable, Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
 
+from app import private
 from app.browser import find_browser
 from app.install import digest, give_pip, install, read_pins, versions
 from app.telling import StepFailed, Teller, start
@@ -29,8 +30,8 @@ class SetUp:
     """One set-up at a time: a second one waits for the first, and then finds everything done."""
 
     def __enter__(self) -> None:
-        (ROOT / "data").mkdir(exist_ok=True)
-        self._file = (ROOT / "data" / "setup.lock").open("w")
+        private.directory(ROOT / "data")
+        self._file = open(ROOT / "data" / "setup.lock", "w", opener=private.opener)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -97,7 +98,7 @@ class Parts:
         """Begin to fetch them, unless the screens have theirs."""
         if self.process is not None or (ROOT / ".web" / "node_modules").exists():
             return
-        with (ROOT / "data" / "parts.log").open("wb") as log:
+        with open(ROOT / "data" / "parts.log", "wb", opener=private.opener) as log:
             self.process = subprocess.Popen(
                 [str(PYTHON), "-m", "app.parts", str(VENV / "bin" / "npm")], cwd=ROOT, env=inside(),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,

@@ -70,6 +70,8 @@ async def serve(sandbox: Sandbox) -> None:
 
 def main() -> int:
     """Exit code 0 after a stop; with a sentence 2 when it must not run here, 3 when a tool is missing."""
+    # Its worlds and its nodes' files are nobody else's to read.
+    os.umask(0o077)
     logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
     values = environment(Path(".env"))
     port = int(values.get("SANDBOX_PORT") or DEFAULT_PORT)

@@ -28,6 +28,13 @@ def test_without_credentials_the_sandbox_runs_first_and_sweeps_are_frequent(sand
     assert plan.database == ROOT / "data" / "sandbox" / "db"
 
 
+def test_the_sandbox_gets_no_secret_of_the_product(sandboxed: Settings) -> None:
+    sandbox, *others = make_plan(sandboxed, Web.ABSENT).programs
+    secret = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SESSION_SECRET", "SECRET_KEY_PREVIOUS", "MONITOR_TOKEN"}
+    assert secret <= sandbox.without
+    assert not any(program.without for program in others)
+
+
 def test_an_operators_own_sweep_time_is_kept(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEP_SECONDS", "7")
     assert make_plan(load(), Web.ABSENT).environment["SWEEP_SECONDS"] == "7"
