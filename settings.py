@@ -42,6 +42,7 @@ class Settings(BaseSettings):
     contact_address: str = "support@holdfast.example"
     hosting_dashboard: str = "https://hosting.example/dashboard"
     staging_url: str = "https://staging.holdfast.example"
+    operator_pages: bool = True
 
     port: int = Field(default=3000, ge=1, le=65_535)
     bind: str = "127.0.0.1"

@@ -26,7 +26,7 @@ SOURCES = (
 )  # fmt: skip
 BAKED_SETTINGS = (
     "product_name", "brand", "brand_year", "sandbox", "support_invite", "contact_address", "hosting_dashboard",
-    "staging_url", "log_days",
+    "staging_url", "operator_pages", "log_days",
 )  # fmt: skip
 """What an operator can set that is written into the pages when they are built."""
 _SAY_EVERY = 5.0

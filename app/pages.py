@@ -139,23 +139,31 @@ OPERATOR_PAGES = (
 
 _DASHBOARD = (DashboardState.load, AnalyticsState.load)
 
-PAGES = (
-    Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=_DASHBOARD),
-    Page("/login", "Login", visitors=login, members=dashboard),
-    Page("/oauth-error", "Authentication error", visitors=oauth_error, members=oauth_error, load=(ProblemState.load,)),
-    Page("/dashboard", "Dashboard", members=dashboard, load=_DASHBOARD),
-    Page("/dashboard/server/[server_number]", "Server", members=dashboard, load=(OpenServerState.open,)),
-    Page("/account", "Account", members=account, left=account_left, load=(AccountState.load, MeState.load)),
-    Page("/invite", "Add a server", members=invite, load=(InviteState.load,)),
-    Page("/server-setup", "Add a server by hand", members=server_form),
-    Page("/server-config", "Server configuration", members=server_config, load=SERVER_CONFIG_LOAD),
-    Page("/add-verification-rule", "Add verification rule", members=rule_form, load=(RuleFormState.load,)),
-    Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
-    Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
-    *PUBLIC_PAGES,
-    *OPERATOR_PAGES,
-    Page("404"),
-)
+
+def table(*, operator_pages: bool) -> tuple[Page, ...]:
+    """Return every page that there is."""
+    return (
+        Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=_DASHBOARD),
+        Page("/login", "Login", visitors=login, members=dashboard),
+        Page(
+            "/oauth-error", "Authentication error", visitors=oauth_error, members=oauth_error, load=(ProblemState.load,)
+        ),
+        Page("/dashboard", "Dashboard", members=dashboard, load=_DASHBOARD),
+        Page("/dashboard/server/[server_number]", "Server", members=dashboard, load=(OpenServerState.open,)),
+        Page("/account", "Account", members=account, left=account_left, load=(AccountState.load, MeState.load)),
+        Page("/invite", "Add a server", members=invite, load=(InviteState.load,)),
+        Page("/server-setup", "Add a server by hand", members=server_form),
+        Page("/server-config", "Server configuration", members=server_config, load=SERVER_CONFIG_LOAD),
+        Page("/add-verification-rule", "Add verification rule", members=rule_form, load=(RuleFormState.load,)),
+        Page("/wallet-verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
+        Page("/verification", "Wallet verification", members=wallets, left=wallets_left, load=WALLETS_LOAD),
+        *PUBLIC_PAGES,
+        *(OPERATOR_PAGES if operator_pages else ()),
+        Page("404"),
+    )
+
+
+PAGES = table(operator_pages=settings().operator_pages)
 
 
 def _screen(page: Page) -> Screen:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from gateways.plain_text import one_line, plain
 from services import token_ids
 from services.addresses import AddressRefused, is_solana, parse_evm
 from services.errors import FieldRefused
@@ -71,9 +72,10 @@ def check(draft: RuleDraft) -> RuleDraft:
     The order and the sentences are the specification's. An expression goes before the flat fields that describe one
     condition; those then echo its first one.
     """
-    if not draft.rule_name.strip():
+    name = one_line(draft.rule_name)
+    if not name:
         raise FieldRefused("ruleName", "Rule name is required")
-    if len(draft.rule_name.strip()) > LONGEST_NAME:
+    if len(name) > LONGEST_NAME:
         raise FieldRefused("ruleName", f"A rule's name has at most {LONGEST_NAME} characters.")
     if draft.expression is not None:
         draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
@@ -96,7 +98,7 @@ def check(draft: RuleDraft) -> RuleDraft:
     )  # fmt: skip
     if draft.role_color and not _COLOR.fullmatch(draft.role_color):
         raise FieldRefused("roleColor", "The role's colour is # and six hexadecimal digits, such as #5865F2.")
-    return replace(draft, rule_name=draft.rule_name.strip(), **_flat(leaf))
+    return replace(draft, rule_name=name, **_flat(leaf))
 
 
 def _leaf_of(draft: RuleDraft) -> Requirement:
@@ -196,6 +198,9 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
         raise FieldRefused("traitType", f"A trait's type and value have at most {LONGEST_TRAIT} characters each.")
     if any(unicodedata.category(letter) in _CONTROLS for text in trait for letter in text):
         raise FieldRefused("traitType", "A trait's type and value have no line breaks or control characters.")
+    trait = plain(trait[0], LONGEST_TRAIT), plain(trait[1], LONGEST_TRAIT)
+    if not all(trait):
+        raise FieldRefused("traitType", "Trait type and value are required for trait verification")
     if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
         raise FieldRefused("traitValue", "A trait can be at least or at most a number, like >=10 or <=5.")
     return trait

@@ -12,6 +12,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.errors import ProviderConfused
+from gateways.plain_text import one_line
 from models import Access, Server, now
 from models.database import release
 from models.session import AsyncSession
@@ -224,14 +225,14 @@ async def add(
 
     Raises FieldRefused, ServerNotFound, NotConnected, ProviderUnavailable.
     """
-    discord_id, name = discord_server_id.strip(), name.strip()
+    discord_id, name = discord_server_id.strip(), one_line(name)
     if not discord_id or not name:
         raise FieldRefused("discordServerId", "Please fill in Discord Server ID and Server Name")
     if not (discord_id.isascii() and discord_id.isdigit() and 15 <= len(discord_id) <= 20):
         raise FieldRefused("discordServerId", "A Discord Server ID is a number of about 18 digits.")
     if len(name) > LONGEST_NAME:
         raise FieldRefused("serverName", f"A server's name has at most {LONGEST_NAME} characters.")
-    description = (description or "").strip()
+    description = "\n".join(map(one_line, (description or "").strip().splitlines()))
     if len(description) > LONGEST_DESCRIPTION:
         raise FieldRefused("description", f"A description has at most {LONGEST_DESCRIPTION} characters.")
     icon = _checked_icon(icon)

@@ -34,7 +34,8 @@ class OperatorState(rx.State):
         self.callback_url = f"{self.router.url.origin}{CALLBACK_PATH}"
         used = f"{settings().public_url.rstrip('/')}{CALLBACK_PATH}"
         self.used_callback_url = used if used != self.callback_url else ""
-        self.presences = presences(settings())
+        # The built screens may be older than the setting that leaves these pages out.
+        self.presences = presences(settings()) if settings().operator_pages else []
 
 
 def presences(known: Settings) -> list[SettingPresence]:

@@ -2,6 +2,8 @@
 
 import logging
 import math
+import re
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -10,6 +12,7 @@ from pydantic import ConfigDict
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.caller import known_caller
@@ -40,6 +43,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         401: "Nobody is signed in.",
         403: "The caller may not do this.",
         404: "Not there, or not the caller's to know of.",
+        405: "There is a call at this address, with another method; `Allow` names it.",
         408: "The request took too long to arrive.",
         409: "It contradicts what is already there.",
         413: "The request is too large.",
@@ -147,6 +151,20 @@ class Faults:
 
 @router.api_route("/api", methods=_METHODS)
 @router.api_route("/api/{rest:path}", methods=_METHODS)
-async def no_such_call(rest: str = "") -> Response:
-    """Everything under /api that is no call."""
+async def no_such_call(request: Request) -> Response:
+    """Everything under /api that is no call: 405 where there is one with another method, else 404."""
+    path = request.url.path
+    taken = sorted({method for call, methods in _calls(request.app) if call.match(path) for method in methods})
+    if taken:
+        message = f"This call takes {' or '.join(taken)}."
+        return JSONResponse({"message": message}, status_code=405, headers={"Allow": ", ".join(taken)})
     return JSONResponse({"message": "There is no such call."}, status_code=404)
+
+
+@cache
+def _calls(api: FastAPI) -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
+    """Return the addresses of all calls, each with the methods that it takes."""
+    paths: dict[str, dict[str, Any]] = api.openapi()["paths"]
+    return tuple(
+        (compile_path(path)[0], frozenset(method.upper() for method in calls)) for path, calls in paths.items()
+    )

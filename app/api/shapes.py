@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 
 _LARGEST_ID = 2**31 - 1
@@ -74,7 +74,7 @@ def _or_empty(value: object) -> object:
 
 Text = Annotated[str, AfterValidator(_kept)]
 """A text from the address."""
-Loose = Annotated[str, BeforeValidator(_or_empty)]
+Loose = Annotated[str, BeforeValidator(_or_empty), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
 """A text in a payload; null counts as empty, because the service has the sentence for what is missing."""
 InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]

@@ -52,8 +52,11 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
         return None
     if parts.hostname is None or parts.netloc != text or "@" in text:
         return None
+    if port is not None and not text.endswith(f":{port}"):
+        # A port with a zero in front, which no browser sends.
+        return None
     scheme = urlsplit(settings().public_url).scheme
-    return parts.hostname.rstrip("."), port if port is not None else _DEFAULT_PORTS[scheme]
+    return parts.hostname, port if port is not None else _DEFAULT_PORTS[scheme]
 
 
 def _public() -> tuple[str, int] | None:

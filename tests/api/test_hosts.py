@@ -56,6 +56,7 @@ async def test_programs_may_use_any_loopback_name(host: str, method: str, path: 
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:3000", "localhost:3001", "localhost", "127.0.0.1", "localhost:3000.evil.example",
+     "localhost.:3000", "localhost....:3000", "localhost:03000",
      "user@localhost:3000", "localhost:3000/x", "0.0.0.0:3000", "127.0.0.1.evil.example:3000"],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["/", "/api/servers", "/health"])

@@ -51,6 +51,23 @@ async def test_a_path_that_is_no_call_is_not_found(browser: Browser, method: str
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "taken"),
+    [
+        ("PUT", "/api/verification-rules", "GET, POST"),
+        ("POST", "/api/verification-rules/1", "DELETE, GET, PATCH"),
+        ("PUT", "/api/auth/logout", "GET, POST"),
+        ("OPTIONS", "/api/me", "DELETE"),
+    ],
+)
+async def test_a_call_with_another_method_says_which_ones_it_takes(
+    browser: Browser, method: str, path: str, taken: str
+) -> None:
+    answer = await browser.client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, taken)
+    assert list(answer.json()) == ["message"]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",

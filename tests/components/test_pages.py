@@ -7,7 +7,8 @@ import reflex as rx
 
 from app.app import app
 from app.http.documents import Route
-from app.pages import PAGES, Page
+from app.pages import OPERATOR_PAGES, PAGES, Page, table
+from components.pages.oauth_help import SETUP_PATH
 from services.screens import ROUTES
 from settings import ROOT
 
@@ -24,6 +25,12 @@ def test_no_two_pages_have_one_address() -> None:
     routes = [page.route for page in PAGES]
     assert len(routes) == len(set(routes))
     assert len(app._unevaluated_pages) == len(routes)
+
+
+def test_the_operators_help_pages_can_be_left_out() -> None:
+    left_out = {page.route for page in PAGES} - {page.route for page in table(operator_pages=False)}
+    assert left_out == {page.route for page in OPERATOR_PAGES}
+    assert {"/oauth-debug", "/test-auth", SETUP_PATH} <= left_out
 
 
 def test_a_sign_in_may_return_to_every_page_of_the_table_and_to_nothing_else() -> None:

@@ -53,6 +53,25 @@ def test_the_first_missing_field_is_named_in_the_order_of_the_form() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("  Cool\n Cats\t", "Cool Cats"),
+        ("Cool \u202eCats\u2066\u200b", "Cool Cats"),
+        ("Family \U0001f468\u200d\U0001f469", "Family \U0001f468\u200d\U0001f469"),
+    ],
+)
+def test_a_rules_name_is_one_line_without_what_is_invisible(given: str, kept: str) -> None:
+    assert check(replace(GOOD, rule_name=given)).rule_name == kept
+    with pytest.raises(FieldRefused, match="Rule name is required"):
+        check(replace(GOOD, rule_name="\u202e\n\u200d"))
+
+
+def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> None:
+    draft = replace(GOOD, verification_type="trait", trait_type="Fu\u200br", trait_value="\u202eGold")
+    assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, ("Fur", "Gold"))
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"verification_type": "token_id"}, "At least one token ID is required for token ID verification"),

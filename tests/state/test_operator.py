@@ -1,9 +1,11 @@
 """What the operator's pages say about an installation."""
 
+import pytest
 import reflex as rx
 from pydantic import SecretStr
 
 from settings import settings
+from state import operator
 from state.operator import OperatorState, presences
 
 CALLBACK = "/api/auth/discord/callback"
@@ -29,6 +31,13 @@ async def test_another_host_than_public_urls_is_warned_about() -> None:
     assert state.callback_url == f"https://holdfast.example{CALLBACK}"
     assert state.used_callback_url == settings().public_url + CALLBACK
     assert state.host == "holdfast.example"
+
+
+async def test_where_the_pages_are_left_out_no_setting_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await loaded_under(settings().public_url)).presences
+    left_out = settings().model_copy(update={"operator_pages": False})
+    monkeypatch.setattr(operator, "settings", lambda: left_out)
+    assert (await loaded_under(settings().public_url)).presences == []
 
 
 def test_settings_are_told_by_name_and_presence_alone() -> None:
