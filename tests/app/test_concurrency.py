@@ -9,26 +9,28 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api import api
 from app.api.limits import BodyLimit
 from app.http import concurrency
-from app.http.concurrency import AT_ONCE, AddressConcurrency
+from app.http.concurrency import AT_ONCE, OF_ONE_SESSION, AddressConcurrency
 
 CROWD, SOMEBODY = "203.0.113.7", "198.51.100.7"
 
 
 class Work:
-    """An app whose requests end when they are let go."""
+    """An app whose requests end when they are let go; `begun` has their addresses, `sessions` what they showed."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
+        self.sessions: list[bytes] = []
         self.ends = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.begun.append(scope["client"][0])
+        self.sessions += [value for _, value in scope["headers"]]
         await self.ends.wait()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body"})
 
 
-async def ask(app: AddressConcurrency, address: str) -> int:
+async def ask(app: AddressConcurrency, address: str, session: str = "") -> int:
     """One request; the status of its answer."""
     said: list[Message] = []
 
@@ -38,7 +40,8 @@ async def ask(app: AddressConcurrency, address: str) -> int:
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    scope: Any = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": (address, 1)}
+    headers = [(b"x-session-id", session.encode())] if session else []
+    scope: Any = {"type": "http", "method": "GET", "path": "/", "headers": headers, "client": (address, 1)}
     await app(scope, receive, send)
     return said[0]["status"]
 
@@ -55,13 +58,28 @@ async def test_a_thousand_requests_of_one_address_keep_nobody_else_waiting(monke
     work = Work()
     app = AddressConcurrency(work)
     crowd = [asyncio.create_task(ask(app, CROWD)) for _ in range(1_000)]
-    await until(work, AT_ONCE)
+    await until(work, OF_ONE_SESSION)
     somebody = asyncio.create_task(ask(app, SOMEBODY))
-    await until(work, AT_ONCE + 1)
-    assert work.begun == [CROWD] * AT_ONCE + [SOMEBODY]
+    await until(work, OF_ONE_SESSION + 1)
+    assert work.begun == [CROWD] * OF_ONE_SESSION + [SOMEBODY]
     work.ends.set()
     assert await somebody == 200
     assert set(await asyncio.gather(*crowd)) == {200}
+    assert app._addresses == {}
+
+
+async def test_the_people_behind_one_address_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
+    work = Work()
+    app = AddressConcurrency(work)
+    crowd = [asyncio.create_task(ask(app, CROWD, "one")) for _ in range(300)]
+    await until(work, OF_ONE_SESSION)
+    other = [asyncio.create_task(ask(app, CROWD, "another")) for _ in range(10)]
+    await until(work, AT_ONCE)
+    assert work.sessions == [b"one"] * OF_ONE_SESSION + [b"another"] * (AT_ONCE - OF_ONE_SESSION)
+    work.ends.set()
+    await asyncio.gather(*other, *crowd)
+    assert work.sessions.index(b"one", AT_ONCE) < AT_ONCE + 2, "in turns"
     assert app._addresses == {}
 
 
@@ -81,8 +99,8 @@ async def test_beyond_what_may_wait_an_address_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(concurrency, "MOST_WAITING", 3)
     work = Work()
     app = AddressConcurrency(work)
-    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(AT_ONCE + 3)]
-    await until(work, AT_ONCE)
+    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(OF_ONE_SESSION + 3)]
+    await until(work, OF_ONE_SESSION)
     assert await ask(app, CROWD) == 429
     work.ends.set()
     assert set(await asyncio.gather(*asked)) == {200}
@@ -92,8 +110,8 @@ async def test_who_hangs_up_while_waiting_leaves_no_gap(monkeypatch: pytest.Monk
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
     work = Work()
     app = AddressConcurrency(work)
-    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(AT_ONCE)]
-    await until(work, AT_ONCE)
+    asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(OF_ONE_SESSION)]
+    await until(work, OF_ONE_SESSION)
     gone = asyncio.create_task(ask(app, CROWD))
     await asyncio.sleep(0)
     waits = asyncio.create_task(ask(app, CROWD))
