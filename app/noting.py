@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import transaction
-from services import counters, providers, rate_shares, refusals
+from services import counters, providers, rate_shares, refusals, rejections
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.web")
@@ -20,7 +20,8 @@ PAUSE_SECONDS = 2.0
 @asynccontextmanager
 async def noting() -> AsyncGenerator[None]:
     """Writes while the block lasts."""
-    tasks = [asyncio.create_task(_write_for_ever()), asyncio.create_task(rate_shares.keep(rate_shares.WEB))]
+    work = (_write_for_ever(), rate_shares.keep(rate_shares.WEB), rejections.write_on())
+    tasks = [asyncio.create_task(one) for one in work]
     try:
         yield
     finally:

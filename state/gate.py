@@ -3,7 +3,6 @@
 import functools
 import inspect
 import json
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, cast, get_type_hints
 
@@ -17,11 +16,9 @@ from reflex_base.registry import RegistrationContext
 from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 
 from models import reading
-from services import request_ids, sessions
+from services import rejections, request_ids, sessions
 from services.actors import Actor
 from services.errors import NotSignedIn
-
-_log = logging.getLogger(__name__)
 
 PAYLOAD_BYTES = 64 * 1024
 """No screen sends more in one event; a collection's list of token ids is the longest."""
@@ -66,7 +63,7 @@ class Gate(Middleware):
             check(event.name, event.payload)
         except Refused as refused:
             # Neither payload nor headers: both may carry what must not be logged.
-            _log.warning("Refused the event %s: %s", event.name[:120], refused)
+            rejections.count(f"event {event.name[:120]}: {refused}")
             return StateUpdate()
         if event.name.endswith(f".{_CONNECT}"):
             await self._arrive(state, not event.payload.get(_FIRST))

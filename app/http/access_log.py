@@ -6,7 +6,7 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services import request_ids
+from services import rejections, request_ids
 from services.logs import printable, redact
 
 LONGEST = 300
@@ -21,7 +21,7 @@ class AccessLog:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and log how it ended."""
+        """Pass the request on and log how it ended; long addresses that were refused are counted."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -42,7 +42,12 @@ class AccessLog:
             query = scope.get("query_string", b"").decode("latin-1")
             # Cut twice: no caller decides how much is redacted or written.
             asked = (scope["path"] + (f"?{query}" if query else ""))[: 10 * LONGEST]
-            asked = printable(redact(asked))[:LONGEST]
-            # 503 says that somebody else is away: whoever noticed has logged it, and /health repeats it by the second.
-            level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
-            _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)
+            if len(asked) > LONGEST and 400 <= status < 500:
+                # No link of ours is so long, and a stranger must not fill the log with them.
+                rejections.count("request refused: a long address")
+            else:
+                asked = printable(redact(asked))[:LONGEST]
+                # 503 says that somebody else is away: whoever noticed has logged it, and /health repeats it by the
+                # second.
+                level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
+                _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)

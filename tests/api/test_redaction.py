@@ -8,6 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.http.access_log import AccessLog
 from app.http.proxies import Proxies
+from services import rejections
 from services.logs import redact, redact_every_log
 from settings import settings
 
@@ -99,6 +100,28 @@ async def test_a_line_of_the_access_log_is_short_and_moves_no_cursor(
     (line,) = [record.getMessage() for record in caplog.records if record.name == "holdfast.access"]
     assert line.isprintable()
     assert len(line) < 350
+
+
+async def _not_there(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 404, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def test_long_addresses_that_lead_nowhere_are_counted_and_not_a_line_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    rejections.write()
+    caplog.clear()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=AccessLog(_not_there)), base_url="http://x") as one:
+        for _ in range(50):
+            await one.get("/" + "x" * 5_000)
+        await one.get("/short")
+    rejections.write()
+    lines = [record.getMessage() for record in caplog.records if record.name != "httpx"]
+    assert len(lines) == 2
+    assert lines[0].startswith("GET /short 404")
+    assert lines[1] == "rejected total=50 kinds=1 most=[50x 'request refused: a long address']"
 
 
 @pytest.mark.parametrize(("trusted", "kept"), [("", False), ("10.0.0.0/8", False), ("127.0.0.1", True)])

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 import reflex as rx
 from reflex.state import UpdateVarsInternalState
+from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
 
+from services import rejections
 from services.actors import Actor
 from state import gate
 from state.gate import Refused, background, check, public, signed_in
@@ -124,3 +126,20 @@ def test_only_stored_variables_can_be_set_from_outside() -> None:
             check(UPDATE, {"vars": values})
     with pytest.raises(Refused, match="unknown arguments"):
         check(UPDATE, {"vars": {STORED: "abc"}, "self": 1})
+
+
+async def test_thousands_of_refusals_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def nobody(*_: object) -> None:
+        pytest.fail("nothing of a refused event is run")
+
+    rejections.write()
+    caplog.clear()
+    gatekeeper, app, state = gate.Gate(nobody, nobody), rx.App(), rx.State()
+    event = Event(name=name_of("take"), payload={"text": 1, "number": 1})
+    for _ in range(5_000):
+        assert await gatekeeper.preprocess(app, state, event) is not None
+    assert not caplog.messages
+    rejections.write()
+    (line,) = caplog.messages
+    assert line.startswith("rejected total=5000 kinds=1 ")
+    assert line.endswith(": text has a wrong type']")

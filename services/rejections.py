@@ -1,0 +1,45 @@
+"""Count what strangers sent and nobody of ours would, and log it once a minute in sum: nobody fills the log with it."""
+
+import asyncio
+import logging
+from collections import Counter
+from threading import Lock
+
+_log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 60.0
+MOST_KINDS = 200
+"""Kinds that are told apart in a minute; more are counted as others."""
+SHOWN = 10
+"""Kinds that a line names, the most frequent first."""
+OTHERS = "others"
+
+_counts: Counter[str] = Counter()
+_lock = Lock()
+
+
+def count(kind: str) -> None:
+    """Count one more of a kind, in a few words without what was sent. Any thread may."""
+    with _lock:
+        _counts[kind if kind in _counts or len(_counts) < MOST_KINDS else OTHERS] += 1
+
+
+def write() -> None:
+    """Log what was counted since the last time, as one line; nothing where there was nothing."""
+    with _lock:
+        counted = _counts.copy()
+        _counts.clear()
+    if not counted:
+        return
+    named = [f"{number}x {kind!r}" for kind, number in counted.most_common(SHOWN)]
+    _log.warning("rejected total=%d kinds=%d most=[%s]", counted.total(), len(counted), ", ".join(named))
+
+
+async def write_on() -> None:
+    """Log every minute until cancelled, and once more then."""
+    try:
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            write()
+    finally:
+        write()
