@@ -21,6 +21,8 @@ def command() -> tuple[list[str], dict[str, str]]:
         "--host", host, "--port", str(settings().port), "--workers", workers,
         # No screen and no proxy needs HTTP/2 behind it; who does not end their headers gives the place up soon.
         "--http", "1", "--http1-header-read-timeout", "10000",
+        # What comes behind the head of a request waits here, and nobody counts it (app/http/unfinished.py).
+        "--http1-buffer-size", "65536",
         "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", "10",
     ]  # fmt: skip
     environment = {

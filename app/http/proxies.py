@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,6 +14,10 @@ _log = logging.getLogger(__name__)
 _FORWARDED = "x-forwarded-for"
 _NAMED = b"x-request-id"
 _NOBODY = "unknown"
+_PEER = "holdfast.peer"
+
+Peer = tuple[IPv4Address | IPv6Address, int]
+"""The address and the port at the other end of a connection."""
 
 
 class Proxies:
@@ -32,7 +37,8 @@ class Proxies:
                 scope = {**scope, "headers": [one for one in scope["headers"] if one[0] != _NAMED]}
             if forwarded and peer is not None:
                 self._tell_once(peer)
-                scope = {**scope, "client": (str(_behind(peer, forwarded, settings().proxies)), 0)}
+                caller = (str(_behind(peer, forwarded, settings().proxies)), 0)
+                scope = {**scope, "client": caller, _PEER: scope["client"]}
         await self._app(scope, receive, send)
 
     def _tell_once(self, peer: IPv4Address | IPv6Address) -> None:
@@ -48,6 +54,19 @@ def caller_address(scope: Scope) -> str:
     if address is None:
         return _NOBODY
     return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+
+
+def peer(scope: Scope) -> Peer | None:
+    """Return the other end of the connection itself, be it a caller's or a proxy's."""
+    return peer_at(scope.get(_PEER) or scope.get("client"))
+
+
+def peer_at(named: Sequence[Any] | None) -> Peer | None:
+    """Read an address and a port, a number or its digits; None for what is no IP connection."""
+    if not isinstance(named, tuple | list) or len(named) < 2 or not str(named[1]).isdecimal():
+        return None
+    address = _read(str(named[0]))
+    return (address, int(named[1])) if address is not None else None
 
 
 def _behind(

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import re
 import time
 from collections import Counter
@@ -12,12 +11,11 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.http.proxies import caller_address
-from services import limits
+from app.http.proxies import caller_address, peer
+from app.http.unfinished import Meter, Unfinished
+from services import limits, rejections
 from services.errors import TooMany
 from settings import settings
-
-_log = logging.getLogger(__name__)
 
 FIRST_WORD_SECONDS = 10.0
 """By when a socket has to say which namespace it wants; those that never do are closed."""
@@ -77,6 +75,7 @@ class SocketGate:
         self._knows = knows
         self._open: Counter[str] = Counter()
         self._paces: dict[str, _Pace] = {}
+        self._unfinished = Unfinished()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; a socket with an eye on what it sends."""
@@ -88,14 +87,18 @@ class SocketGate:
             await self._admit(scope, address)
         except _Refused as refused:
             # Before it opens there is no reason to be told: the server answers 403.
-            _log.info("A socket was not opened: %s", refused)
+            rejections.count(f"socket not opened: {refused}")
             await receive()
             await send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
             return
         self._open[address] += 1
+        meter = self._unfinished.open(peer(scope), address)
         try:
-            await self._app(scope, _Listener(receive, send, self._knows, self._pace_of(address)).receive, send)
+            listener = _Listener(receive, send, self._knows, self._pace_of(address), meter)
+            await self._app(scope, listener.receive, send)
         finally:
+            if meter is not None:
+                self._unfinished.close(meter)
             self._open[address] -= 1
             if self._open[address] <= 0:
                 del self._open[address]
@@ -121,8 +124,11 @@ class SocketGate:
 class _Listener:
     """What one socket says: nothing malformed, nothing too large, nothing too fast, and something soon."""
 
-    def __init__(self, receive: Receive, send: Send, knows: Callable[[str], bool], address: _Pace) -> None:
+    def __init__(
+        self, receive: Receive, send: Send, knows: Callable[[str], bool], address: _Pace, meter: Meter | None = None
+    ) -> None:
         self._receive, self._send, self._knows, self._address = receive, send, knows, address
+        self._meter = meter
         self._speaks_by = time.monotonic() + FIRST_WORD_SECONDS
         self._connected = self._closed = False
         self._made_up = 0.0
@@ -134,7 +140,7 @@ class _Listener:
         try:
             return await self._next()
         except _Refused as refused:
-            _log.info("A socket was closed: %s", refused)
+            rejections.count(f"socket closed: {refused}")
             self._closed = True
             await self._send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
             return {"type": "websocket.disconnect", "code": refused.code, "reason": str(refused)}
@@ -147,6 +153,8 @@ class _Listener:
         except TimeoutError:
             raise _Refused("it said nothing") from None
         if message["type"] == "websocket.receive":
+            if self._meter is not None:
+                self._meter.deliver(message.get("text") or "")
             self._check(message.get("text"))
             await self._pace()
         return message

@@ -264,6 +264,6 @@ async def test_many_tabs_of_one_address_are_read_more_slowly_together(
 def test_by_default_an_address_has_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LIMIT_SOCKETS", raising=False)
     settings.cache_clear()
-    # Each can make the server hold 64 MiB of a message that does not end.
+    # Each is a connection, a state and a turn of the event loop.
     assert settings().limit_sockets <= 60
     settings.cache_clear()

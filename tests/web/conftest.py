@@ -23,11 +23,12 @@ START = "import os; from app.web import command; argv, more = command(); os.exec
 
 @dataclass(frozen=True)
 class Web:
-    """A web process: where it answers, what it logs, and the address of its database where a test may look into it."""
+    """A web process: where it answers, what it logs, its database where a test may look into it, and its number."""
 
     url: str
     log: Path
     database: str | None = None
+    pid: int = 0
 
     @property
     def port(self) -> int:
@@ -80,7 +81,7 @@ def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Ite
             )
         try:
             wait_for(f"http://localhost:{port}/api/openapi.json", process, log)
-            yield Web(f"http://localhost:{port}", log, database)
+            yield Web(f"http://localhost:{port}", log, database, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):

@@ -70,14 +70,23 @@ def at(place: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def socket(
-    web: Web, session: str | None = None, *, origin: str | None = None, hello: bool = True, tab: str | None = None
+    web: Web,
+    session: str | None = None,
+    *,
+    origin: str | None = None,
+    hello: bool = True,
+    tab: str | None = None,
+    sender: str | None = None,
 ) -> AsyncIterator[Socket]:
-    """A socket of a fresh tab (or of this one), signed in where a session's id is given; closed at the end."""
+    """A socket of a fresh tab (or of this one), signed in where a session's id is given; closed at the end.
+
+    `sender` is the address of this machine that it comes from.
+    """
     headers = {"Cookie": f"hf_session={session}"} if session else {}
     address = f"{web.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token={tab or uuid4()}"
     async with connect(
         address, additional_headers=headers, origin=Origin(origin or web.url), max_size=None,
-        ping_interval=None, proxy=None,
+        ping_interval=None, proxy=None, local_addr=(sender, 0) if sender else None,
     ) as connection:  # fmt: skip
         made = Socket(connection)
         await made.until("0{")
