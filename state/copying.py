@@ -1,11 +1,10 @@
 """Which text was copied a moment ago."""
 
-import asyncio
-
 import reflex as rx
 
 from state.gate import background, public
 from state.timing import COPIED_SECONDS
+from state.watchers import Watcher
 
 
 class CopyState(rx.State):
@@ -17,9 +16,10 @@ class CopyState(rx.State):
     @public
     async def mark(self, text: str) -> None:
         """Confirm a copy for two seconds."""
+        watcher = Watcher(self, None, "copied", every=COPIED_SECONDS)
         async with self:
             self.copied = text
-        await asyncio.sleep(COPIED_SECONDS)
-        async with self:
-            if self.copied == text:
-                self.copied = ""
+        async for _ in watcher.looks():
+            async with self:
+                if self.copied == text:
+                    self.copied = ""

@@ -1,6 +1,5 @@
 """What a rule would do to members, read while one looks on: for the form and for the questions of the Rules tab."""
 
-import asyncio
 from dataclasses import dataclass
 
 import reflex as rx
@@ -12,6 +11,7 @@ from services.actors import Actor
 from services.errors import HoldfastError
 from services.impact import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
 from state.gate import background, signed_in
+from state.watchers import Watcher
 
 SETTLE_SECONDS = 0.6
 """How long a form rests before whom it concerns is looked up."""
@@ -77,22 +77,20 @@ class ImpactState(rx.State):
             turn, proposal = self._turn, self._proposal
         if proposal is None:
             return
-        await asyncio.sleep(SETTLE_SECONDS if proposal.draft is not None else 0)
-        async with self:
-            if self._turn != turn:
-                return
-        fault = ""
-        try:
-            await limits.spend(limits.PREVIEWS, actor.user_id)
-            async with transaction() as db:
-                planned = await impact.plan(db, gateways(), actor, proposal)
-            async for found in impact.look(gateways(), planned):
-                async with self:
-                    if self._turn != turn:
-                        return
-                    self._show(found)
-        except HoldfastError as refused:
-            fault = refused.message
-        async with self:
-            if self._turn == turn:
-                self.busy, self.known, self.fault = False, not fault, fault
+        watcher = Watcher(self, actor, "impact", every=SETTLE_SECONDS if proposal.draft is not None else 0.0)
+        async for _ in watcher.looks():
+            fault = ""
+            try:
+                await limits.spend(limits.PREVIEWS, actor.user_id)
+                async with transaction() as db:
+                    planned = await impact.plan(db, gateways(), actor, proposal)
+                async for found in impact.look(gateways(), planned):
+                    async with self:
+                        if self._turn != turn:
+                            return
+                        self._show(found)
+            except HoldfastError as refused:
+                fault = refused.message
+            async with self:
+                if self._turn == turn:
+                    self.busy, self.known, self.fault = False, not fault, fault

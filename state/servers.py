@@ -1,6 +1,5 @@
 """The servers of a person, as the dashboard lists them."""
 
-import asyncio
 import time
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -13,7 +12,7 @@ from models import transaction
 from services import limits, servers
 from services.actors import Actor
 from state.analytics import AnalyticsState
-from state.gate import actor_of, background, signed_in
+from state.gate import background, signed_in
 from state.queries import ask
 from state.session import MEMBER, SessionState
 from state.timing import SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
@@ -83,12 +82,11 @@ class DashboardState(rx.State):
         """The tab was hidden or shown; shown again, servers and numbers are up to date two seconds later."""
         if hidden:
             return
-        await asyncio.sleep(VISIBLE_AGAIN_SECONDS)
-        if await actor_of(self) != actor:
-            return
-        async with self:
-            await self._read(actor)
-        yield AnalyticsState.load()
+        watcher = Watcher(self, actor, "visible", every=VISIBLE_AGAIN_SECONDS)
+        async for _ in watcher.looks(pages=DASHBOARD_PATHS):
+            async with self:
+                await self._read(actor)
+            yield AnalyticsState.load()
 
     @signed_in
     async def refresh(self, actor: Actor):

@@ -1,6 +1,5 @@
 """Proving a wallet: what to show or to send for an address, and whether it has come by now."""
 
-import asyncio
 from dataclasses import dataclass
 
 import reflex as rx
@@ -139,22 +138,22 @@ class WalletProofState(rx.State):
     @signed_in
     async def look_up(self, actor: Actor, number: int) -> None:
         """Find the address of a name, once the typing rests."""
-        await asyncio.sleep(NAME_REST_SECONDS)
-        async with self:
-            if number != self._look:
-                return
-            self.resolving, given = True, self.address
-        try:
-            await limits.spend(limits.LOOKUPS, actor.user_id)
-            name, address = await names.resolve(gateways(), given)
-            note = ""
-        except names.NameRefused as fault:
-            name, address, note = "", "", str(fault)
-        except TooMany as fault:
-            name, address, note = "", "", fault.message
-        async with self:
-            if number == self._look:
-                self.resolving, self.name, self.named_address, self.note = False, name, address, note
+        async for _ in Watcher(self, actor, "name", every=NAME_REST_SECONDS).looks():
+            async with self:
+                if number != self._look:
+                    return
+                self.resolving, given = True, self.address
+            try:
+                await limits.spend(limits.LOOKUPS, actor.user_id)
+                name, address = await names.resolve(gateways(), given)
+                note = ""
+            except names.NameRefused as fault:
+                name, address, note = "", "", str(fault)
+            except TooMany as fault:
+                name, address, note = "", "", fault.message
+            async with self:
+                if number == self._look:
+                    self.resolving, self.name, self.named_address, self.note = False, name, address, note
 
     @signed_in
     async def confirm_name(self, actor: Actor):
@@ -192,10 +191,11 @@ class WalletProofState(rx.State):
     @signed_in
     async def follow(self, actor: Actor) -> None:
         """Have the chains watched from now on."""
-        async with self:
-            address = self.address
-        async with transaction() as db:
-            await wallets.follow(db, gateways(), actor, address)
+        async for _ in Watcher(self, actor, "chains").looks(limit=limits.PROOFS):
+            async with self:
+                address = self.address
+            async with transaction() as db:
+                await wallets.follow(db, gateways(), actor, address)
 
     @signed_in
     async def look(self, actor: Actor):

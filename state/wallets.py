@@ -6,10 +6,11 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import names, wallets
+from services import limits, names, wallets
 from services.actors import Actor
-from state.gate import actor_of, background, signed_in
+from state.gate import background, signed_in
 from state.toasts import say
+from state.watchers import Watcher
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,15 @@ class WalletsState(rx.State):
         """Add what the wallets are called, where a name stands for the wallet itself; without it all is well too."""
         async with self:
             asked = [row.address for row in self.rows if row.address not in self._names]
-        found = await names.primary_names(gateways(), asked)
-        if not found or await actor_of(self) != actor:
+        if not asked:
             return
-        async with self:
-            self._names = {**self._names, **found}
-            self.rows = [replace(row, name=self._names.get(row.address, "")) for row in self.rows]
+        async for _ in Watcher(self, actor, "names").looks(limit=limits.LOOKUPS):
+            found = await names.primary_names(gateways(), asked)
+            if not found:
+                return
+            async with self:
+                self._names = {**self._names, **found}
+                self.rows = [replace(row, name=self._names.get(row.address, "")) for row in self.rows]
 
     @signed_in
     async def ask_remove(self, actor: Actor, wallet_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Loops that look for something while a screen is open: one of a kind in a tab, and none without the tab."""
+"""What is done beside a screen while it is open: one thing of a kind in a tab at a time, and none without the tab."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
@@ -14,19 +14,28 @@ from state.gate import actor_of
 
 AWAY_SECONDS = 30.0
 """A tab without a socket is looked at no more; one that is not back by then has ended its loops."""
+AWAY_EVERY = 0.5
+"""How often it is seen whether such a tab is back, where a loop has no pace of its own."""
 
-_newest: dict[tuple[str, str], asyncio.Event] = {}
-"""The loop of each tab and kind, by what wakes it up when a newer one takes its place."""
+_newest: dict[tuple[str, str], "Watcher"] = {}
+"""The newest loop of each tab and kind."""
+_at_work: dict[tuple[str, str], "Watcher"] = {}
+"""The loop of each tab and kind that looks; one that was replaced finishes the look that it has begun."""
 
 
 class Watcher:
-    """One loop of a kind in a tab; a newer one of the kind in the same tab and process ends it at once."""
+    """One loop of a kind in a tab; a newer one of the kind in the same tab and process takes its place.
 
-    def __init__(self, state: rx.State, actor: Actor, kind: str, *, every: float, lasts: float) -> None:
+    It looks once, `every` seconds from now, unless it `lasts` for longer. Without an actor anybody may be signed in.
+    """
+
+    def __init__(
+        self, state: rx.State, actor: Actor | None, kind: str, *, every: float = 0.0, lasts: float | None = None
+    ) -> None:
         self._state, self._actor = state, actor
         self._key = (state.router.session.client_token, kind)
-        self._every, self._rounds = every, int(lasts / every)
-        self._ends = asyncio.Event()
+        self._every, self._rounds = every, 1 if lasts is None else int(lasts / every)
+        self._ends, self._ended = asyncio.Event(), asyncio.Event()
 
     @property
     def replaced(self) -> bool:
@@ -34,44 +43,61 @@ class Watcher:
         return self._ends.is_set()
 
     async def looks(self, *, pages: Collection[str] = (), limit: limits.Limit | None = None) -> AsyncGenerator[None]:
-        """Yield every `every` seconds, for `lasts` seconds at most, while there is a reason to look.
+        """Yield every `every` seconds, for as many as fit into `lasts` seconds, while there is a reason to look.
+
+        Only the newest loop looks, and only after the one before has ended, so that many events cost what one does.
 
         The reason ends with the tab, with the session, with a newer loop, and on another page than `pages` (by default
         the one on which this began). A look that the person's `limit` does not allow is left out.
         """
         if before := _newest.get(self._key):
-            before.set()
-        _newest[self._key] = self._ends
+            before._ends.set()
+        _newest[self._key] = self
         try:
             async for _ in self._rounds_while_open(pages or (self._state.router.url.path,)):
-                if limit is None or await _allows(limit, self._actor):
+                if limit is None or self._actor is None or await _allows(limit, self._actor):
                     yield
         finally:
-            if _newest.get(self._key) is self._ends:
-                del _newest[self._key]
+            self._ended.set()
+            for loops in (_newest, _at_work):
+                if loops.get(self._key) is self:
+                    del loops[self._key]
+
+    async def _has_its_turn(self) -> bool:
+        """Wait until the loop before has ended; False when a newer one came meanwhile."""
+        while not self.replaced and (before := _at_work.get(self._key, self)) is not self:
+            waiting = [asyncio.create_task(event.wait()) for event in (before._ended, self._ends)]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waiting:
+                    one.cancel()
+        if not self.replaced:
+            _at_work[self._key] = self
+        return not self.replaced
 
     async def _rounds_while_open(self, pages: Collection[str]) -> AsyncGenerator[None]:
-        away = 0.0
-        for _ in range(self._rounds):
-            await self._pause()
-            if self.replaced:
+        away, wait, looks = 0.0, self._every, 0
+        while looks < self._rounds:
+            await self._pause(wait)
+            if not await self._has_its_turn():
                 return
             if not await is_open(self._key[0]):
-                away += self._every
+                away, wait = away + wait, self._every or AWAY_EVERY
                 if away > AWAY_SECONDS:
                     return
                 continue
-            away = 0.0
-            if await actor_of(self._state) != self._actor:
+            away, wait, looks = 0.0, self._every, looks + 1
+            if self._actor is not None and await actor_of(self._state) != self._actor:
                 return
             async with cast(Any, self._state):
                 if self._state.router.url.path not in pages:
                     return
             yield
 
-    async def _pause(self) -> None:
+    async def _pause(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(self._every):
+            async with asyncio.timeout(seconds):
                 await self._ends.wait()
         except TimeoutError:
             return

@@ -264,6 +264,42 @@ def unguarded_handlers(modules: Iterable[Module]) -> Iterator[str]:
                     yield f"{module.path}:{item.lineno} {node.name}.{item.name} is neither @signed_in nor @public"
 
 
+def background_without_watcher(modules: Iterable[Module]) -> Iterator[str]:
+    """What runs beside a screen waits, asks and repeats only inside a Watcher's looks, which bound it.
+
+    Outside of them it may take the state's lock, and nothing else that waits.
+    """
+    for places in state_classes(modules).values():
+        for module, node in places:
+            for item in node.body:
+                if not isinstance(item, ast.AsyncFunctionDef) or not any(map(_is_background, item.decorator_list)):
+                    continue
+                watched = {
+                    id(inner)
+                    for loop in ast.walk(item)
+                    if isinstance(loop, ast.AsyncFor)
+                    and ast.unparse(loop.iter.func if isinstance(loop.iter, ast.Call) else loop.iter).endswith(".looks")
+                    for inner in ast.walk(loop)
+                }
+                waits = [
+                    one
+                    for one in ast.walk(item)
+                    if id(one) not in watched
+                    and (
+                        isinstance(one, ast.Await | ast.AsyncFor)
+                        or (isinstance(one, ast.AsyncWith) and ast.unparse(one.items[0]) != "self")
+                    )
+                ]
+                if waits or not watched:
+                    yield f"{module.path}:{item.lineno} {node.name}.{item.name} waits outside of a Watcher's looks"
+
+
+def _is_background(node: ast.expr) -> bool:
+    return _decorator_name(node) == "background" or (
+        isinstance(node, ast.Call) and any(keyword.arg == "background" for keyword in node.keywords)
+    )
+
+
 def rows_in_public_state(modules: Iterable[Module], rows: frozenset[str]) -> Iterator[str]:
     """A table row in a public State variable goes to the browser with all its columns."""
     for places in state_classes(modules).values():

@@ -94,6 +94,10 @@ def test_every_handler_says_who_may_call_it() -> None:
     assert "\n".join(rules.unguarded_handlers(product())) == ""
 
 
+def test_every_handler_in_the_background_goes_through_the_watcher() -> None:
+    assert "\n".join(rules.background_without_watcher(product())) == ""
+
+
 def test_no_table_row_can_reach_the_browser() -> None:
     rows = frozenset(name for module in product() for name in rules.table_rows(module))
     assert rows
@@ -190,6 +194,19 @@ STATE = "import reflex as rx\nclass Base(rx.State):\n    pass\n"
             STATE + "class Child(Base):\n    def load(self): ...",
         ),
         (lambda module: rules.unguarded_handlers([module]), "components/x.py", STATE),
+        *(
+            (lambda module: rules.background_without_watcher([module]), "state/x.py", STATE + decorator + body)
+            for decorator in ("    @background\n", "    @rx.event(background=True)\n")
+            for body in (
+                "    async def a(self):\n        async with self:\n            self.x = 1",
+                "    async def a(self):\n        await asyncio.sleep(1)",
+                "    async def a(self):\n        async for _ in Watcher(self, None, 'a').looks():\n            pass\n"
+                "        await ask()",
+                "    async def a(self):\n        async for _ in others():\n            await ask()",
+                "    async def a(self):\n        async for _ in Watcher(self, None, 'a').looks():\n            pass\n"
+                "        async with transaction() as db:\n            pass",
+            )
+        ),
         (
             lambda module: rules.rows_in_public_state([module], frozenset({"Rule"})),
             "state/x.py",
@@ -231,6 +248,14 @@ def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], path: str, ba
             "state/x.py",
             STATE + "    @rx.event\n    @signed_in\n    def a(self): ...\n    @public('a visitor reads it')\n"
             "    def b(self): ...\n    @rx.var\n    def c(self): ...\n    def _d(self): ...",
+        ),
+        (
+            lambda module: rules.background_without_watcher([module]),
+            "state/x.py",
+            STATE + "    @background\n    @signed_in\n    async def a(self, actor):\n"
+            "        async with self:\n            x = 1\n"
+            "        async for _ in Watcher(self, actor, 'a').looks():\n            await ask()\n"
+            "        async with self:\n            x = 2\n    async def b(self):\n        await ask()",
         ),
         (
             lambda module: rules.rows_in_public_state([module], frozenset({"Rule"})),

@@ -1,20 +1,26 @@
 """Loops behind a screen: one of a kind in a tab whatever is sent, and an end with the tab."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
 import reflex as rx
 
-from services import limits, servers, wallets
+from services import impact as impact_service
+from services import limits, names, servers, wallets
 from services.actors import Actor
 from services.errors import TooMany
-from state import gate, invite, wallet_proof, watchers
+from services.impact import Impact, Proposal
+from state import gate, impact, invite, wallet_proof, watchers
+from state import wallets as wallets_state
+from state.impact import ImpactState
 from state.invite import InviteState
 from state.servers import DashboardState
 from state.wallet_proof import WalletProofState
+from state.wallets import WalletRowView, WalletsState
 from tests.state.conftest import Beside
 
 ADA = Actor(1, "1", "ada")
@@ -26,6 +32,8 @@ class Screen:
 
     def __init__(self) -> None:
         self.open, self.actor, self.looks, self.refuses = True, ADA, 0, False
+        self.spent = Counter[limits.Limit]()
+        self.goes_on = asyncio.Event()
 
 
 @pytest.fixture
@@ -52,7 +60,8 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         return wallets.Verdict(success=False, message="Not found yet.", again=True)
 
     async def spend(limit: limits.Limit, user_id: int) -> None:
-        assert (limit, user_id) == (limits.PROOFS, ADA.user_id)
+        assert user_id == ADA.user_id
+        found.spent[limit] += 1
         if found.refuses:
             raise TooMany("That was too often.", 60)
 
@@ -166,6 +175,103 @@ async def test_looks_at_a_bio_are_counted_as_proofs(screen: Screen) -> None:
     screen.refuses = False
     await until(lambda: screen.looks > 0)
     assert state.looking
+    assert set(screen.spent) == {limits.PROOFS}
     screen.open = False
     await until(task.done)
     assert not state.looking, "a form whose loop has ended does not say that it looks"
+
+
+SPENT = {
+    "visible": None,
+    "names": limits.LOOKUPS,
+    "name": limits.LOOKUPS,
+    "chains": limits.PROOFS,
+    "impact": limits.PREVIEWS,
+}
+
+
+@pytest.fixture
+def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services that take until the screen goes on."""
+
+    async def work(*_: object) -> Any:
+        screen.looks += 1
+        await screen.goes_on.wait()
+        return {}
+
+    async def resolve(*_: object) -> tuple[str, str]:
+        await work()
+        return "ada.eth", "0x12"
+
+    async def look(*_: object) -> AsyncGenerator[Impact]:
+        yield Impact()
+
+    monkeypatch.setattr(DashboardState, "_read", work)
+    monkeypatch.setattr(names, "primary_names", work)
+    monkeypatch.setattr(names, "resolve", resolve)
+    monkeypatch.setattr(wallets, "follow", work)
+    monkeypatch.setattr(impact_service, "plan", work)
+    monkeypatch.setattr(impact_service, "look", look)
+    transaction = invite.transaction
+    for module in (impact, wallets_state):
+        monkeypatch.setattr(module, "transaction", transaction)
+    monkeypatch.setattr("state.servers.VISIBLE_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr(wallet_proof, "NAME_REST_SECONDS", 0.02)
+
+
+async def single(kind: str) -> Start:
+    """What one event of a kind starts that looks once."""
+    of, handler = {
+        "visible": (DashboardState, "visibility_changed"),
+        "names": (WalletsState, "name_rows"),
+        "name": (WalletProofState, "look_up"),
+        "chains": (WalletProofState, "follow"),
+        "impact": (ImpactState, "watch"),
+    }[kind]
+    root = rx.State()
+    path = "/dashboard" if kind == "visible" else "/verify"
+    root._update_router_vars({"headers": {}, "pathname": path, "asPath": path}, {})
+    made: Any = await root.get_state(of)
+    if kind == "names":
+        made.rows = [WalletRowView(1, "0x12", "0x12", "base", "bio", "today")]
+    if kind == "impact":
+        made._ask(Proposal(rule_id=1))
+    state, function = Beside(made), cast(Any, of.event_handlers[handler].fn)
+    given: tuple[object, ...] = (False,) if kind == "visible" else (made._look,) if kind == "name" else ()
+
+    async def start() -> None:
+        outcome = function(state, *given)
+        if kind == "visible":
+            async for _ in outcome:
+                pass
+        else:
+            await outcome
+
+    return start
+
+
+@pytest.mark.parametrize("kind", list(SPENT))
+async def test_what_waits_once_is_one_of_a_kind_however_many_events_come(screen: Screen, slow: None, kind: str) -> None:
+    start = await single(kind)
+    tasks = [asyncio.create_task(start()) for _ in range(EVENTS)]
+    await until(lambda: screen.looks > 0)
+    tasks += [asyncio.create_task(start()) for _ in range(EVENTS)]
+    await until(lambda: sum(not task.done() for task in tasks) == 2)
+    assert screen.looks == 1, "the newest waits for the one at work"
+    screen.goes_on.set()
+    await until(lambda: all(task.done() for task in tasks))
+    for task in tasks:
+        task.result()
+    assert screen.looks == 2
+    assert screen.spent == ({} if SPENT[kind] is None else {SPENT[kind]: 2})
+    await until(lambda: not watchers._newest and not watchers._at_work)
+
+
+@pytest.mark.parametrize("kind", list(SPENT))
+async def test_what_waits_once_asks_nothing_for_a_tab_that_has_gone(screen: Screen, slow: None, kind: str) -> None:
+    screen.open = False
+    start = await single(kind)
+    task = asyncio.create_task(start())
+    await until(task.done)
+    task.result()
+    assert screen.looks == 0
