@@ -95,6 +95,13 @@ _PARTS = {
         LEFT JOIN member_choice c ON c.server_id = s.id AND c.user_id = :user
         WHERE m.discord_id = :who ORDER BY s.name, s.id
     """,
+    "countedAsVerified": """
+        SELECT s.discord_id AS "serverId", s.name AS server, v.proved_on AS "provedOn"
+        FROM verified_person v JOIN server s ON s.id = ANY(v.servers) WHERE v.discord_id = :who ORDER BY s.name, s.id
+    """,
+    "countsToCome": """
+        SELECT count(*) AS notes FROM verified_stale WHERE discord_id = :who HAVING count(*) > 0
+    """,
     "serversYouRun": """
         SELECT s.discord_id AS "serverId", s.name AS server, a.owner, a.checked_at AS "checkedAt"
         FROM access a JOIN server s ON s.id = a.server_id WHERE a.discord_id = :who ORDER BY s.name, s.id

@@ -39,7 +39,7 @@ from models import (
     transaction,
 )
 from models.session import AsyncSession
-from services import events, farewells, me, sessions
+from services import audiences, events, farewells, me, sessions
 from services.actors import Actor
 from services.errors import ServerNotFound
 from services.me import RoleEnd
@@ -75,6 +75,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
     other = await a_member(db, one.server, wallet=address())
     their = (await db.exec(select(Wallet).join(User).where(User.discord_id == other.discord_id))).one()
     their.evidence = {"movedFrom": who}
+    await audiences.fold(db)  # what is written from here on is still to be counted
     elsewhere = await a_server(db)
     survey = Survey(chain="base", block=9, source="a node", contracts=[CONTRACT])
     db.add(survey)
@@ -161,12 +162,14 @@ async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothin
         await me.forget(db, one.actor)
     async with transaction() as db:
         assert await farewells.finish(db) == 0
+        await audiences.fold(db)
     async with transaction() as db:
         assert await tables_that_name(db, who, one.wallet) == {"member", "grant", "due", "farewell"}
         assert await due_servers(db, who) >= {str(one.server.id)}
     await settle_role(one)
     async with transaction() as db:
         assert await farewells.finish(db) == 1
+        await audiences.fold(db)
         await db.execute(text("DELETE FROM due"))
     async with transaction() as db:
         # That they are in the server is Discord's to say, as of everybody there; who left it is gone here too.
@@ -308,6 +311,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         "sighting": "walletTransfersSeen", "quarantine": "walletTransfersPaused",
         "delegation": "walletDelegations",
         "delegation_read": "walletDelegationsRead", "tally": "walletTokens", "token_trail": "walletTokensToLookAt",
+        "verified_person": "countedAsVerified", "verified_stale": "countsToCome",
         "member": "memberships", "access": "serversYouRun", "rule": "rulesYouMade", "breaker": "removalsYouDecided",
         "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
     }  # fmt: skip
