@@ -28,6 +28,7 @@ from state import gate
 from state.condition_draft import ConditionDraft
 from state.rule_conditions import ROOT
 from state.rule_form import RuleFormState
+from state.watchers import Watcher
 from tests.state.conftest import Beside
 from tests.web.test_event_fuzz import handlers
 
@@ -119,6 +120,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits, and every type and chain is answered for."""
     pause = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda seconds: pause(0))
+    monkeypatch.setattr(Watcher, "_pause", lambda watcher, seconds: pause(0))
     monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
     monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
 

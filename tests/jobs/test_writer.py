@@ -35,7 +35,7 @@ class Held(Lease):
         self.looked.set()
         first = AT_ONCE * len(self.rooms)
         return [
-            (first + place, 1, "1", str(place), "2", "Role", True, NOW, 0, {}, False, None)
+            (first + place, 1, f"guild {place}", str(place), "2", "Role", True, NOW, 0, {}, False, None)
             for place in range(min(room, self.most))
         ]
 
