@@ -129,10 +129,11 @@ class BalanceSheet:
     owners: bytes
     cells: Cells
     _places: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
+    _rows: dict[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
 
     def amount(self, contract: str, owner: str) -> int | None:
         """How many the owner held; None is *unknown* (also for a contract or owner that was not asked about)."""
-        row, column = _place(self.contracts, contract), self._column(owner)
+        row, column = self._row(contract), self._column(owner)
         return None if row is None or column is None else self.cells.get(row, column)
 
     def _column(self, owner: str) -> int | None:
@@ -140,18 +141,24 @@ class BalanceSheet:
         if len(self.owners) > 20 * MOST_INDEXED:
             return _place(self.owners, owner)
         if not self._places:
-            names = self.owners.hex()
-            self._places.update(("0x" + names[at : at + 40], at // 40) for at in range(0, len(names), 40))
+            # In one step, because threads may ask too.
+            self._places.update(_places(self.owners))
         return self._places.get(owner.lower())
+
+    def _row(self, contract: str) -> int | None:
+        """The contract's place."""
+        if not self._rows:
+            self._rows.update(_places(self.contracts))
+        return self._rows.get(contract.lower())
 
     def row(self, contract: str) -> bytes:
         """The cells of a contract, in the owners' order (see Cells); unknown throughout if it was not asked about."""
-        place = _place(self.contracts, contract)
+        place = self._row(contract)
         return bytes(len(self.owners) // 20) if place is None else bytes(self.cells.rows[place])
 
     def holders(self, contract: str) -> Iterator[tuple[str, int]]:
         """The owners known to hold some, lower-case, with how many."""
-        row = _place(self.contracts, contract)
+        row = self._row(contract)
         if row is None:
             return
         for column, cell in enumerate(self.cells.rows[row]):
@@ -160,8 +167,13 @@ class BalanceSheet:
 
     def unknown(self, contract: str) -> int:
         """How many of the owners' amounts are unknown."""
-        row = _place(self.contracts, contract)
+        row = self._row(contract)
         return len(self.owners) // 20 if row is None else self.cells.rows[row].count(UNKNOWN)
+
+
+def _places(blob: bytes) -> dict[str, int]:
+    names = blob.hex()
+    return {"0x" + names[at : at + 40]: at // 40 for at in range(0, len(names), 40)}
 
 
 def _place(blob: bytes, address: str) -> int | None:

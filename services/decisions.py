@@ -45,6 +45,8 @@ MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
 MOST_FETCHED = 600
 """Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
+MOST_IN_A_STEP = 2_000
+"""Conditions times wallets of one member that are decided without a thread."""
 MEETING_SECONDS = 10.0
 """How long members are read from Discord for one look; who was not read by then comes up again soon."""
 
@@ -147,11 +149,11 @@ async def look(
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await _read_traits(outside, done, cases, answers)
     alike = Alike(answers)
-    done.looked = [_decide(case, answers, now, alike) async for case in in_steps(cases)]
+    leaves: dict[int, int] = {}
+    done.looked = [await _decided(case, answers, now, leaves, alike) async for case in in_steps(cases)]
     async for item in in_steps(done.looked):
         _once_more(item, now)
-    puzzling = [item async for item in in_steps(done.looked) if not item.calm and _puzzling(item)]
-    await _meet(outside, puzzling, now, began)
+    await _meet(outside, [one async for one in in_steps(done.looked) if not one.calm and _puzzling(one)], now, began)
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
     return done
@@ -275,6 +277,18 @@ def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requ
                 yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.type == "trait")
 
 
+async def _decided(
+    case: Case, answers: Mapping[Place, Answers], now: datetime, leaves: dict[int, int], alike: Alike | None = None
+) -> Looked:
+    """Decide one case; in a thread where that takes long. `leaves` keeps how many conditions each server has."""
+    server_id = case.claim.server_id
+    if server_id not in leaves:
+        leaves[server_id] = sum(1 for rule in case.rules if rule.decides for _ in requirements(rule.expression))
+    if leaves[server_id] * (len(case.wallets) + len(case.delegated.vaults)) > MOST_IN_A_STEP:
+        return await asyncio.to_thread(_decide, case, answers, now)
+    return _decide(case, answers, now, alike)
+
+
 def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime, alike: Alike | None = None) -> Looked:
     """Decide one case, with `alike` only if nobody who looks the same to the policy was decided before."""
     known = alike.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if alike else None
@@ -371,8 +385,9 @@ async def _confirm(
     confirmed = dict(zip(again, seconds, strict=True))
     done.asked.extend((again[place], confirmed[place]) for place in again)
     await _read_traits_again(outside, done, [item.case for item in losing], answers, confirmed)
+    leaves: dict[int, int] = {}
     async for item in in_steps(losing):
-        second = _decide(_doubting(item.case, doubts), confirmed, now)
+        second = await _decided(_doubting(item.case, doubts), confirmed, now, leaves)
         _hold_together(outside, item, second, now)
         item.again_in = max((item.again_in, *(waits.get(pair) for pair in item.case.delegated.known)), key=_seconds)
         item.decisions = _conclude(item.case, item.readings, now)

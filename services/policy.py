@@ -107,25 +107,30 @@ def decide(
     `answers` maps the id of every deciding rule to its answer; a missing one is unknown.
     """
     ledger = {grant.role_id: grant for grant in grants}
-    roles = sorted({rule.role_id for rule in rules} | ledger.keys())
+    by_role, by_id = dict[str, list[RuleTerms]](), dict[int, RuleTerms]()
+    for rule in rules:
+        by_role.setdefault(rule.role_id, []).append(rule)
+        by_id[rule.id] = rule
     return [
         _decide_role(
             role_id,
-            [rule for rule in rules if rule.role_id == role_id],
-            _former(rules, ledger.get(role_id)),
+            by_role.get(role_id, ()),
+            _former(by_id, ledger.get(role_id)),
             answers,
             ledger.get(role_id),
             role_id in live_roles,
             now,
         )
-        for role_id in roles
+        for role_id in sorted(by_role.keys() | ledger.keys())
     ]
 
 
-def _former(rules: Sequence[RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:
+def _former(rules: Mapping[int, RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:
     """The rules by which a role was given and that give another one now: they no longer say anything about it."""
-    gave = grant.rule_ids if grant is not None else ()
-    return [rule for rule in rules if grant is not None and rule.id in gave and rule.role_id != grant.role_id]
+    if grant is None:
+        return []
+    gave = (rules[rule_id] for rule_id in sorted(set(grant.rule_ids) & rules.keys()))
+    return [rule for rule in gave if rule.role_id != grant.role_id]
 
 
 def _decide_role(
