@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import delete, text, update
+from sqlalchemy import text, update
 from sqlmodel import col, select
 
 from gateways.discord_types import giver as giver
-from models import Access, Grant, Rule, Server, now
-from models.session import AsyncSession
+from models import Grant, Rule, Server, now
+from models.session import AsyncSession, joined
 from services import due, events, members, rule_states, schedules
 from services.members import MemberFacts
 from services.role_safety import ADMINISTRATOR, find, judge, standing
-from services.servers import allow
 
 BOT_READY = "bot.ready"
 
@@ -102,9 +101,21 @@ async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None
         if (member.discord_id == guild.owner_id or guild.id in mighty or mighty & member.roles)
         and member.discord_id != guild.bot_id
     ]
-    await db.execute(delete(Access).where(col(Access.server_id) == server_id, col(Access.discord_id).not_in(admins)))
-    for discord_id in admins:
-        await allow(db, server_id, discord_id, owner=discord_id == guild.owner_id)
+    # Each list as one parameter: where @everyone is an administrator, everybody is on it.
+    whom = {"server": server_id, "admins": joined(admins), "owner": guild.owner_id}
+    await db.execute(text(_FORBID), whom)
+    await db.execute(text(_ALLOW), whom)
+
+
+_FORBID = """
+    DELETE FROM access WHERE server_id = :server
+    AND discord_id NOT IN (SELECT unnest(string_to_array(:admins, ',')))
+"""
+_ALLOW = """
+    INSERT INTO access (server_id, discord_id, owner, checked_at)
+    SELECT :server, one, one = :owner, now() FROM unnest(string_to_array(:admins, ',')) AS one ORDER BY one
+    ON CONFLICT (server_id, discord_id) DO UPDATE SET owner = EXCLUDED.owner, checked_at = EXCLUDED.checked_at
+"""
 
 
 async def left(db: AsyncSession, guild_id: str) -> None:

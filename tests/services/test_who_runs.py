@@ -1,0 +1,44 @@
+"""Who runs a guild is stored in a few statements, however many of its members are administrators."""
+
+import pytest
+from sqlmodel import col, select
+
+from models import Access, Server, transaction
+from services import guilds
+from services.guilds import GuildFacts, RoleFacts
+from services.members import MemberFacts
+from services.role_safety import ADMINISTRATOR
+from tests.statements import Statements
+
+pytestmark = pytest.mark.usefixtures("database")
+GUILD, OWNER, BOT = "900000000000000001", "900000000000000002", "900000000000000003"
+
+
+def guild(*admins: str) -> GuildFacts:
+    """A guild in which everybody is an administrator."""
+    role = RoleFacts(GUILD, "@everyone", 0, False, ADMINISTRATOR)
+    members = tuple(MemberFacts(one, "somebody", frozenset()) for one in (OWNER, BOT, *admins))
+    return GuildFacts(GUILD, "Guild", None, OWNER, BOT, (role,), members)
+
+
+async def those_who_run_it() -> dict[str, bool]:
+    """Discord ids, each with whether it is the owner's."""
+    async with transaction() as db:
+        rows = await db.exec(select(Access).order_by(col(Access.discord_id)))
+        return {row.discord_id: row.owner for row in rows.all()}
+
+
+async def test_a_guild_in_which_2_000_members_are_administrators_takes_a_few_statements() -> None:
+    async with transaction() as db:
+        db.add(Server(discord_id=GUILD, name="Guild", bot_invited=True))
+    many = [str(800_000_000_000_000_000 + number) for number in range(2_000)]
+    with Statements() as statements:
+        async with transaction() as db:
+            await guilds.who_runs(db, guild(*many))
+    assert statements.count < 10
+    found = await those_who_run_it()
+    assert len(found) == 2_001
+    assert [one for one, owner in found.items() if owner] == [OWNER]
+    async with transaction() as db:
+        await guilds.who_runs(db, guild(many[0]))
+    assert await those_who_run_it() == {many[0]: False, OWNER: True}
