@@ -3,7 +3,8 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -133,22 +134,14 @@ async def _with_delegations(db: AsyncSession, outside: Gateways, part: Part) -> 
 async def _settle(worker: str, done: Round) -> int:
     """Write down the decisions of a look; return how many roles are to be given or taken.
 
-    That all claims are still ours is made sure of along with the writing. Only where it is not so is asked which are.
+    That all claims are still ours is made sure of along with the writing. Only where it is not so is asked which are,
+    and they are locked until it is written: among thousands of members somebody else is marked all the time.
     """
     claims = [item.case.claim for item in done.looked]
-    ours: Collection[str] = {claim.key for claim in claims}
-    seen: Collection[str] = ()
-    while True:
-        try:
-            async with transaction() as db:
-                due.hold(
-                    db,
-                    worker,
-                    [claim for claim in claims if claim.key in ours],
-                    [claim for claim in claims if claim.key in seen] if seen else (),
-                )
-                return await ledger.settle(db, worker, done, ours, seen)
-        except NotSo:
-            async with reading() as db:
-                (((keys, merely_seen),),) = await db.together(due.still_ours(worker, claims))
-            ours, seen = set(keys), set(merely_seen)
+    with suppress(NotSo):
+        async with transaction() as db:
+            due.hold(db, worker, claims)
+            return await ledger.settle(db, worker, done, {claim.key for claim in claims})
+    async with transaction() as db:
+        (((ours, merely_seen),),) = await db.together(due.still_ours(worker, claims))
+        return await ledger.settle(db, worker, done, set(ours), set(merely_seen))

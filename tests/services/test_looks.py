@@ -1,7 +1,8 @@
 """Looks are parted so that a slow chain or server keeps only its own members waiting."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import cast
 
@@ -84,6 +85,35 @@ async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(
     assert sorted([names[one.server_id] for one in part.claims] for part in parts) == [
         ["base"], ["ethereum"], ["other base"],
     ]  # fmt: skip
+
+
+async def test_members_who_are_marked_one_after_the_other_keep_nobody_else_from_being_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        members = [(await a_member(db, server)).discord_id for _ in range(10)]
+        for discord_id in members:
+            await due.mark_member(db, server.id or 0, discord_id, due.CHANGED)
+    async with transaction() as db:
+        claims = await due.claim(db, "w1", 10)
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=None)))
+    marked: list[str] = []
+
+    @asynccontextmanager
+    async def while_somebody_is_marked() -> AsyncGenerator[AsyncSession]:
+        async with transaction() as db:
+            await due.mark_member(db, server.id or 0, members[len(marked)], due.JOINED)
+        marked.append(members[len(marked)])
+        async with transaction() as db:
+            yield db
+
+    monkeypatch.setattr(looks, "transaction", while_somebody_is_marked)
+    await looks.look_at(outside, "w1", claims)
+    async with transaction() as db:
+        left = await db.execute(text("SELECT split_part(key, ':', 2) FROM due ORDER BY 1"))
+        assert sorted(str(one) for (one,) in left) == sorted(marked)
+    assert len(marked) == 2
 
 
 class Stage:
