@@ -13,12 +13,15 @@ from bot import delivery
 from bot.busy import Busy
 from bot.events import Events
 from bot.presses import Presses
-from bot.pulse import Pulse
+from bot.pulse import Pulse, tell
 from bot.roles import Roles
 from bot.service import Service
+from bot.unreadable import Unreadable
 from bot.verify import Verify
 from bot.wallets import Wallets
 from gateways import gateways
+from models import transaction
+from services import identifies
 from services.tasks import stop
 from settings import settings
 
@@ -28,6 +31,8 @@ ENDS_WITHIN = 3.0
 """Seconds that an event which is being handled has to end in when the bot closes."""
 HANDLING = "nextcord: "
 """How the library begins the names of the tasks in which it handles events."""
+WAIT_SECONDS = 20.0
+"""Seconds between two words to Health while the bot may not connect."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between tries to tell Discord of our commands."""
 
@@ -40,14 +45,41 @@ class Bot(commands.AutoShardedBot):
         # Each shard's session begins by itself, and two rollouts at once would get into each other's way.
         self._rollout: asyncio.Lock = asyncio.Lock()
         self._rollouts = set[asyncio.Task[Any]]()
+        self._concurrency = 1
         library: Any = self.http
         library.request = _in_turn(library.request)
+        state: Any = self._connection
+        self._unreadable = Unreadable()
+        # The library has no public place for this, and without it one odd event costs the session.
+        self._unreadable.guard(state.parsers)
+
+    async def start(self, token: str, *, reconnect: bool = True) -> None:
+        """Connect, once the identifies that Discord allows in a day leave room for it."""
+        while (pause := await self._pause()) > 0:
+            log.error("identifies used up for now wait_seconds=%.0f", pause)
+            await tell(f"Discord allows no more connections for now; the bot connects again in {_minutes(pause)}.")
+            await asyncio.sleep(min(pause, WAIT_SECONDS))
+        await super().start(token, reconnect=reconnect)
+
+    async def _pause(self) -> float:
+        limit = await identifies.starts(gateways())
+        if limit is not None:
+            self._concurrency = limit.max_concurrency
+        async with transaction() as db:
+            return await identifies.pause(db, limit)
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        """Count the identify, and wait until it is far enough from the last one of any process."""
+        async with transaction() as db:
+            wait = await identifies.take(db, self._concurrency)
+        await asyncio.sleep(wait)
 
     async def close(self) -> None:
         """Close the connection, and wait until what the cogs do on their own or for an event has ended, database and
         all; what takes longer than ENDS_WITHIN is cancelled."""
         # Else a registration under way would find the session closed, and say so with a traceback.
         await stop(*self._rollouts)
+        self._unreadable.close()
         left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, Busy) for task in cog.tasks()}
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
@@ -75,6 +107,11 @@ class Bot(commands.AutoShardedBot):
                     pause = min(2 * pause, LONGEST_PAUSE)
                 else:
                     return
+
+
+def _minutes(seconds: float) -> str:
+    count = max(1, round(seconds / 60))
+    return f"{count} minute{'' if count == 1 else 's'}"
 
 
 def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:

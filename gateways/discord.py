@@ -14,7 +14,7 @@ import orjson
 
 from gateways import clock, pulse
 from gateways.connections import GatedClient, timeouts, tls
-from gateways.discord_application import Application, read_application
+from gateways.discord_application import Application, SessionStarts, read_application, read_session_starts
 from gateways.discord_channels import ChannelCalls, ChannelGateway
 from gateways.discord_limits import READS, WRITES, Limiter, Ticket, Turns, WaitTooLong
 from gateways.discord_types import (
@@ -86,6 +86,10 @@ class DiscordGateway(ChannelGateway, Protocol):
 
     async def application(self) -> Application:
         """Our own application."""
+        ...
+
+    async def session_starts(self) -> SessionStarts:
+        """How often the bot may identify to the gateway."""
         ...
 
     async def me(self) -> BotUser:
@@ -185,6 +189,10 @@ class Discord(ChannelCalls):
     async def application(self) -> Application:
         """GET /applications/@me."""
         return read_application(await self._get("/applications/@me"))
+
+    async def session_starts(self) -> SessionStarts:
+        """GET /gateway/bot."""
+        return read_session_starts(await self._get("/gateway/bot"))
 
     async def me(self) -> BotUser:
         """GET /users/@me."""

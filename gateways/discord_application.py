@@ -22,6 +22,27 @@ class Application:
     redirects: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionStarts:
+    """How often the bot may identify: `remaining` of `total` until `reset_after` (seconds) is over."""
+
+    total: int
+    remaining: int
+    reset_after: float
+    max_concurrency: int
+
+
+def read_session_starts(value: object) -> SessionStarts:
+    """Read the session_start_limit of GET /gateway/bot (external-apis §1.8)."""
+    limit = Shape(value, "the gateway", DISCORD).inner("session_start_limit")
+    return SessionStarts(
+        total=limit.number("total"),
+        remaining=limit.number("remaining"),
+        reset_after=limit.number("reset_after") / 1000,
+        max_concurrency=max(1, limit.number("max_concurrency")),
+    )
+
+
 def read_application(value: object) -> Application:
     """The answer of GET /applications/@me."""
     found = Shape(value, "the application", DISCORD)

@@ -26,7 +26,7 @@ from models.session import AsyncSession
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
 from models.watched import WatchedConnection
-from models.work import Counter, Cursor, Due, GuildRefusal, Quarantine, RateShare, Refusal, Schedule, Sighting
+from models.work import Counter, Cursor, Due, GuildRefusal, Identify, Quarantine, RateShare, Refusal, Schedule, Sighting
 
 __all__ = [
     "Access",
@@ -47,6 +47,7 @@ __all__ = [
     "Grant",
     "GuildRefusal",
     "HolderCount",
+    "Identify",
     "Member",
     "MemberChoice",
     "Notice",

@@ -133,3 +133,10 @@ class RateShare(SQLModel, table=True):
     share: float
     """Requests a second that it may send."""
     seen_at: datetime = moment()
+
+
+class Identify(SQLModel, table=True):
+    """A time at which the bot identifies to Discord's gateway; kept for a day."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = moment(index=True)

@@ -26,7 +26,7 @@ from sandbox.discord.errors import DiscordError
 from sandbox.discord.limits import Verdict, too_many
 from sandbox.discord.rest import answered
 from sandbox.faults import hang_up
-from services import providers, schedules, server_health
+from services import identifies, providers, schedules, server_health
 from services.actors import Actor
 from services.expressions import Requirement, to_document
 from settings import settings
@@ -302,10 +302,8 @@ async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setattr(life, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(pulse, "PAUSE_SECONDS", 0.1)
 
-    async def at_once(*_: object, initial: bool = False) -> None:
-        """The library lets five seconds pass before it identifies again, for other shards' sake: there are none."""
-
-    monkeypatch.setattr(nextcord.Client, "before_identify_hook", at_once)
+    # There are no other shards for whose sake the next identify would wait.
+    monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
     task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
     yield
     task.cancel()

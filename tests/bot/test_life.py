@@ -10,11 +10,12 @@ import nextcord
 import pytest
 from sqlmodel import col, select
 
-from bot import events, life
+from bot import client, events, life
 from bot.client import build
+from bot.pulse import tell
 from gateways import gateways
 from models import Grant, Member, Notice, Rule, Server, now, transaction
-from services import channels, health, providers
+from services import channels, health, identifies, providers
 from services.actors import Actor
 from settings import settings
 from tests.jobs.conftest import Engine
@@ -106,6 +107,64 @@ async def test_after_a_drop_and_a_malformed_event_it_answers_and_has_missed_noth
             await until(heard)
         said = await act(town, "carol", "command", name="help")
         assert said["messages"][0]["ephemeral"] is True
+
+
+async def identifies_left(town: Town) -> int:
+    token = settings().discord_bot_token.get_secret_value()
+    answer = await town.control.get("/discord/api/v10/gateway/bot", headers={"Authorization": f"Bot {token}"})
+    return answer.json()["session_start_limit"]["remaining"]
+
+
+async def test_events_that_the_library_cannot_read_cost_no_connection(
+    town: Town, bot: Bot, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bot():
+        left = await identifies_left(town)
+        for event, payload in (("GUILD_MEMBER_UPDATE", {"guild_id": "x", "user": 7}), ("GUILD_ROLE_CREATE", None)):
+            await town.call("gateway", action="send", event=event, payload=payload, times=20)
+        dave, wanted = town.people["dave"]["id"], await town.role("Whale")
+        await town.call("members", guild=town.name, user=dave, action="add_role", role=wanted)
+
+        async def heard() -> bool:
+            seen = await row(town, "dave")
+            return seen is not None and wanted in seen.roles
+
+        await until(heard)
+        assert await identifies_left(town) == left
+    lines = [record.getMessage() for record in caplog.records if "could not be read" in record.getMessage()]
+    assert [line for line in lines if line.startswith("skipped")] == [lines[0], lines[-1]]
+    assert lines[-1].endswith("count=39 events=GUILD_MEMBER_UPDATE:19,GUILD_ROLE_CREATE:20")
+
+
+async def test_a_bot_without_identifies_left_connects_when_the_day_is_over(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "WAIT_SECONDS", 0.05)
+    left = await identifies_left(town)
+    await town.call("application", identifies_left=identifies.KEPT_BACK)
+    task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
+    try:
+
+        async def told() -> bool:
+            async with transaction() as db:
+                found = (await providers.states(db)).get(providers.BOT)
+            return found is not None and "no more connections" in (found.reason or "")
+
+        await until(told)
+        assert await identifies_left(town) == identifies.KEPT_BACK
+        await town.call("application", identifies_left=left)
+
+        async def connected() -> bool:
+            async with transaction() as db:
+                return await health.bot_ready(db, None)
+
+        await until(connected)
+        assert await identifies_left(town) == left - 1
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await town.call("application", identifies_left=1000)
 
 
 async def test_who_rejoins_has_their_roles_at_once_and_screening_is_waited_for(
@@ -218,22 +277,26 @@ async def test_a_deleted_channel_is_forgotten(town: Town, bot: Bot) -> None:
 async def test_a_rejected_token_is_told_on_health_and_tried_again(
     product: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(life, "REFUSED_PAUSE", 0.01)
-    built: list[int] = []
+    rests: list[float] = []
 
-    def counted() -> Any:
-        built.append(1)
-        return build()
+    async def resting(seconds: float, sentence: str) -> None:
+        await tell(sentence)
+        rests.append(seconds)
+        if len(rests) > 1:
+            # Ended here, no connection is being made.
+            await asyncio.Event().wait()
 
-    task = asyncio.create_task(life.live(counted, "no.such.token"))
+    monkeypatch.setattr(life, "_rest", resting)
+    task = asyncio.create_task(life.live(build, "no.such.token"))
 
     async def again() -> bool:
-        return len(built) > 1
+        return len(rests) > 1
 
     await until(again)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+    assert rests == [life.REFUSED_PAUSE] * 2
     async with transaction() as db:
         found = (await providers.states(db))[providers.BOT]
     assert (found.state, found.reason) == ("down", life.NO_TOKEN)

@@ -1,0 +1,84 @@
+"""The bot's identifies to Discord's gateway, counted over all restarts and spaced as Discord wants them.
+
+Discord allows 1,000 in 24 hours and then resets the token, and `max_concurrency` in five seconds (external-apis §1.8).
+"""
+
+from sqlalchemy import text
+
+from gateways import Gateways
+from gateways.discord_application import SessionStarts
+from gateways.errors import ProviderError
+from models.session import AsyncSession
+
+DAILY, KEPT_BACK = 1_000, 50
+"""Identifies that Discord allows in a day, and those of them that are left for an operator's own restarts."""
+SCARCE = 0.5
+"""The part of a day's identifies from which on those that are left are spread over the rest of the day."""
+SPACING_SECONDS = 5.5
+"""Half a second more than Discord asks for, as two of them may take different times on their way."""
+DAY_SECONDS = 86_400
+KEY = 4_815_162_344
+"""The advisory lock under which one is taken."""
+
+
+class TooManyIdentifies(Exception):
+    """The day's identifies are used up, so nothing was counted and none may be sent."""
+
+
+async def starts(outside: Gateways) -> SessionStarts | None:
+    """Return Discord's own count; None where it does not answer, and ours is all there is."""
+    try:
+        return await outside.discord.session_starts()
+    except ProviderError:
+        return None
+
+
+async def pause(db: AsyncSession, limit: SessionStarts | None) -> float:
+    """Return the seconds until a client should connect; 0 when it may at once.
+
+    `limit` is what Discord says of its own count, None where it does not answer.
+    """
+    used, since_first, since_last = await _lately(db)
+    total = limit.total if limit else DAILY
+    ours = total - used
+    left, reset = ours, DAY_SECONDS - since_first
+    if limit is not None and limit.remaining < ours:
+        left, reset = limit.remaining, limit.reset_after
+    if left <= KEPT_BACK:
+        return max(reset, 1.0)
+    if left > total * SCARCE:
+        return 0.0
+    return max(0.0, reset / (left - KEPT_BACK) - since_last)
+
+
+async def take(db: AsyncSession, max_concurrency: int) -> float:
+    """Count one identify and return the seconds after which it may be sent. Raises TooManyIdentifies."""
+    await db.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY})
+    await db.execute(text("DELETE FROM identify WHERE at < now() - interval '1 day'"))
+    used, _, _ = await _lately(db)
+    if used >= DAILY - KEPT_BACK:
+        raise TooManyIdentifies
+    found = await db.execute(
+        text(
+            """
+            INSERT INTO identify (at) SELECT GREATEST(now(), (
+                SELECT at + make_interval(secs => :spacing) FROM identify ORDER BY at DESC OFFSET :others LIMIT 1))
+            RETURNING extract(epoch FROM at - now())
+            """
+        ),
+        {"spacing": SPACING_SECONDS, "others": max_concurrency - 1},
+    )
+    return float(found.scalar_one())
+
+
+async def _lately(db: AsyncSession) -> tuple[int, float, float]:
+    """How many there were in the last day, and the seconds since the first and the last of them."""
+    found = await db.execute(
+        text(
+            "SELECT count(*), COALESCE(extract(epoch FROM now() - min(at)), 0), "
+            "COALESCE(extract(epoch FROM now() - max(at)), :day) FROM identify WHERE at > now() - interval '1 day'"
+        ),
+        {"day": DAY_SECONDS},
+    )
+    used, first, last = found.one()
+    return int(used), float(first), float(last)

@@ -1,0 +1,71 @@
+"""Identifies are counted over restarts, spaced, and never more than Discord allows in a day."""
+
+import pytest
+from sqlalchemy import text
+
+from gateways.discord_application import SessionStarts
+from models import transaction
+from services import identifies
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+async def were(count: int, hours_ago: float) -> None:
+    async with transaction() as db:
+        await db.execute(
+            text("INSERT INTO identify (at) SELECT now() - make_interval(secs => :ago) FROM generate_series(1, :n)"),
+            {"n": count, "ago": hours_ago * 3600},
+        )
+
+
+async def taken(concurrency: int = 1) -> float:
+    async with transaction() as db:
+        return await identifies.take(db, concurrency)
+
+
+async def pause(starts: SessionStarts | None = None) -> float:
+    async with transaction() as db:
+        return await identifies.pause(db, starts)
+
+
+async def test_each_waits_for_the_one_before_it() -> None:
+    assert await taken() == 0
+    first, second = await taken(), await taken()
+    assert 0 < first <= identifies.SPACING_SECONDS
+    assert first < second <= 2 * identifies.SPACING_SECONDS
+
+
+async def test_as_many_at_once_as_discord_lets_identify_together() -> None:
+    assert [await taken(3) for _ in range(3)] == [0, 0, 0]
+    assert await taken(3) > 0
+
+
+async def test_none_is_taken_once_the_day_is_used_up() -> None:
+    await were(identifies.DAILY - identifies.KEPT_BACK - 1, 5)
+    await taken()
+    with pytest.raises(identifies.TooManyIdentifies):
+        await taken()
+    wait = await pause()
+    assert 18 * 3600 < wait <= 19 * 3600, "until the first of them is a day old"
+
+
+async def test_yesterdays_do_not_count() -> None:
+    await were(identifies.DAILY, 24.1)
+    assert await pause() == 0
+    assert await taken() == 0
+
+
+async def test_what_is_left_is_spread_over_the_rest_of_the_day() -> None:
+    await were(100, 12)
+    assert await pause() == 0
+    await were(400, 0)
+    wait = await pause()
+    assert 90 < wait <= 12 * 3600 / 450
+
+
+@pytest.mark.parametrize(("remaining", "waits"), [(900, False), (300, True), (10, True)])
+async def test_discords_own_count_is_believed_where_it_is_less(remaining: int, waits: bool) -> None:
+    await were(1, 0)
+    found = await pause(SessionStarts(total=1000, remaining=remaining, reset_after=3600, max_concurrency=1))
+    assert (found > 0) is waits
+    assert found <= 3600
