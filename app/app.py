@@ -5,6 +5,7 @@ from starlette.types import ASGIApp
 
 from app.api import api
 from app.http.built import BuiltFiles
+from app.http.concurrency import WithoutBody
 from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
@@ -85,9 +86,9 @@ app = App(
     ],
     backend_exception_handler=show_fault,
     frontend_exception_handler=note_report,
-    # The last is outermost: who calls and by which name, sockets, then the API with its own gates, then files and
-    # documents, then Reflex.
-    api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, Proxies, Leaving],
+    # The last is outermost: who calls, how many at once and by which name, sockets, then the API with its own gates,
+    # then files and documents, then Reflex.
+    api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, WithoutBody, Proxies, Leaving],
 )
 app.app_wraps[(5, "Overlay")] = _overlay
 app.add_middleware(Gate(arrive, recognise))

@@ -23,7 +23,7 @@ from app.api import (
 )
 from app.api.limits import AddressLimits, BodyLimit
 from app.http.access_log import AccessLog
-from app.http.concurrency import AddressConcurrency
+from app.http.concurrency import WithBody
 from app.http.headers import SecurityHeaders
 from app.http.origins import OriginGate
 from settings import settings
@@ -56,7 +56,7 @@ def _made() -> FastAPI:
     made.include_router(calls)
     made.include_router(problems.router)
     # The last added stands outermost.
-    for gate in (AddressConcurrency, BodyLimit, AddressLimits, OriginGate, problems.Faults, SecurityHeaders, AccessLog):
+    for gate in (WithBody, BodyLimit, AddressLimits, OriginGate, problems.Faults, SecurityHeaders, AccessLog):
         made.add_middleware(gate)
     return made
 

@@ -6,13 +6,14 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http.headers import SecurityHeaders
 from app.http.proxies import caller_address
 from gateways.turns import FairGate, on_behalf_of
 from services import sessions
 
-AT_ONCE = 6
-"""As many as a browser has connections; the database has 40 for everybody."""
-OF_ONE_SESSION = 4
+AT_ONCE = 4
+"""Everybody else waits behind each of these, again and again: for the processor, and for the database."""
+OF_ONE_SESSION = 3
 """Of these, so that one person behind an address keeps nobody else there waiting."""
 MOST_WAITING = 1_000
 """Requests of one address that wait for their turn; a body of at most 64 KiB is kept of each."""
@@ -23,9 +24,12 @@ TURN_SECONDS = 1.0
 class AddressConcurrency:
     """Works on AT_ONCE requests of an address at a time, so that nobody's thousand parallel ones delay the others'.
 
-    The rest waits, the sessions at an address in turns, and beyond MOST_WAITING is refused (429, Retry-After). It
-    stands inside the body's limit: who sends a body slowly takes no place.
+    The rest waits, the sessions at an address in turns, and beyond MOST_WAITING is refused (429, Retry-After). A
+    request without a body waits at the very outside (`WithoutBody`), before it costs anything; one with a body inside
+    of the body's limit (`WithBody`): who sends a body slowly takes no place.
     """
+
+    bodies: bool
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -33,14 +37,13 @@ class AddressConcurrency:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on when its turn has come."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or _has_body(scope) != self.bodies:
             await self._app(scope, receive, send)
             return
         name = caller_address(scope)
         gate = self._addresses.setdefault(name, FairGate(AT_ONCE, OF_ONE_SESSION))
         if gate.waiting >= MOST_WAITING:
-            refusal = {"message": "Too many requests at once. Please try again in a second."}
-            await JSONResponse(refusal, status_code=429, headers={"Retry-After": "1"})(scope, receive, send)
+            await _refusal()(scope, receive, send)
             return
         try:
             with on_behalf_of(_session(scope)):
@@ -54,6 +57,28 @@ class AddressConcurrency:
         finally:
             if not gate.taken and not gate.waiting and self._addresses.get(name) is gate:
                 del self._addresses[name]
+
+
+class WithoutBody(AddressConcurrency):
+    """For requests that are complete when they come."""
+
+    bodies = False
+
+
+class WithBody(AddressConcurrency):
+    """For requests whose body has been read."""
+
+    bodies = True
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def _refusal() -> ASGIApp:
+    answer = {"message": "Too many requests at once. Please try again in a second."}
+    return SecurityHeaders(JSONResponse(answer, status_code=429, headers={"Retry-After": "1"}))
 
 
 def _session(scope: Scope) -> str:

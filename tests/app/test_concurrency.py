@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api import api
 from app.api.limits import BodyLimit
 from app.http import concurrency
-from app.http.concurrency import AT_ONCE, OF_ONE_SESSION, AddressConcurrency
+from app.http.concurrency import AT_ONCE, OF_ONE_SESSION, AddressConcurrency, WithBody, WithoutBody
 
 CROWD, SOMEBODY = "203.0.113.7", "198.51.100.7"
 
@@ -30,7 +30,9 @@ class Work:
         await send({"type": "http.response.body"})
 
 
-async def ask(app: AddressConcurrency, address: str, session: str = "") -> int:
+async def ask(
+    app: AddressConcurrency, address: str, session: str = "", *, body: tuple[bytes, bytes] | None = None
+) -> int:
     """One request; the status of its answer."""
     said: list[Message] = []
 
@@ -41,6 +43,7 @@ async def ask(app: AddressConcurrency, address: str, session: str = "") -> int:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     headers = [(b"x-session-id", session.encode())] if session else []
+    headers += [body] if body is not None else []
     scope: Any = {"type": "http", "method": "GET", "path": "/", "headers": headers, "client": (address, 1)}
     await app(scope, receive, send)
     return said[0]["status"]
@@ -56,7 +59,7 @@ async def until(work: Work, count: int) -> None:
 async def test_a_thousand_requests_of_one_address_keep_nobody_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
     work = Work()
-    app = AddressConcurrency(work)
+    app = WithoutBody(work)
     crowd = [asyncio.create_task(ask(app, CROWD)) for _ in range(1_000)]
     await until(work, OF_ONE_SESSION)
     somebody = asyncio.create_task(ask(app, SOMEBODY))
@@ -71,7 +74,7 @@ async def test_a_thousand_requests_of_one_address_keep_nobody_else_waiting(monke
 async def test_the_people_behind_one_address_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
     work = Work()
-    app = AddressConcurrency(work)
+    app = WithoutBody(work)
     crowd = [asyncio.create_task(ask(app, CROWD, "one")) for _ in range(300)]
     await until(work, OF_ONE_SESSION)
     other = [asyncio.create_task(ask(app, CROWD, "another")) for _ in range(10)]
@@ -86,7 +89,7 @@ async def test_the_people_behind_one_address_take_turns(monkeypatch: pytest.Monk
 async def test_requests_that_wait_for_others_give_their_places_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 0.01)
     work = Work()
-    app = AddressConcurrency(work)
+    app = WithoutBody(work)
     asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(5 * AT_ONCE)]
     await until(work, len(asked))
     work.ends.set()
@@ -98,7 +101,7 @@ async def test_beyond_what_may_wait_an_address_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
     monkeypatch.setattr(concurrency, "MOST_WAITING", 3)
     work = Work()
-    app = AddressConcurrency(work)
+    app = WithoutBody(work)
     asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(OF_ONE_SESSION + 3)]
     await until(work, OF_ONE_SESSION)
     assert await ask(app, CROWD) == 429
@@ -109,7 +112,7 @@ async def test_beyond_what_may_wait_an_address_is_refused(monkeypatch: pytest.Mo
 async def test_who_hangs_up_while_waiting_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
     work = Work()
-    app = AddressConcurrency(work)
+    app = WithoutBody(work)
     asked = [asyncio.create_task(ask(app, CROWD)) for _ in range(OF_ONE_SESSION)]
     await until(work, OF_ONE_SESSION)
     gone = asyncio.create_task(ask(app, CROWD))
@@ -123,6 +126,19 @@ async def test_who_hangs_up_while_waiting_leaves_no_gap(monkeypatch: pytest.Monk
     assert app._addresses == {}
 
 
-def test_the_api_counts_a_request_only_when_its_body_is_there() -> None:
-    assert api.user_middleware[-1].cls is AddressConcurrency
-    assert BodyLimit in {one.cls for one in api.user_middleware[:-1]}
+async def test_a_body_that_comes_slowly_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "TURN_SECONDS", 3_600.0)
+    work = Work()
+    app = WithoutBody(work)
+    slow = [asyncio.create_task(ask(app, CROWD, body=(b"content-length", b"9"))) for _ in range(2 * AT_ONCE)]
+    chunked = [asyncio.create_task(ask(app, CROWD, body=(b"transfer-encoding", b"chunked"))) for _ in range(AT_ONCE)]
+    await until(work, len(slow) + len(chunked))
+    whole = asyncio.create_task(ask(app, CROWD))
+    await until(work, len(slow) + len(chunked) + 1)
+    work.ends.set()
+    await asyncio.gather(whole, *slow, *chunked)
+
+
+def test_bodies_are_counted_when_they_have_been_read() -> None:
+    gates = [one.cls for one in api.user_middleware]
+    assert gates[-2:] == [BodyLimit, WithBody]
