@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from app.alone import start_if_alone
 from app.http.leaving import Leaving
+from app.http.left_tabs import dropping
 from app.noting import noting
 from gateways import close_gateways
 from models import limit_statements, use
@@ -27,7 +28,7 @@ async def lifespan() -> AsyncGenerator[None]:
             await use(database_url)
         try:
             with Leaving.on_signals():
-                async with noting():
+                async with noting(), dropping():
                     yield
         finally:
             await limits.forget()

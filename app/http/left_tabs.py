@@ -1,0 +1,52 @@
+"""What is kept of tabs that were closed: Reflex keeps each for minutes, so that one that comes back finds its form."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Container
+from contextlib import asynccontextmanager
+
+from reflex.istate.manager.memory import StateManagerMemory
+from reflex.istate.manager.token import StateToken
+from reflex_base.registry import RegistrationContext
+
+from app.http.proxies import caller_address
+from services.tasks import stop
+
+KEPT = 30
+"""Of one address. A tab takes 60 KB, and with a full rule form 2 MB; an address may open hundreds in a minute."""
+EVERY_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def dropping() -> AsyncGenerator[None]:
+    """Drop the oldest while the block lasts, where states are in this process's memory and not in Redis."""
+    task = asyncio.create_task(_drop_for_ever())
+    try:
+        yield
+    finally:
+        await stop(task)
+
+
+async def _drop_for_ever() -> None:
+    while True:
+        await asyncio.sleep(EVERY_SECONDS)
+        app = RegistrationContext.get().app
+        manager, sockets = app.state_manager, app.event_namespace
+        if isinstance(manager, StateManagerMemory) and sockets is not None:
+            drop(manager, sockets._token_manager.token_to_sid)
+
+
+def drop(manager: StateManagerMemory, connected: Container[str]) -> None:
+    """Keep of each address the KEPT tabs that were used last, of those that are not connected."""
+    if len(manager._token_expires_at) <= KEPT:
+        return
+    left: defaultdict[str, list[tuple[float, StateToken[object]]]] = defaultdict(list)
+    for key, (ends, token) in manager._token_expires_at.items():
+        if token.ident not in connected:
+            address = manager.states[key].router.session.client_ip if key in manager.states else ""
+            left[caller_address({"client": (address, 0)})].append((ends, token))
+    for tabs in left.values():
+        for _, token in sorted(tabs, key=lambda tab: tab[0])[:-KEPT]:
+            lock = manager._states_locks.get(token.lock_key)
+            if lock is None or not lock.locked():  # else a handler of it still runs
+                manager._purge_token(token)
