@@ -2,7 +2,7 @@
 
 The whole product runs as `make run` starts it, with the limits that it has by default. During each attack of
 `benchmarks/strangers.py` an admin's page, `/health` and a role that follows a token are timed, Discord's requests and
-the web process's memory are counted; the first row is the same without an attack.
+the web process's memory are counted, and just before it the same without an attack.
 """
 
 import argparse
@@ -60,11 +60,14 @@ class Seen:
     most: float = 0.0
     log: float = 0.0
     said: str = ""
+    calm: "Seen | None" = None
+    """The same right before the attack."""
 
     @property
     def rate(self) -> float:
-        """Discord's requests a second."""
-        return self.discord / self.seconds
+        """Discord's requests a second, without those of the others' own visits."""
+        before = 0.0 if self.calm is None else self.calm.discord / self.calm.seconds
+        return max(0.0, self.discord / self.seconds - before)
 
     @property
     def grown(self) -> float:
@@ -98,9 +101,9 @@ class Siege:
         self._role_id = product.role(GUILD, ROLE)
         ada.close()
 
-    async def phase(self, name: str | None) -> Seen:
-        """Use the product for some seconds, beside this attack."""
-        seen = Seen(name or "none")
+    async def phase(self, name: str | None, calm: Seen | None = None) -> Seen:
+        """Use the product for some seconds, beside this attack, or half as long beside none."""
+        seen = Seen(name or "none", calm=calm)
         target = await asyncio.to_thread(self._target)
         holders = await asyncio.to_thread(self._holders)
         await self._requests(Seen(""))
@@ -120,7 +123,7 @@ class Siege:
             ]  # fmt: skip
             counting = asyncio.create_task(self._counts(seen))
             try:
-                seen.said = await self._attack(name, target) if name else await asyncio.sleep(self._seconds, "")
+                seen.said = await self._attack(name, target) if name else await asyncio.sleep(self._seconds / 2, "")
                 seen.seconds = time.monotonic() - began
                 self.over.set()
                 await asyncio.wait_for(asyncio.gather(*probes), 150)
@@ -282,33 +285,43 @@ async def measure(running: Machine, names: Sequence[str], seconds: float) -> lis
     siege = Siege(running, seconds)
     await siege.settle_in()
     found: list[Seen] = []
-    for name in (None, *names):
-        seen = await siege.phase(name)
+    for name in names:
+        seen = await siege.phase(name, await siege.phase(None))
         found.append(seen)
         print(f"{seen.name}: {seen.said} {sorted(set(seen.faults))[:3] or ''}", file=sys.stderr, flush=True)
-        print(row(seen, found[0]), file=sys.stderr, flush=True)
-        await asyncio.sleep(3)
+        print(row(seen), file=sys.stderr, flush=True)
     return found
 
 
-def row(seen: Seen, calm: Seen) -> str:
-    """One row of the table."""
-    times = " | ".join(f"{quantiles(one, n=20)[-1]:.0f} | {max(one):.0f}" for one in (seen.health, seen.page))
-    rate = seen.rate if seen is calm else max(0.0, seen.rate - calm.rate)
-    verdict = "as ever" if seen is calm else ", ".join(missed(seen, calm)) or "no harm"
+def within(took: Sequence[float]) -> float:
+    """Within how many milliseconds 95 of 100 were answered."""
+    return quantiles(took, n=20, method="inclusive")[-1]
+
+
+def row(seen: Seen) -> str:
+    """One row of the table: what was measured just before the attack, then during it."""
+    calm = seen.calm
+    assert calm is not None
+    times = " | ".join(
+        f"{within(before):.0f} | {within(took):.0f} ({max(took):.0f})"
+        for before, took in ((calm.health, seen.health), (calm.page, seen.page))
+    )
+    verdict = ", ".join(missed(seen)) or "no harm"
     return (
-        f"| {seen.name.replace('_', ' ')} | {times} | {max(seen.roles):.1f} | {rate:.1f} | {seen.grown:.0f} "
+        f"| {seen.name.replace('_', ' ')} | {times} | {max(seen.roles):.1f} | {seen.rate:.1f} | {seen.grown:.0f} "
         f"| {seen.log:.2f} | {verdict} |"
     )
 
 
-def missed(seen: Seen, calm: Seen) -> list[str]:
-    """Which of the goals an attack broke."""
+def missed(seen: Seen) -> list[str]:
+    """Which of the goals an attack broke; what the machine itself is late by does not count."""
+    calm = seen.calm
+    assert calm is not None
     broken = {
-        "health": max(seen.health) > MOST_MS,
-        "page": max(seen.page) > MOST_MS,
+        "health": within(seen.health) > max(MOST_MS, 2 * within(calm.health)),
+        "page": within(seen.page) > max(MOST_MS, 2 * within(calm.page)),
         "roles": max(seen.roles) >= ROLE_SECONDS,
-        "Discord": seen.rate - calm.rate > MOST_PER_SECOND,
+        "Discord": seen.rate > MOST_PER_SECOND,
         "memory": seen.grown > MOST_MB,
         "faults": bool(seen.faults),
     }
@@ -331,19 +344,20 @@ def main(arguments: Sequence[str] = ()) -> None:
             found = asyncio.run(measure(running, given.names or list(ATTACKS), 8 if given.quick else 20))
         finally:
             running.stop()
-    calm, *attacked = found
     print(
-        "\n| attack | /health, ms, 95 of 100 | most | an admin's page, ms, 95 of 100 | most | slowest role, s "
-        "| requests to Discord a second | MB grown | MB of log | |\n|---|---|---|---|---|---|---|---|---|---|"
+        "\n| attack | /health before, ms, 95 of 100 | during it (most) | an admin's page before | during it (most) "
+        "| slowest role, s | requests to Discord a second | MB grown | MB of log | |\n"
+        "|---|---|---|---|---|---|---|---|---|---|"
     )
     for seen in found:
-        print(row(seen, calm))
+        print(row(seen))
     print()
-    goal(NAME, "/health answers within so many ms", max(max(one.health) for one in attacked), most=MOST_MS)
-    goal(NAME, "an admin's page answers within so many ms", max(max(one.page) for one in attacked), most=MOST_MS)
-    goal(NAME, "a role follows its token within so many s", max(max(one.roles) for one in attacked), most=ROLE_SECONDS)
-    goal(NAME, "requests to Discord a second", max(one.rate - calm.rate for one in attacked), most=MOST_PER_SECOND)
-    goal(NAME, "the web process grows by so many MB", max(one.grown for one in attacked), most=MOST_MB)
+    goal(NAME, "/health: 95 of 100 within so many ms", max(within(one.health) for one in found), most=MOST_MS)
+    goal(NAME, "an admin's page: 95 of 100 within so many ms", max(within(one.page) for one in found), most=MOST_MS)
+    goal(NAME, "a role follows its token within so many s", max(max(one.roles) for one in found), most=ROLE_SECONDS)
+    goal(NAME, "requests to Discord a second", max(one.rate for one in found), most=MOST_PER_SECOND)
+    goal(NAME, "the web process grows by so many MB", max(one.grown for one in found), most=MOST_MB)
+    goal(NAME, "attacks that harm somebody", sum(bool(missed(one)) for one in found), most=0)
 
 
 if __name__ == "__main__":
