@@ -57,7 +57,7 @@ class World:
     nodes: int
     sources: int
     now: datetime = START
-    held: list[Held] = field(default_factory=list[Held])
+    held: list[Held] = field(default_factory=list[Held], repr=False)
     manners: dict[str, str] = field(default_factory=dict[str, str])
     liar: int = -1
     wrong: str = ""
