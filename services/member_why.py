@@ -116,10 +116,14 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     ledger = {grant.role_id: grant for grant in grants.all()}
     kept = {facts.role_id for facts in case.grants if facts.protected}
     held_back = {row.role_id for row in await breaker.tripped(db, server_id)}
+    by_role: dict[str, list[RuleWhy]] = {}
+    for terms in case.rules:
+        if not terms.deleted:
+            by_role.setdefault(terms.role_id, []).append(told[terms.id])
     roles: list[RoleWhy] = []
     for decision in decide(case.rules, answers, case.grants, case.roles, now()):
         role_id, grant = decision.role_id, ledger.get(decision.role_id)
-        about = [told[terms.id] for terms in case.rules if terms.role_id == role_id and not terms.deleted]
+        about = by_role.get(role_id, [])
         if not about and grant is None:
             continue
         roles.append(

@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from models import Rule
 from models.session import AsyncSession
 from services import collections, rollups
-from services.expressions import parse, requirements
+from services.expressions import Expression, parse, requirements
 from services.rule_words import Line, Names, in_lines, in_words
 from services.sources import SingleSource, single_sources
 
@@ -55,28 +55,29 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
         select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )
     rules = found.all()
-    counted, names = await rollups.holders(db, ids), await names_of(db, rules)
+    trees = [parse(rule.expression) for rule in rules]
+    counted, names = await rollups.holders(db, ids), await _names_of(db, trees)
     views: dict[int, list[RuleView]] = {}
-    for rule in rules:
-        views.setdefault(rule.server_id, []).append(view(rule, counted.get(rule.id or 0, 0), names))
+    for rule, tree in zip(rules, trees, strict=True):
+        views.setdefault(rule.server_id, []).append(_view(rule, tree, counted.get(rule.id or 0, 0), names))
     return {server_id: tuple(found) for server_id, found in views.items()}
 
 
 async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
     """One rule."""
     counted = await rollups.holders(db, [rule.server_id])
-    return view(rule, counted.get(rule.id or 0, 0), await names_of(db, [rule]))
+    tree = parse(rule.expression)
+    return _view(rule, tree, counted.get(rule.id or 0, 0), await _names_of(db, [tree]))
 
 
-async def names_of(db: AsyncSession, rules: Iterable[Rule]) -> Names:
+async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
     """The known names of the collections that these rules ask about."""
-    leaves = [leaf for rule in rules for leaf in requirements(parse(rule.expression))]
+    leaves = [leaf for tree in trees for leaf in requirements(tree)]
     return await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
 
 
-def view(rule: Rule, held_by: int, names: Names) -> RuleView:
+def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
     """A row with what belongs to it."""
-    tree = parse(rule.expression)
     return RuleView(
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
