@@ -24,6 +24,8 @@ CROWD = "crowd"
 PERSON, GUILD = "ada", "Base Builders"
 MEDIAN_MS, MOST_MS = 150, 400
 GROWTH_MB = 30
+REST = 0.25
+"""Seconds between two calls: most ask Discord for the person's rights, and its limits would be what is measured."""
 _PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SOCKETS")
 
 
@@ -57,6 +59,7 @@ def measure(url: str, server_id: int, members: int, times: int, *, every_line: b
         took = {path: list[Took]() for path in _paths(server_id, members)}
         for _ in range(times + 1):
             for path, found in took.items():
+                time.sleep(REST)
                 began, busy = time.perf_counter(), processor(processes)
                 answer = client.get(path)
                 if path != "/health":  # which says here that no bot runs
