@@ -1,0 +1,198 @@
+"""No field of any call, with the most that it may carry, holds the event loop for long.
+
+Fields come from the description of the calls, so a new one is covered as it appears. What counts is the processor time
+of the thread beyond what the same call takes with small values, and the least of three times.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+import pytest
+from starlette.types import Message, Scope
+
+from app.http.hosts import HostGate
+from services.expressions import MAX_LEAVES
+from settings import settings
+from tests.api.browsers import PUBLIC_URL, Browser
+from tests.house.test_budget import CONTRACT, LONG, MOST_SECONDS, TEXTS, cost
+
+MOST_BODY = 64_000
+PARTS = 6
+SMALL = {
+    "contractAddress": CONTRACT, "contract": CONTRACT, "blockchain": "base", "verificationType": "basic",
+    "ruleName": "Cats", "roleName": "Cat", "minTokens": 1, "tokenIds": ["1"], "traitType": "Fur",
+    "traitValue": "Gold", "verificationMethod": "opensea_bio", "address": CONTRACT,
+    "walletAddress": CONTRACT,
+}  # fmt: skip
+RULES = ({"verificationType": "token_id", "expression": None}, {"verificationType": "trait", "expression": None})
+"""The kinds of rules that read the other fields."""
+Fields = dict[str, Any]
+
+
+def operations() -> list[tuple[str, str]]:
+    """Every call by its method and path; those that may end the session come last."""
+    from app.api import api
+
+    found = [(method, path) for path, methods in api.openapi()["paths"].items() for method in methods]
+    return sorted(found, key=lambda one: one[0] == "delete" or one[1].startswith("/api/auth"))
+
+
+class Call:
+    """One call as its description has it: its fields, and small values for all of them."""
+
+    def __init__(self, method: str, path: str, small: Fields) -> None:
+        from app.api import api
+
+        self._document = api.openapi()
+        self.method, self.path, self._known = method.upper(), path, small
+        found = self._document["paths"][path][method]
+        self._places = {one["name"]: (one["in"], self._schema(one["schema"])) for one in found.get("parameters", [])}
+        body = found.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        self._body: Fields | None = None if body is None else self._schema(body).get("properties", {})
+
+    def _schema(self, schema: Fields) -> Fields:
+        while "$ref" in schema:
+            schema = self._document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        return schema
+
+    def small(self) -> tuple[Fields, Fields | None]:
+        """The parameters and the body."""
+        given = {name: self._small(name, schema) for name, (_, schema) in self._places.items()}
+        if self._body is None:
+            return given, None
+        return given, {name: self._small(name, schema) for name, schema in self._body.items()}
+
+    def _small(self, name: str, schema: Fields) -> Any:
+        if name in self._known:
+            return self._known[name]
+        kinds = self._kinds(schema)
+        small = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}, "null": None}
+        return next((small[kind] for kind in ("null", *kinds) if kind in kinds and kind in small), "1")
+
+    def _kinds(self, schema: Fields) -> set[str]:
+        """What a value may be; everything where the description leaves it open."""
+        schema = self._schema(schema)
+        if "anyOf" in schema:
+            return set().union(*(self._kinds(one) for one in schema["anyOf"]))
+        return {schema["type"]} if "type" in schema else {"string", "array", "object"}
+
+    def large(self, kind: str) -> Iterator[tuple[str, Fields, Fields | None]]:
+        """Each field in turn with the largest that it may be; its name, the parameters and the body."""
+        parameters, body = self.small()
+        for name, (_, schema) in self._places.items():
+            for value in self._largest(schema, TEXTS[kind]):
+                if not isinstance(value, list | dict):
+                    yield name, {**parameters, name: value}, body
+        for name, schema in (self._body or {}).items():
+            for value in self._largest(schema, TEXTS[kind]):
+                for changed in RULES if "verificationType" in cast("Fields", self._body) else ({},):
+                    yield name, parameters, {**cast("Fields", body), **changed, name: value}
+
+    def _largest(self, schema: Fields, text: str) -> Iterator[Any]:
+        kinds = self._kinds(schema)
+        if kinds & {"integer", "number"}:
+            yield 2**53
+        if "string" in kinds:
+            yield text[: self._schema(schema).get("maxLength", LONG)]
+        if "array" in kinds:
+            yield text.split(",")
+            yield [text]
+        if "object" in kinds:
+            leaf = {"type": "token_id", "chain": "base", "contract": CONTRACT}
+            inner = dict.fromkeys(self._schema(schema).get("properties", {}), text)
+            yield from (
+                {**leaf, "tokenIds": [text]}, {**leaf, "tokenIds": text.split(",")}, {"a": text}, inner,
+                {**leaf, "type": "trait", "trait": {"type": text[: LONG // 2], "value": text[: LONG // 2]}},
+                {"all": [{**leaf, "tokenIds": text[: LONG // MAX_LEAVES // 2].split(",")}] * MAX_LEAVES},
+            )  # fmt: skip
+
+    def scope(self, parameters: Fields, body: bytes, session: str) -> Scope:
+        """The call as the web server hands it over."""
+        path, query = self.path, list[str]()
+        for name, (where, _) in self._places.items():
+            if parameters[name] is None:
+                continue
+            # A byte of an address takes up to three, and the web server reads 64 KiB.
+            text = str(parameters[name])[: LONG // 9]
+            if where == "path":
+                path = path.replace(f"{{{name}}}", text)
+            else:
+                query.append(f"{name}={quote(text, safe='')}")
+        headers = [
+            ("host", "localhost:3000"), ("origin", "http://localhost:3000"), ("cookie", f"hf_session={session}"),
+            ("content-type", "application/json"), ("content-length", str(len(body))),
+        ]  # fmt: skip
+        return {
+            "type": "http", "http_version": "1.1", "method": self.method, "scheme": "http", "root_path": "",
+            "path": path, "raw_path": quote(path).encode(), "query_string": "&".join(query).encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in headers],
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 3000),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Admin:
+    """Somebody who is signed in, and the small values that name their server and a role of it."""
+
+    session: str
+    place: Fields
+
+
+@pytest.fixture
+async def ada(discord: None, new_browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch) -> Admin:
+    """An admin who meets no limit."""
+    for name in ("WRITES", "PROOFS", "LOOKUPS", "PREVIEWS", "READS", "RECHECKS", "SIGN_INS"):
+        monkeypatch.setenv(f"LIMIT_{name}", "100000")
+    settings.cache_clear()
+    browser = new_browser()
+    await browser.sign_in("ada")
+    guild = (await browser.client.get("/api/discord/servers")).json()[0]
+    body = {"discordServerId": guild["id"], "serverName": guild["name"]}
+    added = await browser.client.post("/api/servers", json=body, headers={"Origin": PUBLIC_URL})
+    assert added.status_code in {201, 409}, added.text
+    number = (await browser.client.get("/api/servers")).json()[0]["internalId"]
+    assert browser.session_id is not None
+    return Admin(browser.session_id, {"server_id": number, "serverId": number, "roleId": "77"})
+
+
+async def answer(call: Call, parameters: Fields, body: Fields | None, session: str) -> int:
+    """Make the call; its status."""
+    from app.api import api
+
+    sent = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
+    status: list[int] = []
+    waiting: list[Message] = [{"type": "http.request", "body": sent}]
+
+    async def receive() -> Message:
+        return waiting.pop() if waiting else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            status.append(message["status"])
+
+    await HostGate(api)(call.scope(parameters, sent, session), receive, send)
+    return status[0]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_no_field_of_a_call_holds_the_loop(ada: Admin, part: int) -> None:
+    found: dict[str, float] = {}
+    for method, path in operations()[part::PARTS]:
+        call = Call(method, path, {**SMALL, **ada.place})
+
+        async def spent(parameters: Fields, body: Fields | None, call: Call = call) -> float:
+            async def make() -> None:
+                assert await answer(call, parameters, body, ada.session) != 500
+
+            return await cost(make)
+
+        usual = await spent(*call.small())
+        for kind in TEXTS:
+            for name, parameters, body in call.large(kind):
+                if len(json.dumps(body, ensure_ascii=False).encode()) <= MOST_BODY:
+                    found[f"{call.method} {path} {name}, {kind}"] = await spent(parameters, body) - usual
+    assert len(found) > 20
+    assert {label: seconds for label, seconds in found.items() if seconds > MOST_SECONDS} == {}
