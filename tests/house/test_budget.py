@@ -1,7 +1,7 @@
 """Nothing that one message can carry holds the event loop for long.
 
-Here and in `tests/api/test_budget.py`, and nowhere else, a test asserts a time. It is the thread's own processor time, which other work on the machine
-does not change, and the best of three counts.
+Here and in `tests/api/test_budget.py`, and nowhere else, a test asserts a time. It is the thread's own processor time,
+which other work on the machine does not change, and the best of three counts.
 """
 
 import asyncio
