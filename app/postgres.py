@@ -99,7 +99,7 @@ class Postgres:
             return
         try:
             self.data_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.data_dir.mkdir(exist_ok=True)
+            self.data_dir.mkdir(mode=0o700, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
             lock = os.fdopen(private.opener(str(self.data_dir / "owner.lock"), flags), "a+")
         except PermissionError as refused:

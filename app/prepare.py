@@ -239,8 +239,11 @@ def check(_: list[str]) -> int:
 
 
 def lock(arguments: list[str]) -> int:
-    """`make lock`: pin what the .in files ask for, for every Python from 3.11; `ARGS=--upgrade` takes newer ones."""
-    teller = Teller(4, LOG)
+    """`make lock`: pin what the .in files ask for, for every Python from 3.11; `ARGS=--upgrade` takes newer ones.
+
+    The image installs the same pins with the hashes of their files (`deploy/requirements.txt`).
+    """
+    teller = Teller(5, LOG)
     with SetUp():
         environment(teller)
         teller.begin("Compiler of requirements (uv)")
@@ -254,6 +257,10 @@ def lock(arguments: list[str]) -> int:
             teller.begin(f"{name}.txt")
             teller.run([*compiler, *options, *bound, f"{name}.in", "-o", f"{name}.txt"], inside())
             teller.done("compiled")
+        teller.begin("deploy/requirements.txt")
+        hashed = [*options, "--generate-hashes", "--no-annotate", "-c", "requirements.txt"]
+        teller.run([*compiler, *hashed, "requirements.in", "-o", "deploy/requirements.txt"], inside())
+        teller.done("compiled")
     return 0
 
 

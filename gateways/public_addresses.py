@@ -4,8 +4,11 @@ import asyncio
 import socket
 from ipaddress import IPv4Address, ip_address, ip_network
 
-# What Python's own list leaves out: protocol assignments, and the relays that lead back to any IPv4 address.
-_NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")))
+# What Python's own list leaves out: protocol assignments, relays that lead back to any IPv4 address, and the public
+# address at which Azure answers each of its machines.
+_NOT_PUBLIC = tuple(
+    map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "2001::/23", "2002::/16", "3fff::/20"))
+)
 _UNICAST = ip_network("2000::/3")
 """All that IPv6 has given out for hosts on the internet (RFC 4291 §2.4, IANA): nothing else needs to be reached."""
 

@@ -73,8 +73,9 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_behind(clone: Path, options: 
         assert "<html" in landing.text
         with closing(Person(product, "ada")) as ada:
             assert ada.get("/api/servers")
-        with pytest.raises(httpx.ConnectError):  # another address of this machine, as another machine would see it
-            httpx.get(f"http://127.0.0.2:{port}/health", headers={"Host": f"localhost:{port}"})
+        for one in (port, sandbox_port):
+            with pytest.raises(httpx.ConnectError):  # another address of this machine, as another machine would see it
+                httpx.get(f"http://127.0.0.2:{one}/health", headers={"Host": f"localhost:{one}"})
         os.killpg(process.pid, signal.SIGINT)
         process.wait(STOP_SECONDS)
         left = members_of_session(process.pid)
