@@ -41,7 +41,8 @@ def shares(wishes: Sequence[Wish]) -> dict[str, float]:
     """Return what each process is to have, TOTAL together.
 
     Each has its part of what is kept for its kind. What is left goes to those who want more, to each the same until it
-    has what it wants, and what nobody wants to the jobs, so that role writes need not grow first.
+    has what it wants. What nobody wants is for role writes and for screens, half each, so that neither has to wait
+    until its share has grown.
     """
     kinds = [wish.kind for wish in wishes]
     found = {wish.process: KEPT[wish.kind] / kinds.count(wish.kind) for wish in wishes}
@@ -58,9 +59,11 @@ def shares(wishes: Sequence[Wish]) -> dict[str, float]:
             if open_wishes[process] <= 1e-9:
                 del open_wishes[process]
     first = [wish.process for wish in wishes if wish.kind == WRITER]
-    takers = first or [wish.process for wish in wishes if wish.kind == JOBS] or list(found)
-    for process in takers:
-        found[process] += max(0.0, left) / len(takers)
+    writers = first or [wish.process for wish in wishes if wish.kind == JOBS]
+    groups = [one for one in (writers, [wish.process for wish in wishes if wish.kind == WEB]) if one] or [list(found)]
+    for takers in groups:
+        for process in takers:
+            found[process] += max(0.0, left) / len(groups) / len(takers)
     return found
 
 

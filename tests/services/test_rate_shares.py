@@ -29,6 +29,12 @@ def test_a_writer_alone_at_work_has_nearly_everything() -> None:
     assert found["w"] == TOTAL - KEPT[WEB] - KEPT[BOT]
 
 
+def test_what_nobody_wants_is_at_hand_for_writes_and_for_screens() -> None:
+    found = shares([Wish("j", JOBS, 0), Wish("a", WEB, 1), Wish("b", BOT, 0)])
+    assert found["a"] > 3 * KEPT[WEB], "a screen that asks more than the last ones waits for no new share"
+    assert found["j"] > 3 * KEPT[WEB]
+
+
 class Measured(Turns):
     """Turns that remember the share they were given."""
 
@@ -52,8 +58,8 @@ async def in_use() -> float:
 async def test_no_share_grows_before_another_one_is_given_back_and_a_dead_ones_returns() -> None:
     turns = [Measured(48) for _ in range(4)]
     processes = [Share(kind, one) for kind, one in zip((JOBS, WEB, WEB, BOT), turns, strict=True)]
-    wants(turns[0], 1_000, WRITES)
     for _ in range(2):
+        wants(turns[0], 1_000, WRITES)
         for process in processes:
             await process.beat()
             assert await in_use() <= TOTAL + 3
