@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     if "neighbours" in parts:
         neighbours(transfers=30 if given.quick else 100)
     if "hangs" in parts:
-        hangs(3 if given.quick else 20)
+        hangs(3 if given.quick else 100)
 
 
 # Rounds.
