@@ -262,11 +262,23 @@ async def count_anew(db: AsyncSession) -> None:
     await db.execute(text("ANALYZE (SKIP_LOCKED) due"))
 
 
+def _in_order(which: str) -> str:
+    """Return a condition for the members that are due and `which` fits; it locks them by their keys, as marks do.
+
+    In any other order a mark of several members and this would wait for each other.
+    """
+    found = f"SELECT key FROM due WHERE kind = 'member' AND {which} ORDER BY key FOR UPDATE"
+    return f"kind = 'member' AND key = ANY(ARRAY({found}))"
+
+
+_OURS = _in_order("claimed_by = :worker AND key = ANY(string_to_array(:keys, ','))")
+
+
 async def renew(db: AsyncSession, worker: str) -> None:
     """Prolong the lease on everything that this worker holds."""
+    which = _in_order("claimed_by = :worker AND claimed_until IS NOT NULL")
     await db.execute(
-        text("UPDATE due SET claimed_until = now() + :lease WHERE claimed_by = :worker AND claimed_until IS NOT NULL"),
-        {"lease": LEASE, "worker": worker},
+        text(f"UPDATE due SET claimed_until = now() + :lease WHERE {which}"), {"lease": LEASE, "worker": worker}
     )
 
 
@@ -277,10 +289,9 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
     """
     result = await db.execute(text("SELECT DISTINCT claimed_by FROM due WHERE claimed_until > now()"))
     dead = [str(worker) for (worker,) in result.all() if is_dead(str(worker))]
-    await db.execute(
-        text("UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE claimed_by = ANY(CAST(:dead AS text[]))"),
-        {"dead": dead},
-    )
+    if dead:
+        which = _in_order("claimed_by = ANY(CAST(:dead AS text[]))")
+        await db.execute(text(f"UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE {which}"), {"dead": dead})
     return len(dead)
 
 
@@ -384,8 +395,7 @@ async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], second
     await db.execute(
         text(
             "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
-            "due_at = now() + :seconds * interval '1 second' "
-            "WHERE kind = 'member' AND claimed_by = :worker AND key = ANY(string_to_array(:keys, ','))"
+            f"due_at = now() + :seconds * interval '1 second' WHERE {_OURS}"
         ),
         {"worker": worker, "keys": joined(claim.key for claim in claims), "seconds": seconds, "late": LATE},
     )
@@ -394,10 +404,7 @@ async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], second
 async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """Leave these to whoever comes next, this worker included."""
     await db.execute(
-        text(
-            "UPDATE due SET claimed_until = NULL, claimed_by = NULL "
-            "WHERE kind = 'member' AND claimed_by = :worker AND key = ANY(string_to_array(:keys, ','))"
-        ),
+        text(f"UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE {_OURS}"),
         {"worker": worker, "keys": joined(claim.key for claim in claims)},
     )
 

@@ -101,10 +101,14 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
     """Free at once the chains of followers that are known to be dead."""
     result = await db.execute(text("SELECT DISTINCT owner FROM cursor WHERE owner IS NOT NULL"))
     dead = [str(owner) for (owner,) in result.all() if is_dead(str(owner))]
-    await db.execute(
-        text("UPDATE cursor SET owner = NULL, owned_until = NULL WHERE owner = ANY(CAST(:dead AS text[]))"),
-        {"dead": dead},
-    )
+    if dead:
+        await db.execute(
+            text(
+                "UPDATE cursor SET owner = NULL, owned_until = NULL WHERE chain IN ("
+                "SELECT chain FROM cursor WHERE owner = ANY(CAST(:dead AS text[])) ORDER BY chain FOR UPDATE)"
+            ),
+            {"dead": dead},
+        )
 
 
 @asynccontextmanager

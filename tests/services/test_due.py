@@ -339,6 +339,40 @@ async def test_what_is_let_go_of_is_there_for_the_next() -> None:
     assert [claim.key for claim in await claimed("w2")] == ["1:5"]
 
 
+async def waits_for_a_lock() -> bool:
+    async with transaction() as db:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return (await db.execute(text(waiting))).first() is not None
+
+
+@pytest.mark.parametrize("write", ["renew", "let_go_of", "let_go", "put_off"])
+async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write: str) -> None:
+    for who in ("9", "5"):  # the table has them in this order, marks lock them in the other
+        await mark(1, who)
+    claims = await claimed("w1")
+
+    async def change() -> None:
+        async with transaction() as db:
+            if write == "renew":
+                await due.renew(db, "w1")
+            elif write == "let_go_of":
+                await due.let_go_of(db, {"w1"}.__contains__)
+            elif write == "let_go":
+                await due.let_go(db, "w1", claims)
+            else:
+                await due.put_off(db, "w1", claims, 30)
+
+    async with transaction() as db:
+        await due.mark_member(db, 1, "5", due.SEEN)
+        changing = asyncio.create_task(change())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await due.mark_member(db, 1, "9", due.SEEN)
+    await changing
+    assert {row.priority for row in await rows()} == {due.SEEN}
+
+
 async def test_claiming_never_compares_each_row_with_each() -> None:
     for number in range(20):
         await mark(1, str(number))
