@@ -80,7 +80,7 @@ class DiscordSignIn(Protocol):
         """Whose token it is; Unauthorized when it does not count any more."""
         ...
 
-    async def my_guilds(self, access_token: str) -> list[UserGuild]:
+    async def my_guilds(self, access_token: str, *, fresh: bool = True) -> list[UserGuild]:
         """The person's guilds; Unauthorized when the token does not count any more."""
         ...
 
@@ -204,9 +204,12 @@ class DiscordOAuth:
             discriminator=user.text("discriminator"),
         )
 
-    async def my_guilds(self, access_token: str) -> list[UserGuild]:
-        """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3)."""
-        answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token))
+    async def my_guilds(self, access_token: str, *, fresh: bool = True) -> list[UserGuild]:
+        """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3).
+
+        Not `fresh`, it may be an answer of the last minute, for what nobody's rights depend on.
+        """
+        answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token), fresh=fresh)
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
         return [
             UserGuild(

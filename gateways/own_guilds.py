@@ -36,21 +36,28 @@ class OwnGuilds:
         self._asked: dict[str, asyncio.Task[object]] = {}
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    async def of(self, token: str, ask: Callable[[], Awaitable[Listing]]) -> object:
+    async def of(self, token: str, ask: Callable[[], Awaitable[Listing]], *, fresh: bool = False) -> object:
         """Return the list of a token: the one of this window, or what `ask` answers.
 
         Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE, and take the last
-        answer where that is not enough. Raises what `ask` raises.
+        answer where that is not enough. A `fresh` list is never an earlier answer: rights depend on it. Raises what
+        `ask` raises.
         """
         kept = self._kept.get(token)
-        if kept is not None and _now() - kept.at < kept.listing.window:
+        open_in = kept.at + kept.listing.window - _now() if kept is not None else 0.0
+        if kept is not None and open_in > 0 and not fresh:
             return kept.listing.body
         task = self._asked.get(token)
         if task is None:
-            task = self._asked[token] = asyncio.create_task(self._ask(token, ask))
+            task = self._asked[token] = asyncio.create_task(self._ask(token, ask, open_in))
             task.add_done_callback(lambda done: self._done(token, done))
-        # A caller who leaves must not take the answer from the others.
-        return await asyncio.shield(task)
+        try:
+            # A caller who leaves must not take the answer from the others.
+            return await asyncio.shield(task)
+        except ProviderBusy:
+            if fresh or kept is None or _now() - kept.at >= KEPT_SECONDS:
+                raise
+            return kept.listing.body
 
     def _done(self, token: str, task: asyncio.Task[object]) -> None:
         self._asked.pop(token, None)
@@ -58,17 +65,15 @@ class OwnGuilds:
             # Retrieved here too, for everybody who asked may have left.
             task.exception()
 
-    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]]) -> object:
+    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]], open_in: float) -> object:
         until = _now() + PATIENCE
+        await asyncio.sleep(open_in)
         while True:
             try:
                 listing = await ask()
             except ProviderBusy as fault:
                 wait = WINDOW if fault.retry_after is None else max(0.05, fault.retry_after)
                 if _now() + wait > until:
-                    kept = self._kept.get(token)
-                    if kept is not None and _now() - kept.at < KEPT_SECONDS:
-                        return kept.listing.body
                     raise
                 await asyncio.sleep(wait)
             else:

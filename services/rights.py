@@ -156,12 +156,15 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
     return Rights(server, guild, person, standing(guild.id, guild.owner_id, guild.roles, me.id, bot.roles))
 
 
-async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor) -> list[UserGuild]:
-    """The actor's guilds as Discord lists them for their own grant. Raises NotConnected, ProviderUnavailable."""
+async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor, *, fresh: bool = True) -> list[UserGuild]:
+    """The actor's guilds as Discord lists them for their own grant, now or, not `fresh`, within the last minute.
+
+    Raises NotConnected, ProviderUnavailable.
+    """
     token = await fresh_access_token(db, outside, actor.user_id)
     await release(db)
     try:
-        return await outside.oauth.my_guilds(token)
+        return await outside.oauth.my_guilds(token, fresh=fresh)
     except Unauthorized:
         raise NotConnected from None
     except ProviderError as fault:

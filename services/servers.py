@@ -202,7 +202,7 @@ async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: boo
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
     """Every Discord server that the person runs, with whether the bot is in it, by name."""
-    guilds = [guild for guild in await rights.own_guilds(db, outside, actor) if guild.is_admin]
+    guilds = [guild for guild in await rights.own_guilds(db, outside, actor, fresh=False) if guild.is_admin]
     rows = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     with_bot = set(rows.all())
     views = [
