@@ -207,7 +207,8 @@ class DiscordOAuth:
     async def my_guilds(self, access_token: str, *, fresh: bool = True) -> list[UserGuild]:
         """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3).
 
-        Not `fresh`, it may be an answer of the last minute, for what nobody's rights depend on.
+        A `fresh` answer is of the window in which Discord answers once, about a second; another one may be of the
+        last minute, for what nobody's rights depend on.
         """
         answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token), fresh=fresh)
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]

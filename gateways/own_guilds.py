@@ -40,16 +40,15 @@ class OwnGuilds:
         """Return the list of a token: the one of this window, or what `ask` answers.
 
         Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE, and take the last
-        answer where that is not enough. A `fresh` list is never an earlier answer: rights depend on it. Raises what
-        `ask` raises.
+        answer where that is not enough, unless it is to be `fresh`: no right is told by a list from before the window.
+        Raises what `ask` raises.
         """
         kept = self._kept.get(token)
-        open_in = kept.at + kept.listing.window - _now() if kept is not None else 0.0
-        if kept is not None and open_in > 0 and not fresh:
+        if kept is not None and _now() - kept.at < kept.listing.window:
             return kept.listing.body
         task = self._asked.get(token)
         if task is None:
-            task = self._asked[token] = asyncio.create_task(self._ask(token, ask, open_in))
+            task = self._asked[token] = asyncio.create_task(self._ask(token, ask))
             task.add_done_callback(lambda done: self._done(token, done))
         try:
             # A caller who leaves must not take the answer from the others.
@@ -65,9 +64,8 @@ class OwnGuilds:
             # Retrieved here too, for everybody who asked may have left.
             task.exception()
 
-    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]], open_in: float) -> object:
+    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]]) -> object:
         until = _now() + PATIENCE
-        await asyncio.sleep(open_in)
         while True:
             try:
                 listing = await ask()

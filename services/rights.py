@@ -157,7 +157,7 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
 
 
 async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor, *, fresh: bool = True) -> list[UserGuild]:
-    """The actor's guilds as Discord lists them for their own grant, now or, not `fresh`, within the last minute.
+    """The actor's guilds as Discord lists them for their own grant: of the last second or, not `fresh`, minute.
 
     Raises NotConnected, ProviderUnavailable.
     """
