@@ -80,7 +80,7 @@ class DiscordSignIn(Protocol):
         """Whose token it is; Unauthorized when it does not count any more."""
         ...
 
-    async def my_guilds(self, access_token: str, *, fresh: bool = True) -> list[UserGuild]:
+    async def my_guilds(self, access_token: str, *, max_age: float = WINDOW) -> list[UserGuild]:
         """The person's guilds; Unauthorized when the token does not count any more."""
         ...
 
@@ -204,13 +204,12 @@ class DiscordOAuth:
             discriminator=user.text("discriminator"),
         )
 
-    async def my_guilds(self, access_token: str, *, fresh: bool = True) -> list[UserGuild]:
+    async def my_guilds(self, access_token: str, *, max_age: float = WINDOW) -> list[UserGuild]:
         """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3).
 
-        A `fresh` answer is of the window in which Discord answers once, about a second; another one may be of the
-        last minute, for what nobody's rights depend on.
+        The answer may be `max_age` seconds old; Discord answers about one a second.
         """
-        answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token), fresh=fresh)
+        answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token), max_age=max_age)
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]
         return [
             UserGuild(

@@ -36,25 +36,25 @@ class OwnGuilds:
         self._asked: dict[str, asyncio.Task[object]] = {}
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    async def of(self, token: str, ask: Callable[[], Awaitable[Listing]], *, fresh: bool = False) -> object:
-        """Return the list of a token: the one of this window, or what `ask` answers.
+    async def of(self, token: str, ask: Callable[[], Awaitable[Listing]], *, max_age: float = WINDOW) -> object:
+        """Return the list of a token, at most so many seconds old: the one of this window, or what `ask` answers.
 
         Calls at the same time share one request. Where Discord allows none yet, wait up to PATIENCE, and take the last
-        answer where that is not enough, unless it is to be `fresh`: no right is told by a list from before the window.
-        Raises what `ask` raises.
+        answer where that is not enough and it is young enough. Raises what `ask` raises.
         """
         kept = self._kept.get(token)
-        if kept is not None and _now() - kept.at < kept.listing.window:
+        open_in = kept.at + kept.listing.window - _now() if kept is not None else 0.0
+        if kept is not None and open_in > 0 and _now() - kept.at < max_age:
             return kept.listing.body
         task = self._asked.get(token)
         if task is None:
-            task = self._asked[token] = asyncio.create_task(self._ask(token, ask))
+            task = self._asked[token] = asyncio.create_task(self._ask(token, ask, open_in))
             task.add_done_callback(lambda done: self._done(token, done))
         try:
             # A caller who leaves must not take the answer from the others.
             return await asyncio.shield(task)
         except ProviderBusy:
-            if fresh or kept is None or _now() - kept.at >= KEPT_SECONDS:
+            if kept is None or _now() - kept.at >= max_age:
                 raise
             return kept.listing.body
 
@@ -64,8 +64,9 @@ class OwnGuilds:
             # Retrieved here too, for everybody who asked may have left.
             task.exception()
 
-    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]]) -> object:
+    async def _ask(self, token: str, ask: Callable[[], Awaitable[Listing]], open_in: float) -> object:
         until = _now() + PATIENCE
+        await asyncio.sleep(min(open_in, PATIENCE))
         while True:
             try:
                 listing = await ask()

@@ -13,6 +13,7 @@ from gateways import Gateways
 from gateways.discord_limits import in_turn_of
 from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.errors import ProviderError, Unauthorized
+from gateways.own_guilds import WINDOW
 from models import Access, Member, Server
 from models.database import release
 from models.session import AsyncSession
@@ -156,15 +157,15 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
     return Rights(server, guild, person, standing(guild.id, guild.owner_id, guild.roles, me.id, bot.roles))
 
 
-async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor, *, fresh: bool = True) -> list[UserGuild]:
-    """The actor's guilds as Discord lists them for their own grant: of the last second or, not `fresh`, minute.
+async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor, *, max_age: float = WINDOW) -> list[UserGuild]:
+    """The actor's guilds as Discord lists them for their own grant, at most `max_age` seconds ago.
 
     Raises NotConnected, ProviderUnavailable.
     """
     token = await fresh_access_token(db, outside, actor.user_id)
     await release(db)
     try:
-        return await outside.oauth.my_guilds(token, fresh=fresh)
+        return await outside.oauth.my_guilds(token, max_age=max_age)
     except Unauthorized:
         raise NotConnected from None
     except ProviderError as fault:

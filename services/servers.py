@@ -12,6 +12,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.errors import ProviderConfused
+from gateways.own_guilds import KEPT_SECONDS
 from gateways.plain_text import one_line
 from models import Access, Server, now
 from models.database import release
@@ -123,7 +124,8 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
 
     Raises NotConnected, ProviderUnavailable.
     """
-    guilds = {guild.id: guild for guild in await rights.own_guilds(db, outside, actor)}
+    # It is remembered for minutes who runs which server: not by a list from before somebody lost the right.
+    guilds = {guild.id: guild for guild in await rights.own_guilds(db, outside, actor, max_age=0)}
     if not guilds:
         await _runs_none(db, outside, actor)
     known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
@@ -202,7 +204,7 @@ async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: boo
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
     """Every Discord server that the person runs, with whether the bot is in it, by name."""
-    guilds = [guild for guild in await rights.own_guilds(db, outside, actor, fresh=False) if guild.is_admin]
+    guilds = [guild for guild in await rights.own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin]
     rows = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     with_bot = set(rows.all())
     views = [

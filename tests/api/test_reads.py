@@ -110,7 +110,7 @@ async def test_who_no_longer_runs_a_server_loses_the_lists_too(
         db.add(Access(server_id=server_id, discord_id=person["id"], checked_at=checked_at))
     if away:
 
-        async def nothing(token: str) -> list[object]:
+        async def nothing(token: str, *, max_age: float = 0) -> list[object]:
             raise ProviderDown("Discord", "no answer")
 
         monkeypatch.setattr(gateways().oauth, "my_guilds", nothing)

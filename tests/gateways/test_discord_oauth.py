@@ -200,12 +200,21 @@ async def test_the_next_list_waits_for_discords_limit(oauth: DiscordOAuth, serve
     assert len(server.asked) == 3
 
 
+async def test_a_list_of_now_is_asked_for_when_the_window_is_over(oauth: DiscordOAuth, server: Wire) -> None:
+    server.says(listing("1", **spent("0.2")), listing("2"))
+    assert await listed(oauth) == ["1"]
+    assert [guild.id for guild in await oauth.my_guilds("tok", max_age=0)] == ["2"]
+
+
 async def test_a_limit_that_nobody_can_wait_for_is_answered_with_the_last_list(
     oauth: DiscordOAuth, server: Wire
 ) -> None:
     limited = {"Retry-After": "30"}
-    server.says(listing("1", **spent("0")), web.Response(status=429, headers=limited))
-    assert [await listed(oauth) for _ in range(2)] == [["1"], ["1"]]
+    server.says(listing("1", **spent("0")), *(web.Response(status=429, headers=limited) for _ in range(2)))
+    assert await listed(oauth) == ["1"]
+    assert [guild.id for guild in await oauth.my_guilds("tok", max_age=60)] == ["1"]
+    with pytest.raises(ProviderBusy):
+        await oauth.my_guilds("tok", max_age=0)
 
 
 @pytest.mark.parametrize(
