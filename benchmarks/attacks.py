@@ -11,8 +11,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import quantiles
@@ -20,16 +19,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
-from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
-from websockets.typing import Origin
 
 from benchmarks.lab import ROOT
 from benchmarks.rounds import goal
-from benchmarks.strangers import ATTACKS, Target
+from benchmarks.strangers import ATTACKS, Target, greeted
 from tests.product import DAY, Machine, Product, members_of_session
 from tests.web.conftest import sign_in
-from tests.web.sockets import BOOT, HELLO, Socket, at
+from tests.web.sockets import BOOT
 from tests.whole.people import Person, collection, rule
 
 NAME = "attacks"
@@ -198,27 +195,14 @@ class Siege:
     async def _screens(self, seen: Seen) -> None:
         """The same server's page by the socket, in one tab."""
         place = f"/dashboard/server/{self._server_id}"
-        async with self._tab() as browser:
+        headers = {"X-Forwarded-For": "198.51.100.7", "Cookie": f"hf_session={self._session}"}
+        async with greeted(self._product.url, headers) as browser:
 
             async def load() -> None:
                 await browser.event(BOOT, place=place)
                 await browser.until('"is_hydrated_rx_state_":true')
 
             await self._again(seen, seen.page, PAGE_EVERY, load)
-
-    @asynccontextmanager
-    async def _tab(self) -> AsyncIterator[Socket]:
-        url = f"{self._product.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token=a{time.time_ns()}"
-        headers = {"X-Forwarded-For": "198.51.100.7", "Cookie": f"hf_session={self._session}"}
-        async with connect(
-            url, additional_headers=headers, origin=Origin(self._product.url), max_size=None, ping_interval=None,
-            proxy=None, open_timeout=60,
-        ) as connection:  # fmt: skip
-            made = Socket(connection)
-            await made.until("0{")
-            await made.send(f"{HELLO}{json.dumps({'event': {'name': BOOT, 'payload': {}, 'router_data': at('/')}})}")
-            await made.until(HELLO)
-            yield made
 
     async def _roles(self, seen: Seen, wallets: Mapping[str, str]) -> None:
         """Tokens come to members one after the other; how long the role takes to follow each.

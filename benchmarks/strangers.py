@@ -63,17 +63,24 @@ Attack = Callable[[Target, Said], Awaitable[None]]
 
 
 @asynccontextmanager
-async def tab(target: Target, session: str = "", place: str = "/") -> AsyncIterator[Socket]:
-    """The socket of a fresh tab, greeted."""
-    url = f"{target.url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token=t{time.time_ns()}"
+async def greeted(url: str, headers: Mapping[str, str], place: str = "/") -> AsyncIterator[Socket]:
+    """The socket of a fresh tab at the product's address, greeted."""
     async with connect(
-        url, additional_headers=target.headers(session), origin=Origin(target.url), max_size=None,
-        ping_interval=None, proxy=None, open_timeout=30, close_timeout=1,
+        f"{url.replace('http', 'ws', 1)}/_event/?EIO=4&transport=websocket&token=t{time.time_ns()}",
+        additional_headers=headers, origin=Origin(url), max_size=None, ping_interval=None, proxy=None,
+        open_timeout=60, close_timeout=1,
     ) as connection:  # fmt: skip
         made = Socket(connection)
         await made.until("0{")
         await made.send(f"{HELLO}{json.dumps({'event': {'name': BOOT, 'payload': {}, 'router_data': at(place)}})}")
         await made.until(HELLO)
+        yield made
+
+
+@asynccontextmanager
+async def tab(target: Target, session: str = "", place: str = "/") -> AsyncIterator[Socket]:
+    """The socket of a fresh tab of the attacker."""
+    async with greeted(target.url, target.headers(session), place) as made:
         yield made
 
 
