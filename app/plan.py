@@ -40,7 +40,12 @@ def make_plan(settings: Settings, web: Web) -> Plan:
     sandbox = Program(
         "sandbox",
         (*python, "sandbox"),
-        {"SANDBOX_DATA": str(home), "SANDBOX_PORT": str(settings.sandbox_port)},
+        {
+            "SANDBOX_DATA": str(home),
+            "SANDBOX_PORT": str(settings.sandbox_port),
+            "SANDBOX_STRICT": os.environ.get("SANDBOX_STRICT") or "1",
+            "PUBLIC_URL": settings.public_url,
+        },
         ready_port=settings.sandbox_port,
         stop_seconds=15,
         hopeless_code=SANDBOX_LACKS_A_TOOL,

@@ -81,7 +81,8 @@ def main() -> int:
         return 2
     data = Path(os.environ.get("SANDBOX_DATA") or "data/sandbox")
     without = frozenset(os.environ.get("SANDBOX_WITHOUT", "").replace(",", " ").split())
-    sandbox = Sandbox(data, port, without)
+    public_url = (values.get("PUBLIC_URL") or f"http://localhost:{values.get('PORT') or 3000}").rstrip("/")
+    sandbox = Sandbox(data, port, without, strict=values.get("SANDBOX_STRICT", "0") == "1", public_url=public_url)
     try:
         asyncio.run(serve(sandbox))
     except (AlreadyRunning, PortTaken) as obstacle:

@@ -37,12 +37,23 @@ class Part(Protocol):
 class Sandbox:
     """Everything one sandbox process has. `chains`, `solana` or `marketplaces` is None where they were left out.
 
-    `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`.
+    `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`. `strict` gives every provider
+    the limits that slow real clients down. `public_url` is where the product is, without a slash at the end.
     """
 
-    def __init__(self, data: Path, port: int, without: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        data: Path,
+        port: int,
+        without: frozenset[str] = frozenset(),
+        *,
+        strict: bool = False,
+        public_url: str = "http://localhost:3000",
+    ) -> None:
         self.data = data
         self.port = port
+        self.strict = strict
+        self.public_url = public_url
         self.people: tuple[Person, ...] = PEOPLE
         self.settings = product_settings(port)
         self.traffic = Traffic()

@@ -35,6 +35,14 @@ def test_the_sandbox_gets_no_secret_of_the_product(sandboxed: Settings) -> None:
     assert not any(program.without for program in others)
 
 
+def test_the_sandbox_is_strict_unless_told_otherwise(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SANDBOX_STRICT", raising=False)
+    told = make_plan(sandboxed, Web.ABSENT).programs[0].environment
+    assert (told["SANDBOX_STRICT"], told["PUBLIC_URL"]) == ("1", "http://localhost:3000")
+    monkeypatch.setenv("SANDBOX_STRICT", "0")
+    assert make_plan(sandboxed, Web.ABSENT).programs[0].environment["SANDBOX_STRICT"] == "0"
+
+
 def test_an_operators_own_sweep_time_is_kept(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEP_SECONDS", "7")
     assert make_plan(load(), Web.ABSENT).environment["SWEEP_SECONDS"] == "7"
