@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import nextcord
 from nextcord.ext import commands
-from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.busy import Busy
 from bot.facts import guild_facts, member_facts
 from models import transaction
 from services import channels, guilds
+from services.database_faults import is_the_databases, tell
 
 log = logging.getLogger("holdfast.bot")
 
@@ -232,6 +232,8 @@ class Events(Busy):
                 try:
                     async with transaction() as db:
                         return await write(db)
-                except (OperationalError, InterfaceError, NoneFree) as fault:
-                    log.warning("the database did not answer, the event waits: %s", getattr(fault, "orig", fault))
+                except Exception as fault:
+                    if not (isinstance(fault, NoneFree) or is_the_databases(fault)):
+                        raise
+                    tell(log, fault, "the event waits")
                     await asyncio.sleep(DATABASE_PAUSE)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from gateways import gateways
 from jobs.follower import LEASE_SECONDS, until_the_next_beat
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from jobs.looker import is_dead
 from jobs.turns import Turns
 from models import transaction
@@ -41,14 +41,13 @@ class AssetFollower:
             await following.let_go_of(db, is_dead)
         while True:
             followed = True
-            try:
-                followed = await self.once()
-            except Unreadable as fault:
-                log.warning("Solana is not read right now: %s", fault)
-                async with transaction() as db:
-                    await following.failed(db, SOLANA, self._turns.owner, str(fault))
-            except AWAY as fault:
-                log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
+            with outlasting(log, "following is tried again"):
+                try:
+                    followed = await self.once()
+                except Unreadable as fault:
+                    log.warning("Solana is not read right now: %s", fault)
+                    async with transaction() as db:
+                        await following.failed(db, SOLANA, self._turns.owner, str(fault))
             await asyncio.sleep(until_the_next_beat(settings().follow_seconds) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from models import transaction
 from services import audiences, farewells, housekeeping, rollups, rule_states, schedules, sweep
 from settings import settings
@@ -31,7 +31,7 @@ async def prepare() -> None:
 
 async def tick() -> None:
     """Do whatever is due and not done by another clock."""
-    try:
+    with outlasting(log, "the clock tries again"):
         async with transaction() as db:
             if await schedules.claim(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds)):
                 total = await sweep.start_sweep(db)
@@ -52,8 +52,6 @@ async def tick() -> None:
                 gone = await housekeeping.clear_log(db, settings().log_days)
                 if gone == housekeeping.AT_ONCE:  # more may be as old: go on with the next tick, not in an hour
                     await schedules.bring_forward(db, HOUSEKEEPING)
-    except AWAY as fault:
-        log.warning("the database did not answer, the clock tries again: %s", first_line(fault))
 
 
 async def run() -> None:

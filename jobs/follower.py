@@ -5,7 +5,7 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from jobs.looker import is_dead, worker_name
 from jobs.turns import Turns
 from models import transaction
@@ -59,15 +59,14 @@ class Follower:
         while True:
             more: bool | None = False
             began = clock.time()
-            try:
-                more = await self.once()
-            except Unreadable as fault:
-                log.warning("a look failed cursor=%s reason=%s", self.cursor, fault)
-                self._noted = None
-                async with transaction() as db:
-                    await following.failed(db, self.cursor, self.name, str(fault))
-            except AWAY as fault:
-                log.warning("the database did not answer, following goes on when it does: %s", first_line(fault))
+            with outlasting(log, "following is tried again"):
+                try:
+                    more = await self.once()
+                except Unreadable as fault:
+                    log.warning("a look failed cursor=%s reason=%s", self.cursor, fault)
+                    self._noted = None
+                    async with transaction() as db:
+                        await following.failed(db, self.cursor, self.name, str(fault))
             if not more:
                 beat = settings().follow_seconds
                 await wait(self.called, LEASE_SECONDS if more is None else until_the_next_beat(beat))

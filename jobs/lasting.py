@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 
-import psycopg
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from services import database_faults
 
 log = logging.getLogger("holdfast.jobs")
 
@@ -14,14 +14,16 @@ LONGEST_PAUSE_SECONDS = 60.0
 LIVED_WELL_SECONDS = 60.0
 """Seconds after which a life counts as having worked, so that the next pause is short again."""
 
-AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
-"""What says that the database does not answer. Its other errors are about what was asked, and waiting mends nothing."""
 
-
-def first_line(fault: BaseException) -> str:
-    """What the database's client said of it, without the statement and its values."""
-    said = fault.orig if isinstance(fault, DBAPIError) else fault
-    return str(said).partition("\n")[0]
+@contextmanager
+def outlasting(log: logging.Logger, then: str) -> Generator[None]:
+    """Log a fault of the database instead of raising it, with what follows from it; any other fault is raised."""
+    try:
+        yield
+    except Exception as fault:
+        if not database_faults.is_the_databases(fault):
+            raise
+        database_faults.tell(log, fault, then)
 
 
 async def lasting(life: Callable[[], Awaitable[None]]) -> None:
@@ -35,9 +37,8 @@ async def lasting(life: Callable[[], Awaitable[None]]) -> None:
     while True:
         began = loop.time()
         try:
-            await life()
-        except AWAY as fault:
-            log.warning("the database did not answer, the work goes on when it does: %s", first_line(fault))
+            with outlasting(log, "a part of the background work begins again"):
+                await life()
             pause = AGAIN_SECONDS
         except Exception:
             pause = AGAIN_SECONDS if loop.time() - began > LIVED_WELL_SECONDS else pause

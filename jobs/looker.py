@@ -11,10 +11,11 @@ from functools import partial
 from typing import TypeVar
 
 from gateways import gateways
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from models import reading, transaction
 from services import cases, due, heap, looks, work_health
 from services.calls import wait
+from services.database_faults import is_the_databases
 from services.due import Claim
 from services.looks import Part
 from services.tasks import stop
@@ -94,11 +95,9 @@ class Looker:
     async def run(self) -> None:
         """Look at due members for ever."""
         while True:
-            try:
+            with outlasting(log, "the batch will be claimed again"):
                 await self._work()
-            except AWAY as fault:
-                log.warning("the database did not answer, the batch will be claimed again: %s", first_line(fault))
-                await asyncio.sleep(IDLE_SECONDS)
+            await asyncio.sleep(IDLE_SECONDS)
 
     async def _work(self) -> None:
         # What the dead had claimed, and what the database left this worker with: neither waits for its lease to lapse.
@@ -209,9 +208,9 @@ class Looker:
         """Do something for claims; a fault of our own is narrowed down to the member with whom it comes."""
         try:
             return await doing()
-        except AWAY:
-            raise
         except Exception as fault:
+            if is_the_databases(fault):
+                raise
             if len(claims) == 1:
                 (claim,) = claims
                 log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from models import transaction
 from services import open_challenges
 
@@ -18,8 +18,6 @@ async def run() -> None:
     async with transaction() as db:
         await open_challenges.prepare(db)
     while True:
-        try:
+        with outlasting(log, "the challenges are looked at again"):
             await open_challenges.tick(gateways())
-        except AWAY as fault:
-            log.warning("the database did not answer, the challenges are looked at again: %s", first_line(fault))
         await asyncio.sleep(PAUSE_SECONDS)

@@ -5,7 +5,7 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from models import transaction
 from services import alerts, counters, providers, refusals, schedules
 from services.providers import Recorder
@@ -33,10 +33,8 @@ class Watch:
             await schedules.ensure(db, PROBES, timedelta())
             await schedules.ensure(db, ALERTS, timedelta())
         while True:
-            try:
+            with outlasting(log, "the watch tries again"):
                 await self.once()
-            except AWAY as fault:
-                log.warning("the database did not answer, the watch tries again: %s", first_line(fault))
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def once(self) -> None:

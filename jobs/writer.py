@@ -6,10 +6,11 @@ from collections import Counter
 from datetime import datetime
 
 from gateways import gateways
-from jobs.lasting import AWAY, first_line
+from jobs.lasting import outlasting
 from models import transaction
 from services import carried_out, events, intents, request_ids, unanswered, work_health
 from services.calls import wait
+from services.database_faults import is_the_databases
 from services.intents import Intent, TokenRejected
 from services.lease import Lease, LeaseLost, lease
 from services.tasks import stop
@@ -41,17 +42,18 @@ class Writer:
     async def run(self) -> None:
         """Write for ever, whenever the lease can be had."""
         while True:
-            try:
-                async with lease() as held:
-                    if held is not None:
-                        await self._write(held)
-            except (LeaseLost, *AWAY) as fault:
-                log.warning("the database did not answer, writing stops until it does: %s", first_line(fault))
-            except TokenRejected:
-                log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
-                async with transaction() as db:
-                    await events.record(db, events.line("writer.stopped", data={"reason": "token rejected"}))
-                await asyncio.sleep(TOKEN_PAUSE_SECONDS)
+            with outlasting(log, "writing is tried again"):
+                try:
+                    async with lease() as held:
+                        if held is not None:
+                            await self._write(held)
+                except LeaseLost as fault:
+                    log.warning("the database did not answer, writing stops until it does: %s", fault)
+                except TokenRejected:
+                    log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
+                    async with transaction() as db:
+                        await events.record(db, events.line("writer.stopped", data={"reason": "token rejected"}))
+                    await asyncio.sleep(TOKEN_PAUSE_SECONDS)
             await asyncio.sleep(LEASE_SECONDS)
 
     async def _write(self, held: Lease) -> None:
@@ -143,9 +145,11 @@ class Writer:
                     await carried_out.record(db, intent, outcome)
                     if over:
                         await unanswered.over(db, intent.line)
-            except (TokenRejected, *AWAY):
+            except TokenRejected:
                 raise
             except Exception as fault:
+                if is_the_databases(fault):
+                    raise
                 # One change that nobody can carry out must not keep all others waiting.
                 log.exception("role %s of member %s in server %s", intent.role_id, intent.discord_id, intent.server_id)
                 outcome = intents.failed(intent, work_health.own_fault(fault))

@@ -9,6 +9,7 @@ import psycopg
 
 from models import WatchedConnection, connect, libpq_url
 from models.session import Question, ask
+from services.database_faults import is_absent
 
 Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342
@@ -34,10 +35,15 @@ class Lease:
         self.since: datetime = since
 
     async def ask(self, question: Question) -> list[tuple[Any, ...]]:
-        """What the database tells; an answer says that the lease stood when it was asked. Raises LeaseLost."""
+        """What the database tells; an answer says that the lease stood when it was asked.
+
+        Raises LeaseLost, and psycopg.OperationalError where the connection that holds it is not lost.
+        """
         try:
             return await ask(self._connection, question)
         except psycopg.OperationalError as fault:
+            if not is_absent(fault):
+                raise
             raise LeaseLost(str(fault).splitlines()[0]) from fault
 
 

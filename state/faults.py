@@ -7,12 +7,14 @@ from collections import deque
 
 from reflex.event import EventSpec
 
+from services.database_faults import first_line, is_absent
 from services.errors import HoldfastError, NotSignedIn, explained
 from state.session import SessionState
 from state.toasts import ToastState
 
 _log = logging.getLogger(__name__)
 
+DATABASE_AWAY = "The database does not answer right now. Please try again in a few seconds."
 LONGEST_REPORT = 1_000
 """Characters that are kept of what a browser reports."""
 REPORTS_A_MINUTE = 30
@@ -27,6 +29,9 @@ def show_fault(exception: Exception) -> EventSpec | None:
         return SessionState.left()
     if isinstance(exception, HoldfastError):
         return ToastState.show("Error", exception.message, True)
+    if is_absent(exception):
+        _log.warning("the database did not answer a handler reason=%s", first_line(exception))
+        return ToastState.show("Error", DATABASE_AWAY, True)
     _log.error("A handler failed:\n%s", "".join(traceback.format_exception(exception)))
     return ToastState.show("Error", "Something went wrong on our side. Please try again.", True)
 

@@ -21,6 +21,7 @@ from app.http.begun import Begun
 from gateways.errors import ProviderError
 from models import DatabaseUrlMissing
 from services import request_ids
+from services.database_faults import first_line, is_absent
 from services.errors import HoldfastError, NotSignedIn, Retryable, TookTooLong, explained, unavailable
 
 router = APIRouter(include_in_schema=False)
@@ -118,7 +119,10 @@ async def _database_away(request: Request, error: Exception) -> Response:
     if isinstance(late := explained(error), TookTooLong):
         _log.error("statement ended path=%s", request.url.path, exc_info=error)
         return told(late)
-    _log.error("The database did not answer.", exc_info=error)
+    if is_absent(error) or isinstance(error, DatabaseUrlMissing):
+        _log.warning("the database did not answer path=%s reason=%s", request.url.path, first_line(error))
+    else:
+        _log.error("the database could not answer path=%s", request.url.path, exc_info=error)
     message = "The database does not answer right now. Please try again in a few seconds."
     return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
 

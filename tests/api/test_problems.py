@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 import models
 from app.api import api
@@ -232,13 +233,31 @@ async def test_under_the_supervisor_health_waits_for_the_bot(browser: Browser, m
     assert (await browser.client.get("/health")).status_code == 200
 
 
-async def test_a_database_that_is_away_is_said_to_be(browser: Browser):
+async def test_a_database_that_is_away_is_said_to_be(browser: Browser, caplog: pytest.LogCaptureFixture):
     headers = await signed_in()
     await models.use("postgresql://nobody@127.0.0.1:1/nothing")
     answer = await browser.client.get("/api/servers", headers=headers)
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
     assert "database" in answer.json()["message"]
+    (record,) = [one for one in caplog.records if one.name == "app.api.problems"]
+    assert record.getMessage().startswith("the database did not answer path=/api/servers reason=")
+    assert (record.exc_info, record.getMessage().count("\n")) == (None, 0)
+
+
+async def test_what_the_database_cannot_do_is_in_the_log_in_full(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def disk_full(*_: object) -> None:
+        async with transaction() as db:
+            await db.execute(text("DO $$ BEGIN RAISE SQLSTATE '53100'; END $$"))
+
+    monkeypatch.setattr(servers, "list_servers", disk_full)
+    answer = await browser.client.get("/api/servers", headers=await signed_in())
+    assert answer.status_code == 503
+    (record,) = [one for one in caplog.records if one.name == "app.api.problems"]
+    assert record.getMessage() == "the database could not answer path=/api/servers"
+    assert record.exc_info
 
 
 async def test_a_fault_of_ours_tells_its_number_and_nothing_of_itself(

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from sqlalchemy import text
 
 import models
+from jobs import lasting, watch
 from jobs.__main__ import PARTS, lives
+from jobs.watch import Watch
 from models import Schedule, transaction
-from services import sweep
+from services import database_faults, sweep
 from services.tasks import stop
 from settings import settings
 from tests.jobs.town import until
@@ -42,3 +45,31 @@ async def test_no_part_ends_while_the_database_is_away_and_all_go_on_when_it_is_
     finally:
         await stop(*tasks)
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
+    product: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = 0
+
+    async def disk_full(_: Watch) -> None:
+        nonlocal tries
+        tries += 1
+        async with transaction() as db:
+            await db.execute(text("DO $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$"))
+
+    async def tried_often() -> bool:
+        return tries >= 4
+
+    monkeypatch.setattr(database_faults, "_told", dict[str, float]())
+    monkeypatch.setattr(watch, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(Watch, "once", disk_full)
+    task = asyncio.create_task(lasting.lasting(Watch().run))
+    try:
+        await until(tried_often)
+    finally:
+        await stop(task)
+    told = [record for record in caplog.records if record.name == watch.log.name]
+    assert [bool(record.exc_info) for record in told[:3]] == [True, False, False]
+    assert all("no space left" in record.getMessage() for record in told)
+    assert "did not answer" not in caplog.text

@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Iterator
 
+import psycopg
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from services.errors import ServerNotFound
 from state import faults
@@ -23,6 +25,14 @@ def test_a_fault_of_ours_is_in_the_log_and_not_on_the_screen(caplog: pytest.LogC
     assert "secret" not in told
     assert "SELECT secret FROM place" in caplog.text
     assert "Server not found" in str(show_fault(ServerNotFound())), "what a person can do something about is told"
+
+
+def test_an_absent_database_is_told_on_the_screen_and_in_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    fault = OperationalError("SELECT secret", None, psycopg.OperationalError("the connection is lost\nfor good"))
+    assert "database does not answer" in str(show_fault(fault))
+    (record,) = caplog.records
+    assert record.getMessage() == "the database did not answer a handler reason=the connection is lost"
+    assert record.exc_info is None
 
 
 def test_reports_of_browsers_are_short_single_lines_and_few(caplog: pytest.LogCaptureFixture) -> None:

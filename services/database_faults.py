@@ -1,0 +1,86 @@
+"""What a fault says of the database: that it is away, that it cannot do its work right now, or neither."""
+
+import logging
+import time
+
+import psycopg
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+_FAMILIES = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
+_CONNECTION, _ENDING, _FULL = "08", "57P0", "53300"
+_READ_ONLY = "25006"
+_TOO_MUCH = ("53200", "54")
+"""Out of memory, and the limits of one statement: less at once may work."""
+_PARAMETERS = "number of parameters must be"
+"""The client library's own limit of one statement, which bears no SQLSTATE."""
+TOLD_FOR_SECONDS = 3600.0
+"""How long a fault that was told in full is only named when it comes again."""
+_told: dict[str, float] = {}
+"""When each fault was last told in full, in monotonic seconds, by `_kind`."""
+
+
+def is_absent(fault: BaseException) -> bool:
+    """Return whether the database does not answer: no connection can be had, or it was lost.
+
+    A server that refuses new connections because too many are open, or that starts or stops, is absent too. One that
+    answers with anything else is not: deadlocks, statements that took too long, a full disk, a standby.
+    """
+    if not isinstance(fault, _FAMILIES):
+        return False
+    state = _state(fault)
+    if state is None:
+        # Without an answer of the server there is no SQLSTATE.
+        return not _says_too_much(fault)
+    return state == _FULL or state.startswith((_CONNECTION, _ENDING))
+
+
+def is_the_databases(fault: BaseException) -> bool:
+    """Return whether the database is away or cannot work right now, whatever it is asked; waiting may cure that."""
+    if _state(fault) == _READ_ONLY:
+        return True
+    return isinstance(fault, _FAMILIES) and not _says_too_much(fault)
+
+
+def first_line(fault: BaseException) -> str:
+    """Return what the database's client said of it, without the statement and its values."""
+    return str(_original(fault)).partition("\n")[0]
+
+
+def tell(log: logging.Logger, fault: BaseException, then: str) -> None:
+    """Log a fault and what follows from it: in one line where the database is absent, else in full once an hour."""
+    if is_absent(fault):
+        log.warning("the database did not answer, %s: %s", then, first_line(fault))
+        return
+    moment, kind = time.monotonic(), _kind(fault)
+    if moment - _told.get(kind, -TOLD_FOR_SECONDS) < TOLD_FOR_SECONDS:
+        log.warning("the same fault again, %s: %s", then, first_line(fault))
+        return
+    for one in [one for one, since in _told.items() if moment - since >= TOLD_FOR_SECONDS]:
+        del _told[one]
+    _told[kind] = moment
+    log.error("a fault, %s: %s", then, first_line(fault), exc_info=fault)
+
+
+def _original(fault: BaseException) -> BaseException:
+    return fault.orig if isinstance(fault, DBAPIError) and fault.orig is not None else fault
+
+
+def _state(fault: BaseException) -> str | None:
+    original = _original(fault)
+    return original.sqlstate if isinstance(original, psycopg.Error) else None
+
+
+def _says_too_much(fault: BaseException) -> bool:
+    return (_state(fault) or "").startswith(_TOO_MUCH) or _PARAMETERS in first_line(fault)
+
+
+def _kind(fault: BaseException) -> str:
+    """The SQLSTATE, or the type and the place of a fault that has none."""
+    if (state := _state(fault)) is not None:
+        return state
+    place = fault.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else ""
+    return f"{type(fault).__name__} {where}"

@@ -1,0 +1,119 @@
+"""Which faults say that the database is away, and how often the others are told in full."""
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import col, select
+
+import models
+from models import Due, transaction
+from services import database_faults
+from services.database_faults import first_line, is_absent, is_the_databases, tell
+
+NOWHERE = "postgresql+psycopg://holdfast@/holdfast?host=/nowhere&port=5432"
+ABSENT, UNABLE, OURS = (True, True), (False, True), (False, False)
+log = logging.getLogger(__name__)
+
+
+@pytest.fixture(autouse=True)
+async def database(database_url: str) -> AsyncIterator[None]:
+    await models.use(database_url)
+    yield
+    await models.use(None)
+
+
+@pytest.fixture(autouse=True)
+def nothing_told() -> Iterator[None]:
+    database_faults._told.clear()
+    yield
+    database_faults._told.clear()
+
+
+async def fault_of(*statements: str) -> SQLAlchemyError:
+    async def run() -> None:
+        async with transaction() as db:
+            for statement in statements:
+                await db.execute(text(statement))
+
+    with pytest.raises(SQLAlchemyError) as caught:
+        await run()
+    return caught.value
+
+
+async def raised(state: str) -> SQLAlchemyError:
+    """The fault that PostgreSQL itself reports with this SQLSTATE."""
+    return await fault_of(f"DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '{state}'; END $$")
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("08006", ABSENT), ("08P01", ABSENT), ("57P01", ABSENT), ("57P02", ABSENT), ("57P03", ABSENT),
+        ("57P05", ABSENT), ("53300", ABSENT), ("40P01", UNABLE), ("40001", UNABLE), ("57014", UNABLE),
+        ("53100", UNABLE), ("55P03", UNABLE), ("58030", UNABLE), ("25006", UNABLE), ("53200", OURS), ("54001", OURS),
+        ("23505", OURS), ("42P01", OURS), ("22012", OURS),
+    ],
+)  # fmt: skip
+async def test_only_a_database_that_does_not_answer_is_absent(state: str, expected: tuple[bool, bool]) -> None:
+    fault = await raised(state)
+    assert (is_absent(fault), is_the_databases(fault)) == expected
+    assert first_line(fault) == "as told"
+
+
+async def test_a_connection_that_the_server_ends_is_absent() -> None:
+    fault = await fault_of("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert (is_absent(fault), is_the_databases(fault)) == ABSENT
+
+
+async def test_a_server_that_nobody_reaches_is_absent() -> None:
+    await models.use(NOWHERE)
+    fault = await fault_of("SELECT 1")
+    assert (is_absent(fault), is_the_databases(fault)) == ABSENT
+
+
+async def test_what_a_standby_and_a_statement_without_an_end_say_is_no_absence() -> None:
+    standby = await fault_of("SET TRANSACTION READ ONLY", "CREATE TABLE notes ()")
+    late = await fault_of("SET LOCAL statement_timeout = 20", "SELECT pg_sleep(60)")
+    assert [(is_absent(one), is_the_databases(one)) for one in (standby, late)] == [UNABLE, UNABLE]
+
+
+async def test_a_statement_that_asks_too_much_at_once_is_a_fault_of_ours() -> None:
+    with pytest.raises(SQLAlchemyError) as caught:
+        async with transaction() as db:
+            await db.execute(select(col(Due.key)).where(col(Due.key).in_([str(one) for one in range(70_000)])))
+    assert (is_absent(caught.value), is_the_databases(caught.value)) == OURS
+
+
+async def test_what_fails_among_statements_of_one_round_trip_says_the_same() -> None:
+    with pytest.raises(SQLAlchemyError) as caught:
+        async with transaction() as db:
+            await db.together(("SELECT 1", {}), ("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$", {}), ("SELECT 2", {}))
+    assert (is_absent(caught.value), is_the_databases(caught.value)) == UNABLE
+
+
+async def test_a_fault_is_told_in_full_once_and_an_absent_database_in_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        tell(log, await raised("53100"), "it is tried again")
+        tell(log, await raised("57P01"), "it goes on later")
+    tell(log, await raised("40P01"), "it is tried again")
+    told = [(record.levelname, bool(record.exc_info), record.getMessage()) for record in caplog.records]
+    assert told == [
+        ("ERROR", True, "a fault, it is tried again: as told"),
+        ("WARNING", False, "the database did not answer, it goes on later: as told"),
+        ("WARNING", False, "the same fault again, it is tried again: as told"),
+        ("WARNING", False, "the database did not answer, it goes on later: as told"),
+        ("ERROR", True, "a fault, it is tried again: as told"),
+    ]
+
+
+def test_a_fault_that_comes_again_after_an_hour_is_told_in_full_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for fault in (ValueError("one"), ValueError("two"), KeyError("three")):
+        tell(log, fault, "it is tried again")
+    monkeypatch.setattr(database_faults, "TOLD_FOR_SECONDS", 0.0)
+    tell(log, ValueError("four"), "it is tried again")
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False, True, True]
