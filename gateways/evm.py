@@ -337,8 +337,6 @@ class Node:
             raise ProviderBusy(self.name, "too many requests", retry_after=wait)
         if status == 413:
             raise TooMuch(self.name, "the request is too large", status=status)
-        if status in {401, 403}:
-            raise Unauthorized(self.name, f"HTTP {status}", status=status)
         try:
             answer = decode(content)
         except orjson.JSONDecodeError:
@@ -347,8 +345,17 @@ class Node:
             return answer
         # Some nodes send JSON-RPC errors with an HTTP error's status, those of a batch in a list.
         first = cast("object", answer[0] if isinstance(answer, list) and answer else answer)
-        if isinstance(first, dict) and "error" in first:
-            self._result(cast("object", first), None)
+        try:
+            if isinstance(first, dict) and "error" in first:
+                self._result(cast("object", first), None)
+        except ProviderError as fault:
+            # Alchemy says so with 403, as it refuses a wrong key.
+            if status not in {401, 402, 403} or isinstance(fault, ProviderBusy):
+                raise
+        if status == 402:
+            raise ProviderBusy(self.name, "its plan's requests are used up")
+        if status in {401, 403}:
+            raise Unauthorized(self.name, f"HTTP {status}", status=status)
         if status >= 500:
             raise ProviderDown(self.name, f"HTTP {status}")
         if status >= 400:

@@ -52,7 +52,7 @@ _TOO_MUCH = re.compile(
 def rpc_error(provider: str, code: int, message: str, data: object = None) -> ProviderError:
     """The error for a JSON-RPC error object; nodes agree on few codes, so the message decides where it must."""
     said = f"JSON-RPC error {code} ({message})"
-    if code in {429, -32005} or _BUSY.search(message):
+    if code in {402, 429, -32005} or _BUSY.search(message):
         return ProviderBusy(provider, said)
     if code == -32701 or _NEEDS_ADDRESS.search(message):
         return NeedsAddress(provider, said, status=200, code=code)

@@ -200,10 +200,23 @@ LIES = {
     "an old head": changed("eth_getBlockByNumber", {"number": "0x5", "timestamp": "0x65000000"}),
     "no head": changed("eth_getBlockByNumber", None),
 }
+
+
+def refused(status: int, code: int, message: str) -> web.Response:
+    """A JSON-RPC error with an HTTP status."""
+    error = {"code": code, "message": message}
+    return web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}, status=status)
+
+
 ANSWERS = {
     "429": (lambda: web.Response(status=429, headers={"Retry-After": "3"}), ProviderBusy),
     "500": (lambda: web.Response(status=500), ProviderDown),
     "403": (lambda: web.Response(status=403), ProviderRefused),
+    # What Alchemy, Infura and QuickNode say once a plan's month or day is used up.
+    "a used-up month": (lambda: refused(403, -32600, "Monthly capacity limit exceeded. Visit https://…"), ProviderBusy),
+    "a used-up day": (lambda: refused(402, 402, "Payment Required"), ProviderBusy),
+    "a used-up day without words": (lambda: web.Response(status=402), ProviderBusy),
+    "a used-up day, said with 200": (lambda: refused(200, -32003, "daily request limit reached"), ProviderBusy),
     "broken JSON": (lambda: web.Response(text='{"jsonrpc": "2.0", "resu'), ProviderConfused),
     "a list": (lambda: web.json_response([]), ProviderConfused),
     "a text": (lambda: web.json_response("0x0"), ProviderConfused),
