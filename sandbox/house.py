@@ -112,6 +112,10 @@ class Sandbox:
             "accounts": await self.marketplaces.world() if self.marketplaces else {},
         }
 
+    def limits(self) -> dict[str, Any]:
+        """GET /control/limits."""
+        return {"strict": self.strict, "rpc": self.chains.limits() if self.chains else {}}
+
 
 def product_settings(port: int) -> dict[str, str]:
     """What `product.env` says for a sandbox on this port."""

@@ -107,7 +107,7 @@ def _what_it_needs(item: pytest.Item) -> int:
         return PRODUCT
     if item.path.parent.name in {"soak", "whole"}:
         return MACHINE
-    return SANDBOX if "sandbox_url" in lasting else NOTHING
+    return SANDBOX if lasting & {"sandbox_url", "strict_sandbox_url"} else NOTHING
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
@@ -120,12 +120,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 class OneProduct(LoadFileScheduling):
-    """Hands out file after file, but everything with the product, and with the web, in one piece."""
+    """Hands out file after file, but in one piece what shares a product, a web process or a strict sandbox."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
-        return "web" if nodeid.startswith("tests/web/") else super()._split_scope(nodeid)
+        shared = next((name for name in ("web", "strict") if nodeid.startswith(f"tests/{name}/")), None)
+        return shared or super()._split_scope(nodeid)
 
 
 @pytest.fixture(autouse=True)
@@ -250,12 +251,13 @@ def database_url(databases: Databases) -> Iterator[str]:
 
 
 @contextmanager
-def running_sandbox() -> Iterator[str]:
-    """A sandbox of the caller's own, up with all its parts; its address."""
+def running_sandbox(*, strict: bool = False) -> Iterator[str]:
+    """A sandbox of the caller's own, up with all its parts; its address. A strict one has the limits of real plans."""
     port = free_port()
     with temporary_dir() as directory:
         log = directory / "sandbox.log"
         environment = os.environ | {"SANDBOX_PORT": str(port), "SANDBOX_DATA": str(directory / "world")}
+        environment["SANDBOX_STRICT"] = "1" if strict else "0"
         environment[MARK] = str(directory)  # by which the watchdog finds it
         environment.pop("PUBLIC_URL", None)
         with log.open("wb") as output:
@@ -299,6 +301,14 @@ def sandbox_url() -> Iterator[str]:
     """The address of the test run's one sandbox, up with all its parts; tests use fresh people and guilds in it."""
     with running_sandbox() as url:
         # Tests start one client after another; Discord lets a large bot identify so often, too.
+        httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
+        yield url
+
+
+@pytest.fixture(scope="session")
+def strict_sandbox_url() -> Iterator[str]:
+    """The address of a sandbox with the limits of real plans; its tests are in `tests/strict`, on one worker."""
+    with running_sandbox(strict=True) as url:
         httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
         yield url
 

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from sandbox.chains import control, front, metadata, replay
 from sandbox.chains.chain import Chain
+from sandbox.chains.plans import PLANS, UNLIMITED
 from sandbox.chains.table import CHAINS
 from sandbox.tools import USUAL_TOOLS, find_anvil, obtain
 
@@ -33,7 +34,8 @@ class Chains:
         data = self.sandbox.data / "chains"
         data.mkdir(parents=True, exist_ok=True)
         for facts in CHAINS.values():
-            self.by_name[facts.name] = Chain(facts, self.sandbox.url, data, binary)
+            plan = PLANS.get(facts.name, UNLIMITED) if self.sandbox.strict else UNLIMITED
+            self.by_name[facts.name] = Chain(facts, self.sandbox.url, data, binary, plan)
         try:
             await asyncio.gather(*(replay.start(chain) for chain in self.by_name.values()))
         except BaseException:
@@ -55,6 +57,10 @@ class Chains:
         """The `chains` of GET /control/world."""
         worlds = await asyncio.gather(*(chain.world() for chain in self.by_name.values()))
         return dict(zip(self.by_name, worlds, strict=True))
+
+    def limits(self) -> dict[str, Any]:
+        """The chains' part of GET /control/limits: what both front ends of each chain give."""
+        return {name: chain.plan.view() for name, chain in self.by_name.items()}
 
     def routes(self) -> list[web.RouteDef]:
         """/rpc, /rpc2, /metadata and /control/chains."""

@@ -5,16 +5,25 @@ from typing import Any
 
 import orjson
 
-from sandbox.chains import methods
+from sandbox.chains import methods, plans
 from sandbox.chains.chain import Chain
+from sandbox.chains.plans import Denial
 
 Item = dict[str, Any]
+_OF_LOGS = ("eth_getLogs", "eth_newFilter")
+_LATE_TAGS = ("safe", "finalized")
 
 
 def refusal(item: Any, code: int, message: str) -> bytes:
     """A JSON-RPC error for this item."""
     id_ = item.get("id") if isinstance(item, dict) else None
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}})
+
+
+def denied(item: Any, denial: Denial) -> bytes:
+    """A plan's refusal of this item."""
+    id_ = item.get("id") if isinstance(item, dict) else None
+    return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": denial.error})
 
 
 def success(item: Item, result: Any) -> bytes:
@@ -32,6 +41,9 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
         return refusal(item, -32601, f"the method {method} does not exist/is not available")
     if not isinstance(params, list):
         return refusal(item, -32602, "non-array args")
+    denial = denial_of(chain, item, pinned)
+    if denial is not None:
+        return denied(item, denial)
     if kind == "empty":
         return success(item, methods.emptiness(method))
     if method in methods.FIXED:
@@ -52,12 +64,50 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
     if method == "eth_sendRawTransaction" and params and isinstance(params[0], str):
         return await chain.send_raw(orjson.dumps(item), params[0])
     said = await chain.node.post(orjson.dumps(item))
+    if method in _OF_LOGS and (too_many := _too_many(chain, item, said, pinned)):
+        return denied(item, too_many)
     if kind == "zero":
         return _changed(said, lambda result: methods.zeroed(method, result))
     if pinned is not None and method in methods.FROM_A_BLOCK:
         where = methods.FROM_A_BLOCK[method]
         return _changed(said, lambda result: None if _later(result, where, pinned) else result)
     return said
+
+
+def denial_of(chain: Chain, item: Any, pinned: int | None) -> Denial | None:
+    """What the chain's plan says of an item before anything is looked up; None where it may pass."""
+    method, params = item.get("method"), item.get("params") or []
+    plan = chain.plan
+    if plan is plans.UNLIMITED or not isinstance(params, list):
+        return None
+    if not plan.overrides and method == "eth_call" and len(params) > 2:
+        return plans.NO_OVERRIDE
+    if not plan.finalized:
+        for tag in params:
+            if tag in _LATE_TAGS:
+                return Denial({"code": -32000, "message": f"{tag} block not found"})
+    if method in _OF_LOGS and params and isinstance(params[0], dict):
+        return plans.logs_denied(plan, params[0], *_range(chain, params[0], pinned))
+    return None
+
+
+def _too_many(chain: Chain, item: Item, said: bytes, pinned: int | None) -> Denial | None:
+    """What the chain's plan says in place of an answer with so many logs."""
+    if chain.plan.results is None:
+        return None
+    found = orjson.loads(said).get("result")
+    wanted = item["params"][0] if item.get("params") and isinstance(item["params"][0], dict) else {}
+    count = len(found) if isinstance(found, list) else 0
+    return plans.results_denied(chain.plan, count, *_range(chain, wanted, pinned))
+
+
+def _range(chain: Chain, wanted: Item, pinned: int | None) -> tuple[int, int]:
+    """The first and the last block of a filter for logs; one block where it names a block by its hash."""
+    if "blockHash" in wanted:
+        return 0, 0
+    head = chain.head if pinned is None else pinned
+    first, last = (_number(wanted.get(side, "latest")) for side in ("fromBlock", "toBlock"))
+    return head if first is None else first, head if last is None else last
 
 
 def _is_head(block: Any) -> bool:

@@ -11,6 +11,7 @@ import orjson
 
 from sandbox.chains import abi, ledger
 from sandbox.chains.anvil import Anvil, NodeError
+from sandbox.chains.plans import UNLIMITED, Plan
 from sandbox.chains.seeds import Collection, seeded_collections
 from sandbox.chains.table import KEEPER, Facts
 from sandbox.journal import Journal
@@ -31,10 +32,11 @@ Record = dict[str, Any]
 
 class Chain:
     """`records` is what happened since the seeds, oldest first; `collections` follows from it. Hold `lock` to move
-    the chain."""
+    the chain. Strangers get of the node what the `plan` gives; the sandbox itself gets everything."""
 
-    def __init__(self, facts: Facts, url: str, data: Path, binary: Path) -> None:
+    def __init__(self, facts: Facts, url: str, data: Path, binary: Path, plan: Plan = UNLIMITED) -> None:
         self.facts = facts
+        self.plan = plan
         self.url = url
         self.node = Anvil(binary, data / f"{facts.name}-node", facts.chain_id, facts.confirmations)
         self.journal = Journal(data / f"{facts.name}.jsonl")

@@ -8,7 +8,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from sandbox.chains.answers import answer, refusal, success
+from sandbox.chains.answers import answer, denial_of, denied, refusal, success
 from sandbox.chains.chain import Chain
 from sandbox.faults import SLOW_SECONDS, hang_up
 from sandbox.traffic import HUNG_UP, NOTED
@@ -84,14 +84,31 @@ async def _respond(
         return _json(BROKEN)
     if many and not items:
         return _json(refusal(None, -32600, "empty batch"))
-    turn = asyncio.Semaphore(AT_ONCE)
     pinned = pinned_head(sandbox, chain, target)
+    too_large = batch_refusal(chain, items) if many else None
+    if too_large is not None:
+        return _json(*too_large)
+    turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(item: Any) -> bytes:
         async with turn:
             return await answer(chain, item, kind, pinned)
 
-    return _json(_joined(await asyncio.gather(*map(one, items)), many))
+    # Some providers tell by the status, too, that they refuse; in a batch each item has its own answer alone.
+    denial = denial_of(chain, items[0], pinned) if not many and isinstance(items[0], dict) else None
+    status = denial.status if denial else 200
+    return _json(_joined(await asyncio.gather(*map(one, items)), many), status)
+
+
+def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:
+    """The body and the HTTP status with which the chain's plan refuses so large a batch; None where it takes it."""
+    plan = chain.plan
+    if plan.batch is None or plan.batch_denied is None or len(items) <= plan.batch:
+        return None
+    denial = plan.batch_denied(plan.batch)
+    # As a list it has the first call's id; alone it has none.
+    said = denied(items[0] if denial.in_a_list else None, denial)
+    return b"[" + said + b"]" if denial.in_a_list else said, denial.status
 
 
 def method_of(item: Any) -> str:
@@ -160,6 +177,10 @@ class _Socket:
             return
         if kind == "slow":
             await asyncio.sleep(SLOW_SECONDS)
+        too_large = batch_refusal(self._chain, items) if isinstance(asked, list) else None
+        if too_large is not None:
+            await self._client.send_str(too_large[0].decode())
+            return
         said = [reply for item in items if (reply := await self._reply(item, kind, upstream)) is not None]
         if said:
             await self._client.send_str(_joined(said, isinstance(asked, list)).decode())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
-    """World, reset, requests, faults and readiness."""
+    """World, reset, requests, faults, limits and readiness."""
 
     async def world(_: web.Request) -> web.Response:
         return web.json_response(await sandbox.world())
@@ -43,6 +43,9 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
         sandbox.faults.clear()
         return web.json_response({})
 
+    async def limits(_: web.Request) -> web.Response:
+        return web.json_response(sandbox.limits())
+
     async def ready(_: web.Request) -> web.Response:
         return web.json_response({"ready": sandbox.ready.is_set()}, status=200 if sandbox.ready.is_set() else 503)
 
@@ -52,5 +55,6 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
         web.get("/control/requests", requests),
         web.post("/control/faults", set_fault),
         web.delete("/control/faults", clear_faults),
+        web.get("/control/limits", limits),
         web.get("/control/ready", ready),
     ]
