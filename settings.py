@@ -17,6 +17,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 ROOT = Path(__file__).resolve().parent
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
 CHAINS = (*EVM_CHAINS, "solana")
+SOONEST_LOOK = 0.1
+"""Seconds between two looks at a chain at least."""
 SHORTEST_KEY = 32
 """Characters of SECRET_KEY; it is stretched by HKDF, which makes a short one no harder to guess."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -110,7 +112,14 @@ class Settings(BaseSettings):
 
     log_days: int = Field(default=365, ge=0)
     sweep_seconds: int = Field(default=86_400, ge=1)
-    follow_seconds: float = Field(default=5.0, ge=0.1)
+    follow_seconds: float = Field(default=5.0, ge=SOONEST_LOOK)
+    follow_seconds_ethereum: float | None = Field(default=None, ge=0)
+    follow_seconds_polygon: float | None = Field(default=None, ge=0)
+    follow_seconds_arbitrum: float | None = Field(default=None, ge=0)
+    follow_seconds_optimism: float | None = Field(default=None, ge=0)
+    follow_seconds_base: float | None = Field(default=None, ge=0)
+    follow_seconds_apechain: float | None = Field(default=None, ge=0)
+    follow_seconds_abstract: float | None = Field(default=None, ge=0)
     follow_wallets: int = Field(default=2_000, ge=1)
     solana_follow_requests: int = Field(default=60, ge=0)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)
@@ -139,6 +148,18 @@ class Settings(BaseSettings):
     def rpc_ws(self) -> dict[str, str]:
         """Per EVM chain the WebSocket that tells of its new blocks; empty where there is none."""
         return {chain: str(getattr(self, f"rpc_ws_{chain}")).strip() for chain in EVM_CHAINS}
+
+    @property
+    def follow_pace(self) -> dict[str, float]:
+        """Per EVM chain the seconds between two looks at what moved there; 0 where it is not followed."""
+        own = {chain: getattr(self, f"follow_seconds_{chain}") for chain in EVM_CHAINS}
+        return {chain: self.follow_seconds if pace is None else float(pace) for chain, pace in own.items()}
+
+    def pause_between_looks(self, chain: str) -> float | None:
+        """The seconds between two questions about what moved on a chain; None where it is left to the rounds."""
+        if chain in EVM_CHAINS:
+            return self.follow_pace[chain] or None
+        return 60 / self.solana_follow_requests if self.solana_follow_requests else None
 
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -190,6 +211,8 @@ class Settings(BaseSettings):
             _ = self.proxies
         except ValueError as fault:
             raise ValueError(f"TRUSTED_PROXIES takes addresses and networks, separated by spaces: {fault}.") from None
+        if soon := [chain.upper() for chain, pace in self.follow_pace.items() if 0 < pace < SOONEST_LOOK]:
+            raise ValueError(f"FOLLOW_SECONDS_{soon[0]} must be 0, or at least {SOONEST_LOOK} seconds.")
         if self.solana_names_url and "{name}" not in self.solana_names_url:
             raise ValueError("SOLANA_NAMES_URL must have {name} where the name goes, as in https://…/resolve/{name}.")
         if not self.sandbox and (self.secret_key is None or not self.secret_key.get_secret_value().strip()):

@@ -55,7 +55,10 @@ def lives(parts: Collection[str]) -> list[Life]:
         found.append(Watch().run)
     if "followers" in parts:
         turns = Turns(worker_name())
+        pace = settings().follow_pace
         for chain in followed_chains(gateways()):
+            if not pace[chain]:
+                continue
             called = asyncio.Event()
             found += [Follower(chain, turns, called).run, Follower(chain, turns, kind=WALLETS).run]
             if gateways().heads.offered(chain):

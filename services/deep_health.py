@@ -127,5 +127,9 @@ async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
     watched = await watch_list.named(db)
     followed = [one for one in await following.views(db) if one.chain in watched and one.kind == CONTRACTS]
     found = provider_health.lag(followed, moment)
-    long = FOLLOWER_LATE_AFTER.total_seconds()
-    return tuple(replace(one, state=BAD) if one.seconds > long else one for one in found)
+    return tuple(
+        replace(one, state=BAD)
+        if one.seconds > provider_health.late_after(one.chain, FOLLOWER_LATE_AFTER).total_seconds()
+        else one
+        for one in found
+    )

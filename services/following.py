@@ -13,9 +13,11 @@ from gateways.evm_transfers import CONTRACTS as CONTRACTS
 from gateways.evm_transfers import WALLETS as WALLETS
 from models import Cursor, transaction
 from models.session import AsyncSession, NotSo
+from settings import settings
 
 ANY = "any"
 LEASE = timedelta(seconds=30)
+"""How much longer than the longest pause between two looks a follower keeps a chain without a look."""
 RENEWED_EVERY = timedelta(seconds=5)
 
 
@@ -54,6 +56,11 @@ def cursor_of(chain: str, kind: str = CONTRACTS) -> str:
     return chain if kind == CONTRACTS else f"{chain}:{kind}"
 
 
+def lease() -> timedelta:
+    """How long a follower keeps its chains without a look."""
+    return LEASE + timedelta(seconds=max(settings().follow_pace.values()))
+
+
 def registry_on(chain: str) -> str | None:
     """The registry of delegations there, in lower case; None where there is none."""
     facts = CHAINS.get(chain)
@@ -85,7 +92,7 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
                 ORDER BY chain FOR UPDATE)
             """
         ),
-        {"chains": list(chains), "owner": owner, "lease": LEASE, "renewed": LEASE - RENEWED_EVERY},
+        {"chains": list(chains), "owner": owner, "lease": lease(), "renewed": lease() - RENEWED_EVERY},
     )
     result = await db.execute(
         text(
@@ -119,7 +126,7 @@ async def advancing(
     when the lease is not ours any more.
     """
     values = {
-        "block": position.block, "hash": position.block_hash, "head": head, "lease": LEASE, "chain": cursor,
+        "block": position.block, "hash": position.block_hash, "head": head, "lease": lease(), "chain": cursor,
         "owner": owner, "slices": slices,
     }  # fmt: skip
     # Without the lease the statement itself fails, and so does all that is sent along with it: whoever is to be looked
@@ -148,12 +155,16 @@ async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
 
 
 async def views(db: AsyncSession) -> list[FollowView]:
-    """How far each chain is followed, once for its contracts and once for members' wallets."""
+    """How far each chain is followed, once for its contracts and once for members' wallets.
+
+    Chains that the settings leave to the rounds are not among them.
+    """
+    pace = settings().follow_pace
     rows = await db.exec(select(Cursor).order_by(Cursor.chain))
     found: list[FollowView] = []
     for row in rows.all():
         chain, _, kind = row.chain.partition(":")
-        if row.head:
+        if row.head and pace.get(chain, 1):
             behind = max(0, row.head - row.block)
             found.append(FollowView(chain, kind or CONTRACTS, row.block, behind, row.updated_at, row.fault, row.slices))
     return found

@@ -1,6 +1,6 @@
 """What the providers' last answers mean for a server: who is well, who is not, and what rests because of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from gateways import Gateways, pulse
@@ -10,8 +10,9 @@ from services import sources
 from services.addresses import shorten
 from services.following import WALLETS, FollowView
 from services.health_views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
-from services.providers import SILENT_AFTER
+from services.providers import silent_after
 from services.quarantine import Quarantined
+from settings import settings
 
 UNKNOWN = "unknown"
 _WAIT = "Nothing for you to do: it goes on by itself once it answers. If it lasts, tell whoever runs the bot."
@@ -26,6 +27,8 @@ QUARANTINE_REASON = (
     "it writes more logs in a block than nodes give. Its members are looked at by the daily round meanwhile."
 )
 _LAGS_AFTER = timedelta(minutes=5)
+_LOOKS_MISSED = 3
+"""So many pauses between two looks may pass before a chain counts as not read."""
 
 States = Mapping[str, ProviderState]
 
@@ -63,9 +66,9 @@ def _service(
     )  # fmt: skip
 
 
-def answers_of(row: ProviderState | None, now: datetime) -> str:
-    """A node's state as it can be trusted now."""
-    return UNKNOWN if row is None or now - row.checked_at > SILENT_AFTER else row.state
+def answers_of(row: ProviderState | None, chain: str, now: datetime) -> str:
+    """The state of a node of the chain as it can be trusted now."""
+    return UNKNOWN if row is None or now - row.checked_at > silent_after(chain) else row.state
 
 
 def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: datetime) -> list[ProviderHealth]:
@@ -79,7 +82,7 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
             ProviderHealth(state, chain, title, "chain", chain, OFF, None, None, None, None, None, used, text, mend)
         ]
     names = [pulse.node(chain, place) for place in range(count)]
-    well = sum(answers_of(states.get(name), now) == pulse.OK for name in names)
+    well = sum(answers_of(states.get(name), chain, now) == pulse.OK for name in names)
     return [_node(states.get(name), chain, place, count, well, used, now) for place, name in enumerate(names)]
 
 
@@ -102,7 +105,7 @@ def _node(
     row: ProviderState | None, chain: str, place: int, count: int, well: int, used: bool, now: datetime
 ) -> ProviderHealth:
     name = f"{CHAINS[chain].title} node {place + 1}"
-    answers = answers_of(row, now)
+    answers = answers_of(row, chain, now)
     age = None if row is None or row.block_time is None else max(0, int((now - row.block_time).total_seconds()))
     mend = None
     if answers == pulse.OK and row is not None:
@@ -128,6 +131,25 @@ def _node(
     )  # fmt: skip
 
 
+def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
+    """What is said of those of these chains that the settings leave to the rounds."""
+    pace = settings().follow_pace
+    return tuple(
+        LagHealth(
+            OFF, chain, 0, 0, 0,
+            f"{CHAINS[chain].title} is not followed, as whoever runs the bot has set it: purchases and sales there are "
+            "noticed by the round over everybody.",
+        )
+        for chain in sorted(used)
+        if pace.get(chain) == 0
+    )  # fmt: skip
+
+
+def late_after(chain: str, least: timedelta = _LAGS_AFTER) -> timedelta:
+    """After how long without a look a chain counts as not read: `least`, or longer where looks are rare."""
+    return max(least, timedelta(seconds=_LOOKS_MISSED * (settings().pause_between_looks(chain) or 0.0)))
+
+
 def lag(
     followed: Sequence[FollowView], now: datetime, quarantined: Sequence[Quarantined] = ()
 ) -> tuple[LagHealth, ...]:
@@ -139,7 +161,7 @@ def lag(
     for one in followed:
         title = CHAINS[one.chain].title
         seconds = max(0, int((now - one.updated_at).total_seconds()))
-        late = now - one.updated_at > _LAGS_AFTER
+        late = now - one.updated_at > late_after(one.chain)
         blocks = "1 block" if one.behind == 1 else f"{one.behind} blocks"
         wallets = one.kind == WALLETS
         what = f"For rules about any NFT, members' wallets on {title} are" if wallets else f"{title} is"

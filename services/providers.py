@@ -16,15 +16,16 @@ from gateways.errors import ProviderError
 from gateways.pulse import Pulse
 from models import ProviderState, corrected, now
 from models.session import AsyncSession
+from settings import settings
 
 BOT = "bot"
 """The bot's own connection to Discord's gateway."""
 REPEATED_EVERY = timedelta(seconds=10)
 """How often an unchanged state is written again; a change is written at the next reading."""
-PROBED_AFTER = timedelta(seconds=20)
-"""A node that nobody has heard for so long is asked for its newest block."""
+PROBED_AFTER, PROBED_UNFOLLOWED = timedelta(seconds=20), timedelta(minutes=10)
+"""A node that nobody has heard for so long is asked for its newest block; one of a chain that is not followed later."""
 SILENT_AFTER = timedelta(seconds=90)
-"""A state that nobody confirmed for so long is no longer known."""
+"""A state that nobody confirmed for so long is no longer known; of a node that is asked rarely, for longer."""
 _NOBODY = "0x000000000000000000000000000000000000dead"
 """An address whose profile is asked for only to see whether OpenSea answers."""
 
@@ -104,6 +105,20 @@ async def states(db: AsyncSession) -> dict[str, ProviderState]:
     return {row.provider: row for row in rows.all()}
 
 
+def probed_after(chain: str) -> timedelta:
+    """How long a node of the chain may be unheard before it is asked: a plan that the follower spares, this does too.
+
+    Two looks of the follower, since nodes take turns.
+    """
+    pause = settings().pause_between_looks(chain)
+    return PROBED_UNFOLLOWED if pause is None else max(PROBED_AFTER, timedelta(seconds=2 * pause))
+
+
+def silent_after(chain: str) -> timedelta:
+    """How long the state of a node of the chain is known without being confirmed."""
+    return max(SILENT_AFTER, 2 * probed_after(chain) + timedelta(seconds=30))
+
+
 def nodes(outside: Gateways) -> list[str]:
     """The names of all nodes that are set."""
     return [pulse.node(chain, place) for chain in CHAINS for place in range(outside.chains.endpoints(chain))]
@@ -112,10 +127,18 @@ def nodes(outside: Gateways) -> list[str]:
 async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
     """Whom to ask now: nodes that nobody has heard of lately, and services that did not answer when last asked."""
     known = await states(db)
-    since = now() - PROBED_AFTER
+    moment = now()
     services = [name for name in (pulse.DISCORD, pulse.OPENSEA) if name in known and known[name].state != pulse.OK]
-    names = [*nodes(outside), *services]
-    return [name for name in names if (row := known.get(name)) is None or row.checked_at < since]
+
+    def is_due(name: str) -> bool:
+        row = known.get(name)
+        if row is None:
+            return True
+        # Who is in trouble is asked soon, so that it shows when that is over.
+        pause = probed_after(name.partition(":")[0]) if row.state == pulse.OK else PROBED_AFTER
+        return row.checked_at < moment - pause
+
+    return [name for name in (*nodes(outside), *services) if is_due(name)]
 
 
 async def probe(outside: Gateways, names: Iterable[str]) -> None:

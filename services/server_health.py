@@ -80,6 +80,7 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     sweep = await work_health.last_sweep(db, moment)
     shown = provider_health.providers(outside, states, used, moment)
     lag = provider_health.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
+    lag += provider_health.left_to_rounds(used)
     paused = await work_health.paused_rules(db, server_id)
     breakers = await work_health.breakers(db, server_id, names)
     queue = await work_health.queue(db, server_id, moment)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from sqlalchemy import text
 
 from gateways import gateways
 from jobs import follower
+from jobs.__main__ import lives
 from jobs.follower import Follower
 from jobs.turns import Turns
 from models import Cursor, transaction
@@ -152,6 +154,25 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     async with transaction() as db:
         await following.let_go_of(db, lambda owner: owner == first.name)
     assert await second.once() is not None
+
+
+async def test_the_lease_outlasts_the_pause_between_two_looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLLOW_SECONDS_BASE", "600")
+    follower.settings.cache_clear()
+    await town.rule("Holder")
+    assert await Follower("base").once() is not None
+    async with transaction() as db:
+        kept = await db.execute(text("SELECT owned_until - now() FROM cursor WHERE chain = 'base'"))
+        assert kept.scalar_one() > timedelta(seconds=600)
+
+
+@pytest.mark.usefixtures("product")
+async def test_a_chain_that_is_left_to_the_rounds_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower.settings.cache_clear()
+    every = len(lives(["followers"]))
+    monkeypatch.setenv("FOLLOW_SECONDS_BASE", "0")
+    follower.settings.cache_clear()
+    assert len(lives(["followers"])) == every - 2
 
 
 async def test_what_a_look_found_but_could_not_write_down_is_found_again(

@@ -2,12 +2,15 @@
 
 from datetime import timedelta
 
+import pytest
+
 from gateways.evm_transfers import CONTRACTS, WALLETS
-from models import now
-from services import provider_health
+from models import Cursor, now, transaction
+from services import following, provider_health
 from services.following import FollowView
-from services.health_views import GOOD, WARNING
+from services.health_views import GOOD, OFF, WARNING
 from services.quarantine import Quarantined
+from settings import settings
 
 NOW = now()
 CONTRACT = "0x" + "c0" * 20
@@ -32,3 +35,27 @@ def test_wallets_that_take_turns_are_said() -> None:
     assert "members' wallets on Base are followed up to block 100" in few.text
     assert "turns" not in few.text
     assert "read in 7 turns" in many.text
+
+
+def test_a_chain_that_is_looked_at_rarely_is_late_only_after_some_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLLOW_SECONDS_BASE", "600")
+    settings.cache_clear()
+    (in_time,) = provider_health.lag([view()], NOW + timedelta(minutes=29))
+    (late,) = provider_health.lag([view()], NOW + timedelta(minutes=31))
+    assert (in_time.state, late.state) == (GOOD, WARNING)
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("database")
+async def test_a_chain_that_is_left_to_the_rounds_is_said_and_never_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with transaction() as db:
+        db.add(Cursor(chain="base", block=7, head=9, updated_at=NOW - timedelta(days=1)))
+    async with transaction() as db:
+        assert [one.chain for one in await following.views(db)] == ["base"]
+        monkeypatch.setenv("FOLLOW_SECONDS_BASE", "0")
+        settings.cache_clear()
+        assert await following.views(db) == []
+    (said,) = provider_health.left_to_rounds({"base", "ethereum", "solana"})
+    assert (said.state, said.chain) == (OFF, "base")
+    assert "Base is not followed" in said.text
+    settings.cache_clear()

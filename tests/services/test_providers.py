@@ -13,6 +13,7 @@ from gateways.pulse import Pulse, Stale
 from models import ProviderState, now, transaction
 from services import provider_health, providers, sources
 from services.providers import Recorder
+from settings import settings
 
 
 @pytest.fixture(autouse=True)
@@ -127,3 +128,35 @@ async def test_who_was_silent_or_in_trouble_is_asked() -> None:
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(minutes=1)))
         assert await providers.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
         assert len((await db.exec(select(ProviderState))).all()) == 2
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(
+    ("pace", "unheard", "asked"),
+    [("5", 15, False), ("5", 25, True), ("60", 110, False), ("60", 130, True), ("0", 590, False), ("0", 610, True)],
+)
+async def test_a_node_is_asked_as_rarely_as_its_chain_is_followed(
+    monkeypatch: pytest.MonkeyPatch, pace: str, unheard: int, asked: bool
+) -> None:
+    monkeypatch.setenv("FOLLOW_SECONDS_BASE", pace)
+    settings.cache_clear()
+    async with transaction() as db:
+        await providers.keep(db, [Pulse(name, "ok", now()) for name in ("base:0", "base:1")])
+        await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=unheard)))
+        found = await providers.silent(db, Outside())  # pyright: ignore[reportArgumentType]
+        known = await providers.states(db)
+    assert bool(found) == asked
+    nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    assert {one.answers for one in nodes} == {"ok"}, "a node that is asked rarely is no unknown one"
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("database")
+async def test_a_node_in_trouble_is_asked_again_soon_at_any_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLLOW_SECONDS_BASE", "3600")
+    settings.cache_clear()
+    async with transaction() as db:
+        await providers.keep(db, [Pulse("base:0", "ok", now()), Pulse("base:1", "down", now())])
+        await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=25)))
+        assert await providers.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+    settings.cache_clear()
