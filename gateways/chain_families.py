@@ -31,6 +31,14 @@ class AllChains:
         """How many nodes are set for the chain; 0 for one that is off, or not ours."""
         return self._of(chain).endpoints(chain) if chain in CHAINS else 0
 
+    def costly(self, chain: str) -> frozenset[str]:
+        """As the family's client says; none for a chain that is not ours."""
+        return self._of(chain).costly(chain) if chain in CHAINS else frozenset()
+
+    def is_silent(self, chain: str) -> bool:
+        """As the family's client says; False for a chain that is not ours."""
+        return chain in CHAINS and self._of(chain).is_silent(chain)
+
     async def balances(
         self,
         chain: str,

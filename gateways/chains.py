@@ -44,6 +44,14 @@ class Chains(Protocol):
         """How many nodes are set for the chain; 0 when it is off."""
         ...
 
+    def costly(self, chain: str) -> frozenset[str]:
+        """The contracts that lately took far more of a node of the chain than others do."""
+        ...
+
+    def is_silent(self, chain: str) -> bool:
+        """Whether every node of the chain that is asked something right now has kept silent for a while."""
+        ...
+
     async def balances(
         self,
         chain: str,
@@ -151,6 +159,19 @@ class EvmChains:
     def endpoints(self, chain: str) -> int:
         """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return self._pool.endpoints(chain)
+
+    def costly(self, chain: str) -> frozenset[str]:
+        """The contracts, in lower case, that lately took far more of a node of the chain than others do."""
+        return frozenset(
+            f"0x{raw.hex()}"
+            for node, reader in self._bulk.items()
+            if node.chain.key == chain
+            for raw in reader.costly.addresses()
+        )
+
+    def is_silent(self, chain: str) -> bool:
+        """Whether every node of the chain that is asked something right now has kept silent for a while."""
+        return self._pool.is_silent(chain)
 
     async def balances(
         self,

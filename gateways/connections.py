@@ -21,6 +21,8 @@ log = logging.getLogger("holdfast.connections")
 POOL_SECONDS = 1.0
 """Seconds that a request with a place at the gate waits for a connection. It needs to wait only when connections are
 lost, so it may be short."""
+SILENCE_FORGOTTEN = 30.0
+"""Seconds after which it counts no more that a server that nobody asked meanwhile kept silent."""
 OVERDUE_SECONDS = 5.0
 """Seconds after its deadline at which an exchange that still has not ended loses its place at the gate."""
 
@@ -81,6 +83,8 @@ class GatedClient(Generic[C]):
         self._answered = 0.0
         self.silent = False
         """Whether the server answered nobody when an exchange last ended without an answer."""
+        self._under_way = 0
+        self._asked_at = self._silent_since = 0.0
         self._running: Counter[int] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -110,9 +114,12 @@ class GatedClient(Generic[C]):
 
         watchdog = loop.call_later(max(0.0, seconds) + OVERDUE_SECONDS, overdue)
         turn = loop.time()
+        self._begun(turn)
 
         def ended() -> None:
             watchdog.cancel()
+            self._under_way -= 1
+            self._asked_at = loop.time()
             self.silent = self._answered < turn and loop.time() >= turn + seconds - 0.01
             if self._one_server and self.silent:
                 self.gate.turn_away(lambda: TurnedAway(f"{self.name} answers nobody"))
@@ -120,6 +127,20 @@ class GatedClient(Generic[C]):
 
         with question_time.running():
             return await to_its_end(self._exchange(exchange), seconds, ended)
+
+    @property
+    def silent_for(self) -> float | None:
+        """For how many seconds the server has answered nobody; None while nothing is asked of it."""
+        if not self._under_way:
+            return None
+        return asyncio.get_running_loop().time() - max(self._answered, self._silent_since)
+
+    def _begun(self, moment: float) -> None:
+        if not self._under_way and (
+            self._answered >= self._silent_since or moment - self._asked_at > SILENCE_FORGOTTEN
+        ):
+            self._silent_since = moment
+        self._under_way += 1
 
     async def close(self) -> None:
         """Close the connections."""

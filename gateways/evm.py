@@ -107,6 +107,11 @@ class Node:
             limits=httpx.Limits(max_connections=CONNECTIONS, keepalive_expiry=KEPT_OPEN_SECONDS),
         )
 
+    @property
+    def silent_for(self) -> float | None:
+        """For how many seconds the node has answered nobody; None while nothing is asked of it."""
+        return self._http.silent_for
+
     async def close(self) -> None:
         """Close the connections."""
         for task, _ in list(self._asking.values()):

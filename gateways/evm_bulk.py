@@ -7,6 +7,7 @@ from secrets import randbelow, token_bytes
 from time import monotonic
 
 from gateways.balance_sheet import Asked
+from gateways.costly import USELESS, CostlyContracts
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
 from gateways.evm_errors import TookTooLong, TooMuch
@@ -25,8 +26,8 @@ FEWEST_BYTES = 2_000
 REMEMBERED = 600.0
 """Seconds for which the size of a request that a node refused stays a limit."""
 AT_ONCE = 4
-USELESS = 8
-"""So many answers without use, from a contract that takes all the gas it gets, and it is not asked again."""
+COSTLY = 8
+"""A contract whose answers take the room of so many ordinary ones, and more than its share, is a costly one."""
 MOST_LEFT_OUT, MOST_LEFT_OUT_AT_FIRST = 8, 2
 """Contracts that are left out because they make each call fail; so many where the node has answered no call yet."""
 MOST_SILENCES = 2
@@ -117,6 +118,8 @@ class LoopRead:
     pace: Pace
     head: Head
     asked: Sequence[Asked]
+    costly: CostlyContracts = field(default_factory=CostlyContracts)
+    """What earlier reads found out; those that rest are left unknown."""
     tried: bool = False
     """Whether the node is known to be able to do it."""
     todo: deque[Piece] = field(default_factory=deque[Piece])
@@ -126,17 +129,26 @@ class LoopRead:
     """Calls that were not answered in time; None once one was."""
     fault: ProviderError | None = None
     """Why a contract was left out."""
-    left_out: int = 0
+    left_out: set[bytes] = field(default_factory=set[bytes])
     """Contracts for which a call of a single check was too much."""
 
     async def run(self) -> None:
         """Fill the cells. Raises a ProviderError when the node fails; a contract's own failure leaves it unknown.
 
-        Contracts that use up their share of the gas are asked again, after all others.
+        Contracts that use up their share of the gas are asked again, after all others. What they were like is noted.
         """
+        try:
+            await self._fill()
+        finally:
+            for address, answers in self.useless.items():
+                # For which even the smallest call fails may be well, and the node at its limit.
+                self.costly.note(address, 0 if address in self.left_out else answers)
+
+    async def _fill(self) -> None:
         for number, one in enumerate(self.asked):
-            if one.cells.contracts and one.cells.owners:
-                self.todo.append(Piece(number, range(one.cells.contracts), 0, one.cells.owners))
+            contracts = [at for at in range(one.cells.contracts) if not self.costly.rests(one.contract(at))]
+            if contracts and one.cells.owners:
+                self.todo.append(Piece(number, contracts, 0, one.cells.owners))
         # Where the time ends before everything is read, it is not always the same that stays unknown.
         self.todo.rotate(randbelow(max(1, len(self.todo))))
         while not self.tried and self.silences is not None and self.todo:
@@ -184,12 +196,21 @@ class LoopRead:
         for run, line in zip(runs, answer.cells, strict=True):
             self.asked[run.piece.segment].cells.rows[run.contract][run.piece.start : run.piece.stop] = line
         whole = [reached == entry.owners for reached, entry in zip(answer.reached, entries, strict=True)]
+        self._note_use(runs, answer, whole)
         if not all(whole):
             self._left_over(runs, answer, whole)
         if all(piece.weight == 1 for piece in pieces):
             self.pace.learn(
                 answer, [all_of_it and any(line) for all_of_it, line in zip(whole, answer.cells, strict=True)]
             )
+
+    def _note_use(self, runs: Sequence[Run], answer: LoopAnswer, whole: Sequence[bool]) -> None:
+        """Count what burnt most of its gas for nothing, and forget that of contracts that answer."""
+        for number, run in enumerate(runs):
+            if any(answer.cells[number]):
+                self.costly.answered(run.address)
+            elif whole[number] and answer.used[number] > answer.reached[number] * CALL_GAS // 2:
+                self.useless[run.address] += answer.reached[number]
 
     def _is_silent(self, fault: ProviderError) -> bool:
         """Return whether the node has answered nothing at all so far, and not in time for the second time."""
@@ -202,13 +223,13 @@ class LoopRead:
 
         Raises the fault where it is the node that takes no call, or where too many contracts were left out already.
         """
-        if self.left_out >= (MOST_LEFT_OUT if self.silences is None else MOST_LEFT_OUT_AT_FIRST):
+        if len(self.left_out) >= (MOST_LEFT_OUT if self.silences is None else MOST_LEFT_OUT_AT_FIRST):
             raise fault
         if len(runs) > 1 or pieces[0].owners > 1:
             # With the most weight each cell has a call of its own.
             self.todo.extendleft(replace(piece, weight=MOST_CHECKS) for piece in reversed(pieces))
         else:
-            self.left_out += 1
+            self.left_out.add(runs[0].address)
             self.useless[runs[0].address] += USELESS
             self.fault = fault
 
@@ -277,6 +298,8 @@ class LoopRead:
             weight = 1
             if any(any(answer.cells[number]) for number in mine):
                 weight = self.pace.weight(sum(answer.used[number] for number in mine) // reached, answer.gas)
+                if weight >= COSTLY:
+                    self.costly.note(address)
             elif reached:
                 self.useless[address] += reached
                 weight = self.pace.weight(CALL_GAS, answer.gas)

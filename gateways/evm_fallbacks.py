@@ -8,6 +8,7 @@ from itertools import islice
 from secrets import randbelow
 
 from gateways.balance_sheet import MOST, Asked
+from gateways.costly import CostlyContracts
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
 from gateways.evm_bulk import AT_ONCE, NothingCame
@@ -73,6 +74,8 @@ class FallbackRead:
     node: Node
     head: Head
     asked: Sequence[Asked]
+    costly: CostlyContracts = field(default_factory=CostlyContracts)
+    """What is learnt here is kept there: for which even the smallest request fails."""
     strikes: Counter[bytes] = field(default_factory=Counter[bytes])
 
     async def by_multicall(self, multicall: str) -> None:
@@ -146,6 +149,9 @@ class FallbackRead:
             contracts = {one.address for one in ranges}
             if len(contracts) == 1 and sum(one.size for one in ranges) <= GIVE_UP_BELOW:
                 self.strikes.update(contracts)
+                for address in contracts:
+                    if self.strikes[address] == STRIKES:
+                        self.costly.note(address)
                 return
             for half in _halves(ranges):
                 await self._halving(ask, half)

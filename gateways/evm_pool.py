@@ -11,6 +11,8 @@ from gateways.evm import STALE_AFTER, Node
 
 DEADLINE = 15.0
 REQUEST_SECONDS = 6.0
+SILENT_AFTER = 2.0
+"""Seconds without an answer to anybody, after which a node that is asked counts as silent."""
 REST = 30.0
 """Seconds for which a node that did not answer is asked last."""
 
@@ -60,6 +62,10 @@ class NodePool:
         """How many nodes are set for the chain; 0 for one that is off or not an EVM chain."""
         return len(self._nodes.get(chain, ()))
 
+    def is_silent(self, chain: str) -> bool:
+        """Whether every node of the chain that is asked something right now has kept silent for a while."""
+        return all_silent(self._nodes.get(chain, ()))
+
     def chains(self) -> list[str]:
         """The EVM chains that have a node."""
         return [chain for chain, nodes in self._nodes.items() if nodes]
@@ -90,6 +96,12 @@ class NodePool:
         if endpoint is not None:
             return [nodes[endpoint]]
         return rested_first(nodes)
+
+
+def all_silent(nodes: Sequence[Node]) -> bool:
+    """Whether something is asked of these nodes, and none that is asked has answered anybody for SILENT_AFTER."""
+    asked = [seconds for node in nodes if (seconds := node.silent_for) is not None]
+    return bool(asked) and min(asked) >= SILENT_AFTER
 
 
 def rested_first(nodes: Sequence[N]) -> list[N]:

@@ -6,6 +6,7 @@ from time import monotonic
 
 from gateways import question_time
 from gateways.balance_sheet import Asked, BalanceSheet
+from gateways.costly import CostlyContracts
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node
 from gateways.evm_bulk import LoopRead, NothingCame, Pace
@@ -33,6 +34,7 @@ class BulkReader:
         self.way: Way | None = None
         self._way_until = 0.0
         self._pace = Pace()
+        self.costly = CostlyContracts()
 
     async def read(
         self,
@@ -103,9 +105,9 @@ class BulkReader:
 
     async def _filled(self, way: Way, head: Head, asked: list[Asked]) -> None:
         if way is Way.OVERRIDE:
-            await LoopRead(self.node, self._pace, head, asked, tried=self.way is way).run()
+            await LoopRead(self.node, self._pace, head, asked, self.costly, tried=self.way is way).run()
         else:
-            fallback = FallbackRead(self.node, head, asked)
+            fallback = FallbackRead(self.node, head, asked, self.costly)
             multicall = self.node.chain.multicall3
             if way is Way.MULTICALL and multicall:
                 await fallback.by_multicall(multicall)

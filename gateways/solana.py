@@ -15,6 +15,7 @@ from gateways.base58 import addresses, is_address
 from gateways.errors import ProviderError
 from gateways.evm import Head
 from gateways.evm_contract import Standard
+from gateways.evm_pool import all_silent
 from gateways.exchanges import together
 from gateways.solana_assets import Kind, asset
 from gateways.solana_balances import balances_of
@@ -52,6 +53,14 @@ class SolanaChains:
     def endpoints(self, chain: str) -> int:
         """How many nodes are set; 0 for another chain."""
         return len(self._nodes.nodes) if chain == SOLANA.key else 0
+
+    def costly(self, chain: str) -> frozenset[str]:
+        """None: an index answers for all collections alike."""
+        return frozenset()
+
+    def is_silent(self, chain: str) -> bool:
+        """Whether every node that is asked something right now has kept silent for a while."""
+        return chain == SOLANA.key and all_silent(self._nodes.nodes)
 
     def requests(self) -> int:
         """How many requests have been sent so far, whoever asked."""

@@ -30,8 +30,8 @@ class Part:
     """Claimed members who are looked at and settled together.
 
     Either all members of servers whose rules ask balances of the same chains, or those of one server that asks for very
-    many, or the members of one server whose rules have tokens, traits, delegations or anything at all read one by one.
-    A slow chain or server then keeps only its own members waiting.
+    many, or the members of one server whose rules have tokens, traits, delegations or anything at all read one by one,
+    or name a contract that is costly to ask. A slow chain or server then keeps only its own members waiting.
     """
 
     claims: Sequence[Claim]
@@ -39,7 +39,7 @@ class Part:
     joint: JointBalances
     """Parts with the same one ask each chain for balances together."""
     server_id: int | None = None
-    """The server that is read token by token; None for a part that balances answer."""
+    """The server that is read token by token or is costly; None for a part that ordinary balances answer."""
     cases: Sequence[Case] | None = None
     """None where delegations are read before the cases are made."""
     began: float = field(default_factory=time.monotonic)
@@ -62,17 +62,25 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
     others = [claim for claim in claims if claim.server_id not in delegating]
     known = found.only({claim.server_id for claim in others}) if delegating else found
     batch = await cases.made(db, others, known) if others else []
-    large = _large(batch)
+    large, costly = _large(batch), _costly(batch, outside)
     alike: dict[tuple[int | None, int | None, frozenset[str]], list[Case]] = {}
     for case in batch:
         server_id = case.claim.server_id
-        if any(wants.tokens or wants.anything for wants in case.wants.values()):
+        if server_id in costly or any(wants.tokens or wants.anything for wants in case.wants.values()):
             key = server_id, None, frozenset[str]()
         else:
             key = None, server_id if server_id in large else None, frozenset(case.wants)
         alike.setdefault(key, []).append(case)
     made = [
-        Part([case.claim for case in some], known, joint, server_id, some) for (server_id, _, _), some in alike.items()
+        # Whom a costly contract is asked about waits for nobody else's answer, and nobody for theirs.
+        Part(
+            [case.claim for case in some],
+            known,
+            JointBalances(outside.chains) if server_id in costly else joint,
+            server_id,
+            some,
+        )
+        for (server_id, _, _), some in alike.items()
     ]
     for server_id in sorted(delegating):
         of_server = [claim for claim in claims if claim.server_id == server_id]
@@ -87,6 +95,19 @@ def _large(batch: Sequence[Case]) -> set[int]:
         contracts = sum(len(wants.balances) for wants in case.wants.values())
         weights[case.claim.server_id] += len(case.wallets) * contracts
     return {server_id for server_id, weight in weights.items() if weight > MOST_WEIGHT}
+
+
+def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
+    """Return the servers whose rules name a contract that takes far more of a node than others do."""
+    wanted = {case.claim.server_id: case.wants for case in batch}
+    chains = {chain for of_server in wanted.values() for chain in of_server}
+    costly = {chain: found for chain in sorted(chains) if (found := outside.chains.costly(chain))}
+    return {
+        server_id
+        for server_id, of_server in wanted.items()
+        for chain in of_server.keys() & costly.keys()
+        if not costly[chain].isdisjoint((*of_server[chain].balances, *of_server[chain].beside))
+    }
 
 
 async def look(outside: Gateways, worker: str, part: Part) -> None:

@@ -4,15 +4,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AsyncExitStack
+from time import monotonic
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from gateways import costly
 from gateways.balance_sheet import BalanceSheet, Segment
 from gateways.chain_table import MULTICALL3
 from gateways.chains import EvmChains
 from gateways.errors import ProviderConfused, ProviderDown, ProviderError
+from gateways.evm_loop import assemble
 from gateways.evm_pool import NodePool
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
 
@@ -294,6 +297,54 @@ async def test_many_gas_burners_of_one_segment_spoil_only_their_own_cells(chains
         sheets = await chains.balances_in_segments("base", segments)
         check_each(segments, sheets, but=burners)
         assert all(sheets[0].unknown(burner) == 4 for burner in burners)
+
+
+def named(end: Front, contracts: Collection[str]) -> set[str]:
+    """Which of these contracts the calls so far were about."""
+    sent = "".join(str(call["params"][0]["data"]) for call in end.calls if call["method"] == "eth_call")
+    return {one for one in contracts if one[2:] in sent}
+
+
+@pytest.mark.parametrize("code", ["0xfe", "0x5b600056", "0x621000006000f3", "0x621000006000fd"])
+async def test_contracts_that_take_all_gas_rest_and_then_cost_nobody_anything(
+    chains: EvmChains, end: Front, node: str, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """They burn it at once or in a loop, or return or revert with a megabyte."""
+    burners = [f"0x{0x40000 + n:040x}" for n in range(40)]
+    for burner in burners:
+        await rpc(node, "anvil_setCode", burner, code)
+    await rpc(node, "anvil_mine", "0x1")
+    segments = [Segment(tuple(burners), tuple(WALLETS[:4])), *guilds(400)]
+    for _ in range(3):
+        check_each(segments, await chains.balances_in_segments("base", segments), but=burners)
+    assert (chains.costly("base"), chains.costly("ethereum")) == (set(burners), set())
+    end.calls.clear()
+    sheets = await chains.balances_in_segments("base", segments)
+    check_each(segments, sheets, but=burners)
+    assert named(end, burners) == set()
+    assert end.methods().count("eth_call") == 1, "as many as without them"
+    assert all(sheets[0].unknown(burner) == 4 for burner in burners)
+    # Once they have rested they are asked again, and then for longer not.
+    moment = monotonic()
+    monkeypatch.setattr(costly, "monotonic", lambda: moment + costly.FIRST_REST + 1)
+    await rpc(node, "anvil_setCode", burners[0], "0x" + assemble(COLLECTION).hex())
+    await rpc(node, "anvil_mine", "0x1")
+    for _ in range(3):
+        sheets = await chains.balances_in_segments("base", segments)
+    assert dict(sheets[0].holders(burners[0])) == {}
+    assert sheets[0].unknown(burners[0]) == 0
+    monkeypatch.setattr(costly, "monotonic", lambda: moment + 3 * costly.FIRST_REST)
+    end.calls.clear()
+    await chains.balances_in_segments("base", segments)
+    assert named(end, burners) == {burners[0]}
+
+
+async def test_a_contract_that_answers_at_a_high_price_is_known_for_it(chains: EvmChains, node: str) -> None:
+    dear = address(5040)
+    await deploy(node, dear, HEAVY.replace("300", "1000"), {int(owner, 16): 1 for owner in WALLETS[:500]})
+    sheet = await chains.balances("base", [dear, *COLLECTIONS], WALLETS[:500])
+    assert sheet.unknown(dear) == 0
+    assert chains.costly("base") == {dear}
 
 
 async def test_costly_contracts_of_many_segments_are_known_too(chains: EvmChains, node: str) -> None:

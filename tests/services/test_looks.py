@@ -35,6 +35,41 @@ async def a_rule_for(db: AsyncSession, server_id: int, leaf: Requirement, *, del
     )  # fmt: skip
 
 
+ORDINARY = SimpleNamespace(costly=lambda _: frozenset[str](), is_silent=lambda _: False)
+"""Chains on which no contract takes more than others."""
+
+
+async def test_a_server_that_names_a_costly_contract_is_read_in_a_lane_and_nobody_waits_for_it() -> None:
+    servers = await servers_with("base", "ethereum", "trait")
+    dear, costly = address(), {"base": frozenset[str](), "ethereum": frozenset[str]()}
+    async with transaction() as db:
+        server = await a_server(db)
+        member = await a_member(db, server, wallet=address())
+        for contract in (CONTRACT, dear):
+            await a_rule_for(db, member.server_id, Requirement("basic", "base", contract))
+        await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+        servers["dear"] = member.server_id
+    names = {server_id: kind for kind, server_id in servers.items()}
+    chains = SimpleNamespace(costly=costly.__getitem__)
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
+    async with transaction() as db:
+        claims = await due.claim(db, "w1", 10)
+        before = await looks.parts(db, outside, claims)
+        costly["base"] = frozenset({dear})
+        after = await looks.parts(db, outside, claims)
+
+    def joint_with(parts: Sequence[Part]) -> dict[str, set[str]]:
+        """By member's kind of server, whose balances are asked for in the same question."""
+        kinds = {names[claim.server_id]: part.joint for part in parts for claim in part.claims}
+        return {kind: {other for other, joint in kinds.items() if joint is mine} for kind, mine in kinds.items()}
+
+    assert [part.server_id for part in before if part.server_id is not None] == [servers["trait"]]
+    assert joint_with(before)["base"] == {"base", "ethereum", "trait", "dear"}
+    assert {part.server_id for part in after if part.server_id is not None} == {servers["trait"], servers["dear"]}
+    assert joint_with(after)["base"] == {"base", "ethereum", "trait"}
+    assert joint_with(after)["dear"] == {"dear"}
+
+
 async def servers_with(*kinds: str) -> dict[str, int]:
     """A server with one due member for each kind of rule."""
     leaves = {
@@ -57,7 +92,7 @@ async def servers_with(*kinds: str) -> dict[str, int]:
 
 async def test_a_batch_is_parted_by_the_chains_and_by_the_servers_that_are_read_token_by_token() -> None:
     servers = await servers_with("base", "trait", "ethereum", "delegated", "other base")
-    outside = cast(Gateways, cast(object, SimpleNamespace(chains=None)))
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=ORDINARY)))
     async with transaction() as db:
         parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
     names = {server_id: kind for kind, server_id in servers.items()}
@@ -78,7 +113,7 @@ async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(
         (member,) = (await db.exec(select(Member).where(Member.server_id == servers["other base"]))).all()
         (user,) = (await db.exec(select(User).where(User.discord_id == member.discord_id))).all()
         db.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
-    outside = cast(Gateways, cast(object, SimpleNamespace(chains=None)))
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=ORDINARY)))
     async with transaction() as db:
         parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
     names = {server_id: kind for kind, server_id in servers.items()}
@@ -97,7 +132,7 @@ async def test_members_who_are_marked_one_after_the_other_keep_nobody_else_from_
             await due.mark_member(db, server.id or 0, discord_id, due.CHANGED)
     async with transaction() as db:
         claims = await due.claim(db, "w1", 10)
-    outside = cast(Gateways, cast(object, SimpleNamespace(chains=None)))
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=ORDINARY)))
     marked: list[str] = []
 
     @asynccontextmanager

@@ -1,0 +1,61 @@
+"""Contracts that take far more of a node than others do, remembered between reads so that nobody else pays for them."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from time import monotonic
+
+USELESS = 8
+"""So many answers without use, from a contract that takes all the gas it gets, and it is not asked for a while."""
+FIRST_REST, LONGEST_REST, GROWTH = 30.0, 3_600.0, 4
+"""Seconds for which a contract that was of no use is not asked: the first time, at the most, and how they grow."""
+REMEMBERED = 6 * 3_600.0
+"""Seconds after which a contract is taken for an ordinary one again, unless it is found to be costly once more."""
+MOST_REMEMBERED = 10_000
+
+
+@dataclass(slots=True)
+class _Known:
+    useless: int = 0
+    """Answers without use since it last began to rest."""
+    rests: int = 0
+    """How often it has rested."""
+    asked_again: float = 0.0
+    """From when on it may be asked, in monotonic seconds."""
+    until: float = 0.0
+
+
+class CostlyContracts:
+    """What one node's reads found out about contracts by their addresses, 20 bytes each."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+
+    def addresses(self) -> list[bytes]:
+        """The contracts that are costly, as far as is known."""
+        now = monotonic()
+        return [contract for contract, known in self._known.items() if now < known.until]
+
+    def rests(self, contract: bytes) -> bool:
+        """Whether a contract was of no use so often that it is not worth being asked yet."""
+        known = self._known.get(contract)
+        return known is not None and monotonic() < known.asked_again
+
+    def note(self, contract: bytes, useless: int = 0) -> None:
+        """A contract took far more than its share of a node, and so many of its answers were of no use."""
+        now, known = monotonic(), self._known.pop(contract, None)
+        if known is None or now >= known.until:
+            known = _Known()
+        known.useless += useless
+        known.until = now + REMEMBERED
+        if known.useless >= USELESS:
+            rest = min(LONGEST_REST, FIRST_REST * GROWTH ** min(known.rests, 9))
+            known.useless, known.rests = 0, known.rests + 1
+            known.asked_again, known.until = now + rest, now + rest + REMEMBERED
+        self._known[contract] = known
+        if len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def answered(self, contract: bytes) -> None:
+        """A contract gave an answer of use: should it be of none again, it rests as if for the first time."""
+        if (known := self._known.get(contract)) is not None:
+            known.useless = known.rests = 0
