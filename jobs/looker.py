@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
@@ -30,6 +30,12 @@ FEW = 500
 """Members of one server in a look where tokens have to be asked about one by one."""
 MOST_IN_FLIGHT = 2 * BATCH
 """Members whom one worker looks at by balances, which bounds its memory."""
+MOST_STALLED = BATCH
+"""Members who wait for one silent chain; they are no reason to claim fewer of the others, and no more join them."""
+STALLED_SECONDS = 5.0
+"""After how long members who would wait for a silent chain are claimed again."""
+LOOKED_AFTER_SECONDS = 0.5
+"""How often it is looked whether the chains are silent that so many members wait for."""
 MOST_IN_LANES = BATCH
 """Members in the lanes or waiting for one; they are no reason to claim fewer of the others."""
 LANES = 4
@@ -87,10 +93,10 @@ class Looker:
         self._lanes = asyncio.Semaphore(LANES)
         self._in_lanes: set[int] = set()
         """The servers that are in a lane or wait for one."""
-        self._running: dict[asyncio.Task[None], int] = {}
-        """The looks by balances that are under way, with how many members they have."""
+        self._running: dict[asyncio.Task[None], Part] = {}
+        """The looks by balances that are under way."""
         self._slow: dict[asyncio.Task[None], int] = {}
-        """Those in a lane or waiting for one."""
+        """Those in a lane or waiting for one, with how many members they have."""
 
     async def run(self) -> None:
         """Look at due members for ever."""
@@ -122,7 +128,7 @@ class Looker:
         if quick:
             await asyncio.wait(quick, timeout=PACE_SECONDS)
         while self._members >= MOST_IN_FLIGHT:
-            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._running, timeout=LOOKED_AFTER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             self._forget_ended()
         self._forget_ended()
         return claimed
@@ -132,7 +138,7 @@ class Looker:
         renewing = asyncio.create_task(self._renew())
         try:
             _, parts = await self._begin()
-            members = self._members + sum(self._slow.values())
+            members = sum(map(len, self._running.values())) + sum(self._slow.values())
             await asyncio.gather(*(task for task, _ in parts))
             self._forget_ended()
         finally:
@@ -147,15 +153,20 @@ class Looker:
 
     @property
     def _members(self) -> int:
-        return sum(self._running.values())
+        """How many members are looked at by balances, without those who wait for a chain that is silent."""
+        return sum(len(part) for part in self._running.values() if not _silent(part))
+
+    def _stalled(self, chains: Collection[str]) -> int:
+        """How many members wait for these chains."""
+        return sum(len(part) for part in self._running.values() if not part.chains.isdisjoint(chains))
 
     def _forget_ended(self) -> None:
         """Forget the looks that have ended, and raise what one of them failed with."""
-        for looks_under_way in (self._running, self._slow):
-            ended = [task for task in looks_under_way if task.done()]
-            for task in ended:
-                del looks_under_way[task]
-            _raise_faults(ended)
+        ended = [task for task in (*self._running, *self._slow) if task.done()]
+        for task in ended:
+            self._running.pop(task, None)
+            self._slow.pop(task, None)
+        _raise_faults(ended)
 
     async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], Part]]]:
         """Claim a batch and begin to look at its parts; return how many were claimed, and the looks."""
@@ -174,8 +185,13 @@ class Looker:
         """Begin to look at a part, or give back whom there is no room for."""
         server_id = part.server_id
         if server_id is None:
+            silent = _silent(part)
+            if silent and self._stalled(silent) + len(part) > MOST_STALLED:
+                async with transaction() as db:
+                    await due.put_off(db, self.name, part.claims, STALLED_SECONDS)
+                return None
             task = asyncio.create_task(self._look(part))
-            self._running[task] = len(part.claims)
+            self._running[task] = part
             return task
         members = min(FEW, len(part.claims))
         full = len(self._in_lanes) >= MOST_WAITING or sum(self._slow.values()) + members > MOST_IN_LANES
@@ -236,6 +252,11 @@ class Looker:
             if self._running or self._slow:
                 async with transaction() as db:
                     await due.renew(db, self.name)
+
+
+def _silent(part: Part) -> list[str]:
+    """The chains that a part waits for and whose nodes have not answered anybody for a while."""
+    return [chain for chain in part.chains if gateways().chains.is_silent(chain)]
 
 
 def _raise_faults(tasks: Iterable[asyncio.Task[None]]) -> None:

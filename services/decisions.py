@@ -30,7 +30,6 @@ from services.delegations import Fetched, Pair
 from services.due import CHANGED, JOINED, WAITING
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
-from services.joint_balances import JointBalances
 from services.looked import Looked, Place, Round, read_all
 from services.loop_steps import in_steps
 from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
@@ -138,14 +137,16 @@ async def look(
     wanted: Mapping[Place, Question],
     now: datetime,
     *,
-    joint: JointBalances | None = None,
+    answered: tuple[Mapping[Place, Answers], float] | None = None,
 ) -> Round:
     """Read the chains once, decide, and read again, elsewhere, whatever would cost somebody a role.
 
-    `now` is the database's time. Looks with the same `joint` that begin together ask for balances together.
+    `now` is the database's time. `answered` is what the chains answered already, and when (monotonic) they were asked.
     """
     began = time.monotonic()
-    answers = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values()), joint), strict=True))
+    if answered is None:
+        answered = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True)), began
+    answers, began = answered
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await _read_traits(outside, done, cases, answers)
     alike = Alike(answers)
@@ -389,7 +390,9 @@ async def _confirm(
     async for item in in_steps(losing):
         second = await _decided(_doubting(item.case, doubts), confirmed, now, leaves)
         _hold_together(outside, item, second, now)
-        item.again_in = max((item.again_in, *(waits.get(pair) for pair in item.case.delegated.known)), key=_seconds)
+        item.again_in = max(
+            (item.again_in, *(waits.get(pair) for pair in item.case.delegated.known)), key=lambda wait: wait or 0.0
+        )
         item.decisions = _conclude(item.case, item.readings, now)
 
 
@@ -418,10 +421,6 @@ def _hold_together(outside: Gateways, item: Looked, second: Looked, now: datetim
 
 def _means(outside: Gateways, chain: str) -> Means:
     return Means(outside.chains.endpoints(chain), traits.sources_on(outside, chain))
-
-
-def _seconds(wait: float | None) -> float:
-    return wait or 0.0
 
 
 async def _delegations_again(

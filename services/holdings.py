@@ -57,11 +57,9 @@ async def ask(outside: Gateways, question: Question, joint: JointBalances | None
     return answers
 
 
-async def ask_all(
-    outside: Gateways, questions: Sequence[Question], joint: JointBalances | None = None
-) -> list[Answers]:
+async def ask_all(outside: Gateways, questions: Sequence[Question]) -> list[Answers]:
     """Every question at once; one chain's fault touches only its own answers."""
-    together = joint or JointBalances(outside.chains)
+    together = JointBalances(outside.chains)
     return list(await asyncio.gather(*(ask(outside, question, together) for question in questions)))
 
 

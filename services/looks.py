@@ -1,10 +1,11 @@
 """A look at due members who were claimed: read what they hold, decide, and write the decisions down."""
 
+import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -12,15 +13,20 @@ from gateways import Gateways
 from gateways.turns import on_behalf_of
 from models import reading, release, transaction
 from models.session import AsyncSession, NotSo
-from services import cases, decisions, delegations, due, ledger, request_ids, stored, time_budget
+from services import cases, decisions, delegations, due, holdings, ledger, request_ids, stored, time_budget
 from services.cases import Case
 from services.due import Claim
+from services.holdings import Question
 from services.joint_balances import MOST_WEIGHT, JointBalances
-from services.looked import Round
+from services.looked import Place, Round
+from services.readings import Answers
 from services.stored import Stored
+from services.tasks import stop
 
 log = logging.getLogger("holdfast.services.looks")
 
+PATIENCE = 0.25
+"""Seconds in which the first answers of a look are collected, so that a thousand servers are not settled one by one."""
 LOOK_SECONDS = 20.0
 """How long reading token by token may take for one server's look; what has not come by then is unknown."""
 
@@ -40,10 +46,16 @@ class Part:
     """Parts with the same one ask each chain for balances together."""
     server_id: int | None = None
     """The server that is read token by token or is costly; None for a part that ordinary balances answer."""
+    chains: frozenset[str] = frozenset()
+    """The chains that are asked for the balances that answer it."""
     cases: Sequence[Case] | None = None
     """None where delegations are read before the cases are made."""
     began: float = field(default_factory=time.monotonic)
     """When `found` was read, in monotonic seconds."""
+
+    def __len__(self) -> int:
+        """How many members it has."""
+        return len(self.claims)
 
     def first(self, members: int) -> "Part":
         """Return the part with its first so many members alone."""
@@ -78,9 +90,10 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
             known,
             JointBalances(outside.chains) if server_id in costly else joint,
             server_id,
+            chains,
             some,
         )
-        for (server_id, _, _), some in alike.items()
+        for (server_id, _, chains), some in alike.items()
     ]
     for server_id in sorted(delegating):
         of_server = [claim for claim in claims if claim.server_id == server_id]
@@ -132,13 +145,50 @@ async def _look(outside: Gateways, worker: str, part: Part) -> None:
     async with reading() as db:
         batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
         wanted = await decisions.questions(db, batch)
-    # What waited for its turn is decided by the time that it is now.
-    now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
-    done = await decisions.look(outside, batch, wanted, now, joint=part.joint)
-    moves = await _settle(worker, done)
+    moves = 0
+    async with aclosing(_as_answered(outside, batch, wanted, part.joint)) as groups:
+        async for some, asked, answered in groups:
+            # What waited for its turn is decided by the time that it is now.
+            now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
+            done = await decisions.look(outside, some, asked, now, answered=answered)
+            moves += await _settle(worker, done)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
         with request_ids.under(request):
             log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
+
+
+_Answered = tuple[Sequence[Case], Mapping[Place, Question], tuple[Mapping[Place, Answers], float]]
+"""Cases, what was asked for them, and what the chains answered with when they were first asked."""
+
+
+async def _as_answered(
+    outside: Gateways, batch: Sequence[Case], wanted: Mapping[Place, Question], joint: JointBalances
+) -> AsyncGenerator[_Answered]:
+    """Ask for a batch, and yield its cases as soon as everything that concerns their servers is answered.
+
+    Answers that come within a moment of each other are yielded together, and the moments grow.
+    """
+    began, patience = time.monotonic(), PATIENCE
+    asking = {place: asyncio.create_task(holdings.ask(outside, one, joint)) for place, one in wanted.items()}
+    left: Sequence[Case] = batch
+    try:
+        while left:
+            open_ = [task for task in asking.values() if not task.done()]
+            if open_:
+                _, late = await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED)
+                if late:
+                    await asyncio.wait(late, timeout=patience)
+                    patience *= 2
+            waiting = {place[0] for place, task in asking.items() if not task.done()}
+            ready = [case for case in left if case.claim.server_id not in waiting]
+            if not ready:
+                continue
+            left = [case for case in left if case.claim.server_id in waiting]
+            servers = {case.claim.server_id for case in ready}
+            asked = {place: one for place, one in wanted.items() if place[0] in servers}
+            yield ready, asked, ({place: asking[place].result() for place in asked}, began)
+    finally:
+        await stop(*asking.values())
 
 
 async def _with_delegations(db: AsyncSession, outside: Gateways, part: Part) -> list[Case]:

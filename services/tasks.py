@@ -1,9 +1,10 @@
 """Ending other tasks without losing one's own end."""
 
 import asyncio
+from typing import Any
 
 
-async def stop(*tasks: asyncio.Task[None]) -> None:
+async def stop(*tasks: asyncio.Task[Any]) -> None:
     """Cancel the tasks and wait until each has ended; what one failed with is raised.
 
     Not `suppress(CancelledError)` around `await task`: whoever waits so and is cancelled meanwhile would swallow

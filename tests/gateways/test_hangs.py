@@ -9,6 +9,7 @@ import httpcore
 import httpx
 import pytest
 
+from gateways import evm_pool
 from gateways.chain_table import CHAINS
 from gateways.connections import GatedClient, timeouts
 from gateways.errors import ProviderDown
@@ -332,5 +333,59 @@ async def test_after_a_hang_of_all_nodes_of_a_chain_each_of_them_is_asked_for_re
             for node in pool.all():
                 node.request_seconds = PATIENCE
         assert [node._http.replaced for node in pool.all()] == [0, 0]
+    finally:
+        await pool.close()
+
+
+async def test_a_chain_is_silent_while_no_node_that_is_asked_answers_anybody(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evm_pool, "SILENT_AFTER", 0.05)
+    pool = NodePool({"base": [hanging.url, hanging.url], "polygon": [hanging.url]}, request_seconds=30.0)
+    first, second = (node for node in pool.all() if node.chain.key == "base")
+
+    async def until(silent: bool) -> None:
+        async with asyncio.timeout(20):
+            while pool.is_silent("base") is not silent:
+                await asyncio.sleep(0.005)
+
+    try:
+        assert not pool.is_silent("base"), "nobody asks"
+        hanging.well.clear()
+        one = asyncio.create_task(first.call("eth_chainId", ()))
+        await until(silent=True)
+        assert not pool.is_silent("polygon")
+        hanging.well.set()
+        await one
+        assert not pool.is_silent("base")
+        hanging.well.clear()
+        asks = [asyncio.create_task(node.call("eth_chainId", ())) for node in (first, second)]
+        await until(silent=True)
+        hanging.well.set()
+        await asyncio.gather(*asks)
+        assert not pool.is_silent("base")
+    finally:
+        await pool.close()
+
+
+async def test_silence_goes_on_from_one_request_that_fails_to_the_next(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evm_pool, "SILENT_AFTER", PATIENCE)
+    pool = NodePool({"base": [hanging.url]}, request_seconds=PATIENCE)
+    (node,) = pool.all()
+    try:
+        hanging.well.clear()
+        with pytest.raises(ProviderDown):
+            await node.call("eth_chainId", ())
+        assert not pool.is_silent("base"), "nobody asks"
+        asking = asyncio.create_task(node.call("eth_chainId", ()))
+        before = hanging.asked
+        async with asyncio.timeout(20):
+            while hanging.asked == before:
+                await asyncio.sleep(0)
+        assert pool.is_silent("base")
+        with pytest.raises(ProviderDown):
+            await asking
     finally:
         await pool.close()

@@ -11,9 +11,10 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from gateways import Gateways
+from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
 from jobs import looker
 from jobs.looker import Looker
-from models import AsyncSession, Member, Rule, User, Wallet, transaction
+from models import AsyncSession, Member, Rule, User, Wallet, now, transaction
 from services import cases, due, looks
 from services.calls import Listener
 from services.due import Claim
@@ -151,12 +152,46 @@ async def test_members_who_are_marked_one_after_the_other_keep_nobody_else_from_
     assert len(marked) == 2
 
 
+class OneChain:
+    """A chain on which nobody holds anything, but for one contract that says nothing."""
+
+    def __init__(self, dumb: str) -> None:
+        self.dumb = dumb
+        self.asked = 0
+        self.contract_standard: Callable[[str, str], Awaitable[str]] | None = None
+
+    def endpoints(self, _: str) -> int:
+        return 1
+
+    def costly(self, _: str) -> frozenset[str]:
+        return frozenset()
+
+    async def balances_in_segments(self, chain: str, segments: Sequence[Segment], **_: object) -> list[BalanceSheet]:
+        self.asked += 1
+        sheets: list[BalanceSheet] = []
+        for segment in segments:
+            contracts, owners = packed(segment.contracts), packed(segment.owners)
+            cells = Cells(len(contracts) // 20, len(owners) // 20)
+            for row in range(cells.contracts):
+                for column in range(cells.owners):
+                    dumb = contracts[row * 20 : row * 20 + 20].hex() == self.dumb[2:]
+                    cells.put(row, column, None if dumb else 0)
+            sheets.append(BalanceSheet(chain, 100, now(), 0, "Base node 1", contracts, owners, cells))
+        return sheets
+
+
+async def due_servers() -> set[int]:
+    async with transaction() as db:
+        return {int(server) for (server,) in await db.execute(text("SELECT split_part(key, ':', 1) FROM due"))}
+
+
 class Stage:
     """Looks that settle at once, but for those of servers that are held."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.held: set[int] = set()
         self.dear: set[int] = set()
+        self.chains: dict[int, str] = {}
         self.under_way: list[int] = []
         self.settled: list[Claim] = []
         self.go_on = asyncio.Event()
@@ -170,7 +205,13 @@ class Stage:
         for claim in claims:
             by_server.setdefault(claim.server_id, []).append(claim)
         return [
-            Part(some, None, None, server_id if server_id in self.dear else None)  # pyright: ignore[reportArgumentType]
+            Part(
+                some,
+                None,  # pyright: ignore[reportArgumentType]
+                None,  # pyright: ignore[reportArgumentType]
+                server_id if server_id in self.dear else None,
+                frozenset({self.chains[server_id]} if server_id in self.chains else ()),
+            )
             for server_id, some in by_server.items()
         ]
 
@@ -292,6 +333,74 @@ async def test_servers_without_a_place_to_wait_are_put_off(stage: Stage, monkeyp
 
     await while_it_works(doing)
     assert all(claim.attempts == 0 for claim in stage.settled)
+
+
+@pytest.mark.parametrize("silent", [{"ethereum"}, {"ethereum", "polygon"}])
+async def test_a_silent_chain_keeps_no_member_of_another_chain_waiting(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, silent: set[str]
+) -> None:
+    monkeypatch.setattr(looker, "MOST_IN_FLIGHT", 4)
+    monkeypatch.setattr(looker, "MOST_STALLED", 6)
+    monkeypatch.setattr(looker, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(looker, "LOOKED_AFTER_SECONDS", 0.02)
+    said, outside = set[str](), SimpleNamespace(is_silent=lambda chain: chain in said)
+    monkeypatch.setattr(looker, "gateways", lambda: SimpleNamespace(chains=outside))
+    stage.held = set(range(11, 41))
+    stage.chains = {server_id: ("ethereum", "polygon")[server_id % 2] for server_id in stage.held}
+    hung = {server_id for server_id in stage.held if stage.chains[server_id] in silent}
+
+    async def doing(_: Looker) -> None:
+        for server_id in hung:
+            await mark(server_id)
+        await until(lambda: len(stage.under_way) == 4)
+        await mark(2, people=6)
+        # Nobody knows yet whether they are only slow, so there is no room.
+        assert not stage.settled
+        said.update(silent)
+        await until(lambda: len(stage.settled) == 6)
+        assert stage.servers_settled() == {2}
+        # Of those who wait for one chain there are never more than may be.
+        assert all(
+            sum(stage.chains[server_id] == chain for server_id in stage.under_way) <= looker.MOST_STALLED
+            for chain in silent
+        )
+        said.clear()
+        stage.go_on.set()
+        await until(lambda: len(stage.settled) == 6 + len(hung))
+
+    await while_it_works(doing)
+    assert all(claim.attempts == 0 for claim in stage.settled)
+
+
+async def test_who_has_an_answer_is_settled_while_a_neighbour_in_the_same_look_waits() -> None:
+    servers = await servers_with("base", "other base")
+    async with transaction() as db:
+        slow, dumb = servers["base"], address()
+        await a_rule_for(db, slow, Requirement("basic", "base", dumb))
+    chains, standards = OneChain(dumb), asyncio.Event()
+
+    async def contract_standard(chain: str, contract: str) -> str:
+        assert (chain, contract) == ("base", dumb)
+        await standards.wait()
+        return "none"
+
+    chains.contract_standard = contract_standard
+    outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
+    async with transaction() as db:
+        parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
+    assert [len(part.claims) for part in parts] == [2]
+    looking = asyncio.create_task(looks.look(outside, "w1", parts[0]))
+    async with asyncio.timeout(30):
+        while (there := await due_servers()) != {slow}:
+            assert there == set(servers.values())
+            await asyncio.sleep(0.01)
+        assert not looking.done()
+        standards.set()
+        await looking
+    assert chains.asked == 1, "one question for both"
+    async with transaction() as db:
+        said = await db.execute(text("SELECT split_part(key, ':', 1), attempts FROM due"))
+        assert [(int(server), attempts) for server, attempts in said.all()] == [(slow, 1)], "unknown, and due again"
 
 
 async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
