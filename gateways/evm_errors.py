@@ -54,7 +54,8 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
     said = f"JSON-RPC error {code} ({message})"
     if code in {402, 429, -32005} or _BUSY.search(message):
         return ProviderBusy(provider, said)
-    if code == -32701 or _NEEDS_ADDRESS.search(message):
+    # Publicnode refuses by this code too many blocks as well, and says so.
+    if (code == -32701 and "range" not in message.lower()) or _NEEDS_ADDRESS.search(message):
         return NeedsAddress(provider, said, status=200, code=code)
     if _MISSING.search(message):
         return StateMissing(provider, said)

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import cast
 
 from gateways import question_time
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from gateways.evm import Head, Node, binary, quantity
 from gateways.evm_errors import NeedsAddress, TookTooLong, TooMuch
+from gateways.log_spans import RANGE_REMEMBERED
+from gateways.stated_limits import stated_blocks
 from gateways.token_sheet import MOST_IDS_KEPT, Trail
 
 # Topics: external-apis §4.5. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has four.
@@ -74,6 +77,8 @@ class LogReader:
         self._most = 1 << 40
         self._ceiling = 1 << 40
         self._in_a_row = 0
+        self._until = 0.0
+        """Until when (monotonic seconds) what the node gives is not tried to be exceeded: it said that it is a rule."""
 
     async def search(
         self,
@@ -165,8 +170,10 @@ class LogReader:
             wants_address = not search.contract and "address" in str(fault).lower()
             if size == 1 or wants_address or not too_much(fault):
                 raise
-            self._most = self._ceiling = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
-            self._in_a_row = 0
+            stated = stated_blocks(str(fault))
+            fewer = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
+            self._most = self._ceiling = stated if stated is not None and stated < size else fewer
+            self._in_a_row, self._until = 0, monotonic() + RANGE_REMEMBERED if about_range(fault) else 0.0
             return False
         for answer in logs:
             self._read(search, answer, set(owners), start, end)
@@ -178,7 +185,7 @@ class LogReader:
         if size < self._most:
             return
         self._in_a_row += 1
-        if self._in_a_row >= TRIED_AGAIN_AFTER:
+        if self._in_a_row >= TRIED_AGAIN_AFTER and monotonic() >= self._until:
             self._ceiling, self._in_a_row = self._ceiling * 2, 0
         self._most = min(self._most * 2, self._ceiling)
 

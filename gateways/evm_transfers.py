@@ -19,6 +19,7 @@ from gateways.evm_errors import NeedsAddress, TookTooLong
 from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, about_range, too_much
 from gateways.evm_pool import NodePool
 from gateways.log_spans import LogSpan
+from gateways.stated_limits import stated_blocks
 
 NOBODY = "0x" + 40 * "0"
 
@@ -237,7 +238,7 @@ class TransferLogs:
                 slow = isinstance(fault, TookTooLong) or self._is_stuck(reading, first)
                 if end == first or not (slow or too_much(fault)):
                     raise
-                span.refused(end - first + 1, for_range=about_range(fault), slow=slow)
+                span.refused(end - first + 1, for_range=about_range(fault), slow=slow, stated=stated_blocks(str(fault)))
                 if slow:
                     raise
                 continue

@@ -25,16 +25,21 @@ class LogSpan:
             most = self._most()
             self.blocks = max(1, min(most, self.blocks + max(1, self.blocks // 4)))
 
-    def refused(self, size: int, *, for_range: bool, slow: bool = False) -> None:
+    def refused(self, size: int, *, for_range: bool, slow: bool = False, stated: int | None = None) -> None:
         """Note that `size` blocks were too many; `slow` says that the node did not answer in time.
 
-        With `for_range` the node refused the number of blocks as such, so it refuses it again for a long time.
+        With `for_range` the node refused the number of blocks as such, so it refuses it again for a long time. `stated`
+        is how many it said that it gives.
         """
         if self._good >= size:
             self._good = 1
+        kept = RANGE_REMEMBERED if for_range else CONTENT_REMEMBERED
+        if stated is not None and stated < size and not slow:
+            self.blocks = stated
+            self._ceiling = stated if for_range else size - 1, monotonic() + kept
+            return
         smaller = max(1, size // (8 if slow else 2))
         self.blocks = smaller if slow else max(smaller, min(self._good, size - 1), 1)
-        kept = RANGE_REMEMBERED if for_range else CONTENT_REMEMBERED
         self._ceiling = max(1, size - 1), monotonic() + kept
 
     def _most(self) -> int:

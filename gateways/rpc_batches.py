@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from gateways.errors import ProviderError, ProviderRefused, Unauthorized
 from gateways.evm_errors import Reverted, RpcRefused, TooMuch
+from gateways.stated_limits import stated_calls
 
 AT_ONCE = 4
 """Batches of one question that are under way at a time."""
@@ -63,7 +64,9 @@ class BatchSize:
             again = list[tuple[int, int]]()
             for (start, stop), answer in zip(now, await _all(ask, now), strict=True):
                 if isinstance(answer, BatchRefused) and stop - start > 1:
-                    size, refusal = min(size, (stop - start) // 2), answer
+                    stated = stated_calls(str(answer))
+                    fewer = stated if stated is not None and stated < stop - start else (stop - start) // 2
+                    size, refusal = min(size, fewer), answer
                     again.append((start, stop))
                 elif isinstance(answer, BaseException):
                     raise answer

@@ -124,6 +124,7 @@ async def test_tokens_that_no_contract_lists_are_found_in_one_question(chains: E
         (-32602, "eth_getLogs is limited to a 40 block range"),
         (-32000, "exceed maximum block range: 40"),
         (-32602, "Log response size exceeded."),
+        (-32701, "exceed maximum block range: 40"),
     ],
 )
 async def test_pieces_shrink_to_what_the_node_takes(chains: EvmChains, end: Front, code: int, message: str) -> None:
@@ -132,6 +133,13 @@ async def test_pieces_shrink_to_what_the_node_takes(chains: EvmChains, end: Fron
     sheet = await chains.tokens("base", MANY, OWNERS)
     assert sure(sheet) == AMOUNTS
     assert max(spans(end)[-3:]) <= 40, "what the node takes is remembered"
+
+
+async def test_a_node_that_says_what_it_gives_is_asked_for_that_next(chains: EvmChains, end: Front) -> None:
+    end.change = limited(40, -32614, "eth_getLogs is limited to a 40 range")
+    assert sure(await chains.tokens("base", MANY, OWNERS)) == AMOUNTS
+    assert [size for size in spans(end) if size > 40] == spans(end)[:1]
+    assert spans(end)[1] == 40
 
 
 async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: Front, node: str) -> None:

@@ -446,6 +446,18 @@ async def test_what_a_node_refuses_is_not_tried_again_and_again(server: Wire) ->
     assert max(last - first + 1 for first, last in node.given) > 50
 
 
+@pytest.mark.parametrize("most", [10, 37, 499])
+async def test_a_node_that_says_how_many_blocks_it_gives_refuses_once(server: Wire, most: int) -> None:
+    node = Narrow(most)
+    server.says(lambda: node.answer(server.asked[-1].body))
+    pool = NodePool({"base": [server.url]})
+    await TransferLogs(pool).of_contracts("base", [CONTRACT], 1, 2_000, 0)
+    await pool.close()
+    refused = len(server.asked) - len(node.given)
+    assert refused == 1
+    assert node.given[0] == (1, most)
+
+
 async def test_a_crowded_block_makes_requests_narrow_for_a_moment_only(server: Wire) -> None:
     node = Crowded(100, CAPPED, c1=1)
     server.says(lambda: node.answer(server.asked[-1].body))

@@ -178,6 +178,16 @@ async def test_delegations_and_links_are_read_from_a_node_that_takes_three_calls
         await pool.close()
 
 
+@pytest.mark.parametrize(
+    ("limited", "sizes"),
+    [((3, "an error with HTTP 500"), [20, 3, 3, 3, 3, 3, 3, 2]), ((3, "an error"), [20, 10, 5, 2])],
+    indirect=["limited"],
+)
+async def test_the_size_that_a_node_says_it_takes_is_tried_next(limited: Limited, node: Node, sizes: list[int]) -> None:
+    await node.batch(echoes(20))
+    assert limited.sizes[: len(sizes)] == sizes
+
+
 @given(count=st.integers(1, 60), most=st.integers(1, 20), again=st.integers(1, 60))
 async def test_every_call_is_answered_once_and_in_its_place(count: int, most: int, again: int) -> None:
     size, asked = BatchSize(), list[tuple[int, int]]()
