@@ -10,6 +10,7 @@ from aiohttp import web
 
 from sandbox.discord import (
     control,
+    control_gateway,
     rest_audit,
     rest_channels,
     rest_commands,
@@ -21,6 +22,7 @@ from sandbox.discord import (
     restore,
     shapes,
 )
+from sandbox.discord.application import Application
 from sandbox.discord.authorize import Authorize
 from sandbox.discord.cdn import Cdn
 from sandbox.discord.entities import Guild, User
@@ -57,6 +59,7 @@ class Discord:
         self.bot_id = sandbox.settings["DISCORD_CLIENT_ID"]
         self.world = World()
         self.limits = Limits()
+        self.application = Application()
         self.gateway = Gateway(self)
         self.oauth = OAuth(self)
         self.interactions = Interactions(self)
@@ -75,6 +78,7 @@ class Discord:
     async def reset(self) -> None:
         """Put the world back to the start; grants end, commands stay."""
         self.limits.clear()
+        self.application.forget()
         self.gateway.forget_limits()
         self.oauth.forget()
         self.interactions.forget()
@@ -101,6 +105,7 @@ class Discord:
             *self.gateway.routes(),
             *[route(self, endpoint) for endpoint in endpoints],
             *control.routes(self),
+            *control_gateway.routes(self),
             web.route("*", "/discord/api/{tail:.*}", self._nothing_here),
         ]
 

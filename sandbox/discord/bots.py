@@ -13,29 +13,34 @@ if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 
-def add(discord: "Discord", guild: Guild, permissions: int, by: By, role_id: str | None = None) -> None:
-    """Let the bot in with its managed role above Admin and below Founder; in again, only its role's permissions
-    change."""
+def add(
+    discord: "Discord",
+    guild: Guild,
+    permissions: int,
+    by: By,
+    role_id: str | None = None,
+    position: int | None = None,
+) -> None:
+    """Let the bot in with its managed role at this position, else above Admin and below Founder; in again, only its
+    role's permissions change. Discord itself puts it at position 1, and makes none for a bot without permissions."""
     bot = discord.world.users[discord.bot_id]
     if discord.bot_id in guild.members:
         own = next((role for role in guild.roles.values() if role.bot_id == discord.bot_id), None)
         if own is not None:
             roles.change(discord, own, roles.RoleEdit(permissions=permissions), by)
         return
-    role = Role(
-        role_id or discord.world.ids.next(),
-        guild.id,
-        bot.username,
-        permissions,
-        _position(guild),
-        managed=True,
-        bot_id=bot.id,
-    )
-    above = [other for other in guild.roles.values() if other.position >= role.position]
-    for other in above:
-        other.position += 1
-    member = Member(guild.id, bot.id, now_iso(), [role.id])
-    discord.world.save(*above, role, member)
+    member = Member(guild.id, bot.id, now_iso())
+    if permissions:
+        place = _position(guild) if position is None else position
+        role = Role(
+            role_id or discord.world.ids.next(), guild.id, bot.username, permissions, place, managed=True, bot_id=bot.id
+        )
+        above = [other for other in guild.roles.values() if other.position >= role.position]
+        for other in above:
+            other.position += 1
+        member.roles.append(role.id)
+        discord.world.save(*above, role)
+    discord.world.save(member)
     audit.note(discord.world, guild.id, by, "added the bot", bot.id)
     discord.gateway.dispatch(guild.id, "GUILD_CREATE", full_guild(discord, guild), intents.GUILDS)
     event = {**shapes.member(member, bot), "guild_id": guild.id}
@@ -47,6 +52,7 @@ def remove(discord: "Discord", guild: Guild, by: By) -> None:
     member = guild.members.get(discord.bot_id)
     if member is None:
         return
+    discord.gateway.end_outage(guild.id, tell=False)
     discord.gateway.dispatch(guild.id, "GUILD_DELETE", {"id": guild.id}, intents.GUILDS)
     discord.world.remove(member)
     for role in [role for role in guild.roles.values() if role.bot_id == discord.bot_id]:

@@ -23,6 +23,10 @@ INVALID_SESSION, HELLO, HEARTBEAT_ACK = 9, 10, 11
 LONGEST_FRAME = 4096
 MOST_FRAMES, FRAMES_SECONDS = 120, 60.0
 PATIENCE = 1.5
+CLOSES_WITHIN = 2.0
+ROUND_TRIP = 0.04
+"""Seconds before a heartbeat is answered: some clients note the time of sending after they have sent, and no network
+brings an answer before that."""
 
 
 class Closing(Exception):
@@ -39,16 +43,17 @@ class Connection:
     def __init__(self, gateway: "Gateway", request: web.Request) -> None:
         self.gateway = gateway
         self._request = request
-        self._socket = web.WebSocketResponse(max_msg_size=0, autoping=True)
+        self._socket = web.WebSocketResponse(max_msg_size=0, autoping=True, timeout=CLOSES_WITHIN)
         self._outgoing: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
         self._packer = packing.packer(request.query.get("compress", ""))
         self._session: Session | None = None
         self._received: deque[float] = deque()
         self._beat_by = 0.0
+        self._closing: asyncio.Task[bool] | None = None
 
-    def send(self, text: str) -> None:
-        """Queue a frame."""
-        delay = SLOW_SECONDS if self.gateway.fault == "slow" else 0.0
+    def send(self, text: str, after: float = 0.0) -> None:
+        """Queue a frame that leaves no sooner than after so many seconds."""
+        delay = SLOW_SECONDS if self.gateway.fault == "slow" else after
         self._outgoing.put_nowait((time.monotonic() + delay, text))
 
     def cut(self) -> None:
@@ -56,9 +61,11 @@ class Connection:
         if self._request.transport is not None:
             self._request.transport.abort()
 
-    async def close(self, code: int) -> None:
-        """Close with a code."""
-        await self._socket.close(code=code)
+    def close(self, code: int) -> asyncio.Task[bool]:
+        """Close with a code; done when the client has answered that, or too much time has passed."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._socket.close(code=code))
+        return self._closing
 
     async def run(self) -> web.WebSocketResponse:
         """Talk until either side ends it."""
@@ -73,6 +80,9 @@ class Connection:
             await self._flush()
             await self._socket.close(code=closing.code, message=str(closing).encode())
         finally:
+            if self._closing is not None:
+                # Whoever returns from here ends the connection, perhaps before the closing frame is sent.
+                await asyncio.wait({self._closing})
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
             self._left()
@@ -82,7 +92,8 @@ class Connection:
         if self._session is None:
             return
         self._session.leave(self)
-        if self._socket.close_code in (1000, 1001):
+        # A client that closes so gives its session up; after our own close it merely answers.
+        if self._closing is None and self._socket.close_code in (1000, 1001):
             self.gateway.sessions.pop(self._session.id, None)
 
     async def _write(self) -> None:
@@ -141,7 +152,7 @@ class Connection:
         op, data = payload.get("op"), payload.get("d")
         if op == HEARTBEAT:
             self._beat_by = time.monotonic() + self.gateway.heartbeat_ms / 1000 * PATIENCE
-            self.send(frame(HEARTBEAT_ACK, None))
+            self.send(frame(HEARTBEAT_ACK, None), ROUND_TRIP)
         elif op in (IDENTIFY, RESUME):
             if self._session is not None:
                 raise Closing(4005, "Already authenticated.")
@@ -170,7 +181,7 @@ class Connection:
         wanted = data.get("intents")
         if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 0 or wanted & ~intents.KNOWN:
             raise Closing(4013, "Invalid intent(s).")
-        if wanted & intents.PRIVILEGED & ~intents.ENABLED:
+        if wanted & intents.PRIVILEGED & ~self.gateway.discord.application.enabled:
             raise Closing(4014, "Disallowed intent(s).")
         shard = _shard(data.get("shard"))
         if self.gateway.starts.used_up():
@@ -195,7 +206,7 @@ class Connection:
                 "resume_gateway_url": self.gateway.url,
                 "session_type": "normal",
                 "shard": list(session.shard),
-                "application": {"id": bot.id, "flags": intents.APPLICATION_FLAGS},
+                "application": {"id": bot.id, "flags": discord.application.flags},
                 "private_channels": [],
                 "relationships": [],
                 "presences": [],
@@ -205,6 +216,8 @@ class Connection:
         )
         if wanted & intents.GUILDS:
             for guild in guilds:
+                if self.gateway.is_out(guild.id):
+                    continue
                 session.dispatch("GUILD_CREATE", {**bots.full_guild(discord, guild), "unavailable": False})
 
     def _guilds(self, session: Session) -> list[Guild]:

@@ -1,4 +1,4 @@
-"""`/control/guilds`, `…/members`, `…/people`, `…/gateway`: deeds in Discord, for programs."""
+"""`/control/guilds`, `…/members`, `…/people`, `…/messages`: deeds in Discord, for programs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from sandbox.control.body import Body, fields, number, optional_text, text
-from sandbox.discord import bots, command_options, control_interactions, members, restore, roles, seed, talk
+from sandbox.discord import (
+    bots,
+    command_options,
+    control_interactions,
+    intents,
+    members,
+    restore,
+    roles,
+    seed,
+    shapes,
+    talk,
+)
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild, Member, Role, User
 from sandbox.discord.roles import RoleEdit
@@ -34,29 +45,6 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     async def newcomers(request: web.Request) -> web.Response:
         return web.json_response(make_person(discord, await fields(request)))
 
-    async def gateway(request: web.Request) -> web.Response:
-        body = await fields(request)
-        match text(body, "action"):
-            case "drop":
-                discord.gateway.drop()
-            case "malformed":
-                discord.gateway.send_malformed()
-            case "pause":
-                discord.gateway.pause(number(body, "seconds"))
-            case "send":
-                if not isinstance(body.get("payload"), dict | list | str | int | None):
-                    raise Refusal(400, "payload is JSON.")
-                discord.gateway.send(text(body, "event"), body.get("payload"), int(body.get("times") or 1))
-            case action:
-                raise Refusal(400, f"The gateway cannot {action!r}: drop, malformed, pause or send.")
-        return web.json_response({})
-
-    async def application(request: web.Request) -> web.Response:
-        body = await fields(request)
-        wanted = {name: int(number(body, name)) for name in ("max_concurrency", "identifies_left") if name in body}
-        discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
-        return web.json_response({})
-
     async def messages(request: web.Request) -> web.Response:
         return web.json_response(speak(discord, await fields(request)))
 
@@ -66,8 +54,6 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         web.post("/control/guilds", guilds),
         web.post("/control/members", people),
         web.post("/control/people", newcomers),
-        web.post("/control/application", application),
-        web.post("/control/gateway", gateway),
         *control_interactions.routes(discord),
     ]
 
@@ -80,7 +66,12 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
     by = By(guild.owner_id)
     match text(body, "action"):
         case "add_bot":
-            bots.add(discord, guild, _permissions(body, BOT_PERMISSIONS), by)
+            place = int(number(body, "position")) if "position" in body else None
+            if place is not None and not 1 <= place <= len(guild.roles):
+                raise Refusal(400, f"position is between 1 and {len(guild.roles)}.")
+            bots.add(discord, guild, _permissions(body, BOT_PERMISSIONS), by, position=place)
+        case "edit_guild":
+            _edit_guild(discord, guild, body)
         case "kick_bot":
             if discord.bot_id not in guild.members:
                 raise Refusal(404, f"The bot is not in {guild.name}.")
@@ -111,6 +102,21 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
         case action:
             raise Refusal(400, f"There is no guild action {action!r}.")
     return {}
+
+
+def _edit_guild(discord: "Discord", guild: Guild, body: Body) -> None:
+    """Another name or owner: `{name?, owner?}`; the owner is a member already."""
+    name = optional_text(body, "name")
+    if name is not None and any(other.name == name for other in discord.world.guilds.values() if other is not guild):
+        raise Refusal(409, f"There is a guild {name!r} already.")
+    if (owner := optional_text(body, "owner")) is not None:
+        member = find_member(guild, find_user(discord, owner))
+        if discord.world.users[member.user_id].bot:
+            raise Refusal(400, "A bot owns no server.")
+        guild.owner_id = member.user_id
+    guild.name = name or guild.name
+    discord.world.save(guild)
+    discord.gateway.dispatch(guild.id, "GUILD_UPDATE", shapes.guild(guild), intents.GUILDS)
 
 
 def _offer(discord: "Discord", guild: Guild, body: Body) -> None:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.discord.connection import Connection
+from sandbox.discord import bots, intents
+from sandbox.discord.connection import INVALID_SESSION, Connection
+from sandbox.discord.entities import Guild
 from sandbox.discord.limits import Verdict, too_many
 from sandbox.discord.rest import answered
-from sandbox.discord.session import Session
+from sandbox.discord.session import Session, frame
 from sandbox.discord.starts import Starts
+from sandbox.discord.tampering import Tampering, spoiled
 from sandbox.faults import SLOW_SECONDS, hang_up
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT_MS = 41_250
 WHOLE_GUILD_SECONDS = 30.0
+ENDING = frozenset({4003, 4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014})
+"""Closing codes after which a client has to identify again, if it may at all (facts §1.8)."""
 MALFORMED = '{"t":"GUILD_MEMBER_UPDATE","s":'
 
 
@@ -32,6 +37,8 @@ class Gateway:
         self._connections: set[Connection] = set()
         self._whole_guild_asked: dict[str, float] = {}
         self.starts = Starts()
+        self.tampering = Tampering()
+        self._out: dict[str, asyncio.TimerHandle | None] = {}
         discord.sandbox.faults.watch("gateway", self._fault_began)
 
     @property
@@ -54,14 +61,17 @@ class Gateway:
         Returns how many connected clients it was sent to; others find it when they resume.
         """
         guild = self.discord.world.guilds.get(guild_id)
-        if guild is None or self.discord.bot_id not in guild.members:
+        if guild is None or self.discord.bot_id not in guild.members or self.is_out(guild_id):
+            return 0
+        if intent == intents.GUILD_MEMBERS and not self.discord.application.enabled & intent:
             return 0
         heard = 0
+        tampered = self.tampering.meet(guild_id, event)
         for session in list(self.sessions.values()):
             if session.expired:
                 del self.sessions[session.id]
             elif session.has_guild(guild_id) and (not intent or session.intents & intent):
-                session.dispatch(event, data)
+                _tell(session, event, data, tampered)
                 heard += session.connection is not None
         return heard
 
@@ -88,26 +98,66 @@ class Gateway:
         for connection in list(self._connections):
             connection.send(MALFORMED)
 
-    def send(self, event: str, data: Any, times: int) -> None:
-        """Send every session an event at will, which may be one that no client can read."""
+    def send(self, event: str, data: Any, times: int, guild_id: str | None = None) -> None:
+        """Send every session (that has the guild) an event at will, which may be one that no client can read."""
         for session in list(self.sessions.values()):
-            for _ in range(times):
-                session.dispatch(event, data)
+            if guild_id is None or session.has_guild(guild_id):
+                for _ in range(times):
+                    session.dispatch(event, data)
+
+    def send_frame(self, op: int, data: Any) -> None:
+        """Send every client a frame of the protocol; an invalid session that cannot be resumed (op 9) is over."""
+        for connection in list(self._connections):
+            connection.send(frame(op, data))
+        if op == INVALID_SESSION and data is not True:
+            self.sessions.clear()
+
+    def close(self, code: int) -> None:
+        """Close every connection with this code; by some of them Discord ends the session, too."""
+        if code in ENDING:
+            self.sessions.clear()
+        for connection in list(self._connections):
+            connection.close(code)
+
+    def is_out(self, guild_id: str) -> bool:
+        """Whether the guild is in an outage."""
+        return guild_id in self._out
+
+    def begin_outage(self, guild: Guild, seconds: float | None) -> None:
+        """Make a guild unavailable, for so long or until `end_outage`: nothing that happens there is told."""
+        self.end_outage(guild.id, tell=False)
+        self.dispatch(guild.id, "GUILD_DELETE", {"id": guild.id, "unavailable": True}, intents.GUILDS)
+        later = asyncio.get_running_loop().call_later
+        self._out[guild.id] = None if seconds is None else later(seconds, self.end_outage, guild.id)
+
+    def end_outage(self, guild_id: str, *, tell: bool = True) -> None:
+        """The guild is available again, as all sessions hear that have it."""
+        timer = self._out.pop(guild_id, None)
+        if timer is not None:
+            timer.cancel()
+        guild = self.discord.world.guilds.get(guild_id)
+        if tell and guild is not None and self.discord.bot_id in guild.members:
+            data = {**bots.full_guild(self.discord, guild), "unavailable": False}
+            self.dispatch(guild_id, "GUILD_CREATE", data, intents.GUILDS)
 
     def pause(self, seconds: float) -> None:
         """Send nothing for so long; events wait."""
         self.paused_until = time.monotonic() + seconds
 
     def forget_limits(self) -> None:
-        """Let members be asked for and clients identify again at once, and end a pause."""
+        """Let members be asked for and clients identify again at once, and end pauses, outages and disturbances."""
         self.starts.forget()
+        self.tampering.clear()
+        for guild_id in list(self._out):
+            self.end_outage(guild_id)
         self._whole_guild_asked.clear()
         self.paused_until = 0.0
 
     async def stop(self) -> None:
         """Close every connection so that clients resume or identify elsewhere."""
-        for connection in list(self._connections):
-            await connection.close(1001)
+        for guild_id in list(self._out):
+            self.end_outage(guild_id, tell=False)
+        await asyncio.gather(*(connection.close(1001) for connection in list(self._connections)))
 
     def _fault_began(self, kind: str) -> None:
         if kind == "down":
@@ -132,3 +182,22 @@ class Gateway:
             return await connection.run()
         finally:
             self._connections.discard(connection)
+
+
+def _tell(session: Session, event: str, data: Any, tampered: str | None) -> None:
+    """Dispatch an event as the disturbance has it, and what had to wait for it."""
+    waiting = list(session.held.release())
+    match tampered:
+        case "lose":
+            pass
+        case "double":
+            session.dispatch(event, data)
+            session.dispatch(event, data)
+        case "reorder":
+            session.held.keep((event, data))
+        case "spoil":
+            session.dispatch(event, spoiled(data))
+        case _:
+            session.dispatch(event, data)
+    for late, about in waiting:
+        session.dispatch(late, about)

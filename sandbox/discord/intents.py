@@ -8,7 +8,3 @@ MESSAGE_CONTENT = 1 << 15
 
 KNOWN = (1 << 17) - 1 | 1 << 20 | 1 << 21 | 1 << 24 | 1 << 25
 PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
-ENABLED = GUILD_MEMBERS
-
-# GATEWAY_GUILD_MEMBERS_LIMITED: the portal's switch for an application of this size.
-APPLICATION_FLAGS = 1 << 15

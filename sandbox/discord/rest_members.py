@@ -18,7 +18,7 @@ MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)
 async def list_members(call: Call) -> list[Any]:
     """GET /guilds/{guild}/members, by user id. Needs the members intent switched on for the application."""
     guild = call.guild()
-    if not intents.ENABLED & intents.GUILD_MEMBERS:
+    if not call.discord.application.enabled & intents.GUILD_MEMBERS:
         raise missing_access()
     limit, after = call.number("limit", 1, 1, 1000), call.cursor("after") or 0
     found = sorted((m for m in guild.members.values() if int(m.user_id) > after), key=lambda m: int(m.user_id))

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sandbox.discord import bots, intents, permissions, shapes
+from sandbox.discord import bots, permissions, shapes
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild
 from sandbox.discord.errors import missing_access, missing_scope, unknown
@@ -67,7 +67,7 @@ async def get_authorization(call: Call) -> dict[str, Any]:
     actor = call.actor
     assert isinstance(actor, Bearer)
     answer: dict[str, Any] = {
-        "application": shapes.application(discord.bot_id, bot, intents.APPLICATION_FLAGS),
+        "application": shapes.application(discord.bot_id, bot, discord.application.flags),
         "scopes": actor.grant.scopes,
         "expires": iso(datetime.fromtimestamp(actor.grant.expires_at, UTC)),
     }
@@ -82,7 +82,7 @@ async def get_application(call: Call) -> dict[str, Any]:
     bot = discord.world.users[discord.bot_id]
     owner = discord.world.users[discord.sandbox.people[0].id]
     return {
-        **shapes.application(discord.bot_id, bot, intents.APPLICATION_FLAGS),
+        **shapes.application(discord.bot_id, bot, discord.application.flags),
         "redirect_uris": [],
         "interactions_endpoint_url": None,
         "role_connections_verification_url": None,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.discord import bots, channels, members, roles, seed
+from sandbox.discord import bots, channels, intents, members, roles, seed, shapes
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild
 from sandbox.discord.roles import RoleEdit
@@ -48,8 +48,11 @@ def plant(discord: "Discord", guild: Guild) -> None:
 
 
 def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
+    same = (guild.name, guild.owner_id, guild.icon) == (start.name, start.owner_id, start.icon)
     guild.name, guild.owner_id, guild.icon, guild.offers = start.name, start.owner_id, start.icon, start.offers
     discord.world.save(guild)
+    if not same:
+        discord.gateway.dispatch(guild.id, "GUILD_UPDATE", shapes.guild(guild), intents.GUILDS)
     by = By(start.owner_id)
     _bot(discord, guild, start, by)
     _roles(discord, guild, start, by)
@@ -70,7 +73,7 @@ def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
 def _bot(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
     own = next((role for role in guild.roles.values() if role.bot_id), None)
     wanted = next((role for role in start.roles.values() if role.bot_id), None)
-    if discord.bot_id in guild.members and (own and own.id) != (wanted and wanted.id):
+    if discord.bot_id in guild.members and (own is None or wanted is None or own.id != wanted.id):
         bots.remove(discord, guild, by)
     if wanted and discord.bot_id not in guild.members:
         if own := guild.roles.get(wanted.id):

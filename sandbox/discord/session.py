@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sandbox.discord.tampering import Held
+
 if TYPE_CHECKING:
     from sandbox.discord.connection import Connection
 
@@ -30,6 +32,7 @@ class Session:
     buffer: "deque[tuple[int, str]]" = field(default_factory=lambda: deque(maxlen=BUFFERED))
     connection: "Connection | None" = None
     left_at: float | None = None
+    held: Held = field(default_factory=Held)
 
     def has_guild(self, guild_id: str) -> bool:
         """Whether the guild belongs to this session's shard."""

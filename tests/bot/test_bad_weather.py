@@ -20,7 +20,7 @@ from gateways import gateways
 from gateways.refusals import Refusals
 from jobs.watch import ALERTS, Watch
 from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
-from sandbox.discord import channels, intents
+from sandbox.discord import channels
 from sandbox.discord.entities import Message
 from sandbox.discord.errors import DiscordError
 from sandbox.discord.limits import Verdict, too_many
@@ -322,7 +322,7 @@ async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_b
     await is_(names, EVERYBODY)
     # The library itself hears the refusal: no client is ended while it connects.
     monkeypatch.setattr(life, "CLOSED_FOR", 60.0)
-    monkeypatch.setattr(intents, "ENABLED", 0)
+    await discord.control("application", members_intent="off")
     discord.sandbox.discord.gateway.sessions.clear()
     await discord.control("gateway", action="drop")
     row = await server()
@@ -334,7 +334,7 @@ async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_b
         return seen.bot.state, "Turn on Server Members Intent: Developer Portal › Bot." in seen.bot.text
 
     await is_(shown, ("bad", True))
-    monkeypatch.setattr(intents, "ENABLED", intents.GUILD_MEMBERS)
+    await discord.control("application", members_intent="on")
     await is_(gateway_state, ("ok", None))
 
 

@@ -1,0 +1,35 @@
+"""The application's settings in Discord's Developer Portal, as far as the bot depends on them."""
+
+from sandbox.discord import intents
+from sandbox.refusal import Refusal
+
+# GATEWAY_GUILD_MEMBERS and GATEWAY_GUILD_MEMBERS_LIMITED: the flag says whether Discord reviewed the application
+# (facts §1.2); the switch works alike in both.
+_FLAGS = {"on": 1 << 14, "limited": 1 << 15, "off": 0}
+
+
+class Application:
+    """The switch of the Server Members intent."""
+
+    def __init__(self) -> None:
+        self.members_intent = "limited"
+
+    def forget(self) -> None:
+        """Back to how an application of this size begins."""
+        self.members_intent = "limited"
+
+    def set(self, members_intent: str) -> None:
+        """Turn the intent on, as a reviewed or an unreviewed application, or off. Raises Refusal(400)."""
+        if members_intent not in _FLAGS:
+            raise Refusal(400, f"members_intent is one of: {', '.join(_FLAGS)}.")
+        self.members_intent = members_intent
+
+    @property
+    def enabled(self) -> int:
+        """The privileged intents that the application may use."""
+        return 0 if self.members_intent == "off" else intents.GUILD_MEMBERS
+
+    @property
+    def flags(self) -> int:
+        """The application's flags."""
+        return _FLAGS[self.members_intent]
