@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.busy import Busy
 from bot.facts import guild_facts, member_facts
+from gateways import gateways
 from models import transaction
 from services import channels, guilds
 from services.database_faults import is_the_databases, tell
@@ -23,6 +24,10 @@ DATABASE_PAUSE = 2.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between tries to read a guild's members."""
+
+LONGEST_REFUSED_PAUSE, REFUSED_APART = 300.0, 10.0
+"""Seconds between tries where Discord refuses the list, and for which no other guild's is asked for either once it did
+so in two: refusals are counted by address, and 10,000 in 10 minutes shut it out (external-apis §1.7)."""
 
 LISTS_AT_ONCE, PART = 4, 1_000
 """Guilds whose members are read at the same time, and members that one transaction writes."""
@@ -56,6 +61,10 @@ class Events(Busy):
         """By guild, the judgement of its roles that waits for quiet."""
         self.stirred: dict[int, float] = {}
         """By guild, when its roles last changed (loop time)."""
+        self.refused: set[int] = set()
+        """Guilds whose list Discord refused since it last gave one."""
+        self.refused_at: float = 0.0
+        """When it last did (loop time)."""
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Readings and judgements."""
@@ -129,6 +138,10 @@ class Events(Busy):
         guild_id = channel.guild.id
         await self._tell(guild_id, lambda db: channels.gone(db, str(guild_id), str(channel.id)))
 
+    def list_again(self, guild: nextcord.Guild) -> None:
+        """Read a guild's members once more; it is tried until Discord gives the list."""
+        self._begin(guild)
+
     @staticmethod
     def _power(member: nextcord.Member) -> bool:
         return member.guild_permissions.administrator
@@ -157,10 +170,8 @@ class Events(Busy):
         while not self.bot.is_closed() and self.bot.get_guild(guild.id) is guild:
             try:
                 async with self.room:
+                    await self._room_for_refusals()
                     await self._list(guild)
-            except (nextcord.Forbidden, nextcord.NotFound) as fault:
-                log.warning("the members of guild %s may not be read: %s", guild.id, fault)
-                return
             except Exception as fault:
                 # Whatever the library makes of an answer that is none: without the list, nobody who came or left
                 # meanwhile would be noticed.
@@ -169,20 +180,42 @@ class Events(Busy):
                 if not tried.done():
                     tried.set_result(None)
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                refused = isinstance(fault, nextcord.Forbidden | nextcord.NotFound)
+                pause = min(2 * pause, LONGEST_REFUSED_PAUSE if refused else LONGEST_PAUSE)
             else:
+                self.refused.clear()
                 return
+
+    async def _room_for_refusals(self) -> None:
+        """Wait while lists are refused in more guilds than one: then the next one will hardly be given either."""
+        clock = asyncio.get_running_loop().time
+        while (wait := max(self.refused_at + REFUSED_APART - clock() if len(self.refused) > 1 else 0.0,
+                           gateways().discord.refusals.pause())) > 0:  # fmt: skip
+            await asyncio.sleep(min(wait, REFUSED_APART))
 
     async def _list(self, guild: nextcord.Guild) -> None:
         # Over REST, because the gateway answers one request for all members in 30 seconds, so a bot that restarts
         # quickly would wait in vain.
         began = await self._tell(guild.id, guilds.list_begins)
-        listed = {member.id: member async for member in guild.fetch_members(limit=None)}
+        had = {member.id: _version(member) for member in guild.members}
+        try:
+            listed = {member.id: member async for member in guild.fetch_members(limit=None)}
+        except (nextcord.Forbidden, nextcord.NotFound) as fault:
+            self.refused.add(guild.id)
+            self.refused_at = asyncio.get_running_loop().time()
+            if isinstance(fault, nextcord.Forbidden):
+                gateways().discord.refusals.add()
+            raise
         if guild.me.id not in listed:
             raise ListIncomplete(f"the bot itself is not among {len(listed)} members")
         for member in listed.values():
-            if guild.get_member(member.id) is None:
-                # The library tells of changes only for members that it has in its cache, and has no public way in.
+            cached = guild.get_member(member.id)
+            # The library tells of changes only for members that it has in its cache, and has no public way in. What
+            # it heard of somebody while the list was read is newer than the list; all else may be from before an
+            # outage.
+            if cached is member or (cached is None) is (member.id in had):
+                continue
+            if cached is None or _version(cached) is had[member.id]:
                 guild._add_member(member)  # pyright: ignore[reportPrivateUsage]
         ids = list(listed)
         # In short transactions, between which the guild's own events have their turns.
@@ -226,14 +259,23 @@ class Events(Busy):
         await self._tell(guild.id, write)
 
     async def _tell(self, guild_id: int, write: Callable[[Any], Awaitable[T]]) -> T:
-        """Pass one thing on when the guild's turn comes, in a transaction of its own, as often as it takes."""
+        """Pass one thing on when the guild's turn comes."""
         async with self.turns[guild_id]:
-            while True:
-                try:
-                    async with transaction() as db:
-                        return await write(db)
-                except Exception as fault:
-                    if not (isinstance(fault, NoneFree) or is_the_databases(fault)):
-                        raise
-                    tell(log, fault, "the event waits")
-                    await asyncio.sleep(DATABASE_PAUSE)
+            return await self.write(write)
+
+    async def write(self, write: Callable[[Any], Awaitable[T]]) -> T:
+        """Pass one thing on in a transaction of its own, as often as it takes; the caller has the guild's turn."""
+        while True:
+            try:
+                async with transaction() as db:
+                    return await write(db)
+            except Exception as fault:
+                if not (isinstance(fault, NoneFree) or is_the_databases(fault)):
+                    raise
+                tell(log, fault, "the event waits")
+                await asyncio.sleep(DATABASE_PAUSE)
+
+
+def _version(member: nextcord.Member) -> object:
+    """An object that is another one after each change of the member's."""
+    return getattr(member, "_roles", None)

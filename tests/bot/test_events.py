@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
+import nextcord
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -12,6 +14,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot import events
 from bot.events import Events
+from gateways import gateways
 from models import now, transaction
 from services import guilds, health
 from services.tasks import stop
@@ -65,7 +68,7 @@ class SomeGuild:
 
     id: int
     people: int
-    fails: bool = False
+    fails: bool | Exception = False
     gate: Callable[[], Any] | None = None
     name: str = "A guild"
     icon: None = None
@@ -93,6 +96,8 @@ class SomeGuild:
         return self.cache.get(one)
 
     async def fetch_members(self, limit: None) -> AsyncIterator[SomeMember]:
+        if isinstance(self.fails, Exception):
+            raise self.fails
         if self.fails:
             raise OSError("no answer")
         for member in self.members:
@@ -171,6 +176,47 @@ async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None)
         await until(lambda: _all_there(here[0]))
     finally:
         await stop(*cog.tasks())
+
+
+@pytest.mark.parametrize("refusal", [nextcord.Forbidden, nextcord.NotFound])
+async def test_a_refused_list_is_asked_for_again_and_counts_as_a_refusal(
+    product: None, monkeypatch: pytest.MonkeyPatch, refusal: type[nextcord.HTTPException]
+) -> None:
+    monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
+    answer: Any = SimpleNamespace(status=403 if refusal is nextcord.Forbidden else 404, reason="no")
+    refused = SomeGuild(1, 3, fails=refusal(answer, {"code": 50001, "message": "Missing Access"}))
+    cog = Events(SomeBot(refused))  # pyright: ignore[reportArgumentType]
+    try:
+        await cog._begin(refused)  # pyright: ignore[reportArgumentType]
+        assert await members_of(refused) == 0
+        assert gateways().discord.refusals.untold == (1 if refusal is nextcord.Forbidden else 0)
+        refused.fails = False
+        await until(lambda: _all_there(refused))
+    finally:
+        await stop(*cog.tasks())
+
+
+async def test_lists_that_are_refused_everywhere_are_asked_for_a_few_at_a_time(
+    product: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer: Any = SimpleNamespace(status=403, reason="no")
+    refusal = nextcord.Forbidden(answer, {"code": 50001, "message": "Missing Access"})
+    monkeypatch.setattr(events, "REFUSED_APART", 600.0)
+    here = [SomeGuild(place, 3, fails=refusal) for place in range(1, 40)]
+    cog = Events(SomeBot(*here))  # pyright: ignore[reportArgumentType]
+    try:
+        async with asyncio.timeout(30):
+            await asyncio.wait([cog._begin(one) for one in here[:2]])  # pyright: ignore[reportArgumentType]
+        late = [cog._begin(one) for one in here[2:]]  # pyright: ignore[reportArgumentType]
+        await until(lambda: _waiting(cog))
+        assert not any(one.done() for one in late)
+        assert gateways().discord.refusals.untold == 2
+    finally:
+        await stop(*cog.tasks())
+
+
+async def _waiting(cog: Events) -> bool:
+    return cog.room.locked()
 
 
 async def _all_there(guild: SomeGuild) -> bool:
