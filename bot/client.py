@@ -14,6 +14,7 @@ from bot.busy import Busy
 from bot.events import Events
 from bot.presses import Presses
 from bot.pulse import Pulse, tell
+from bot.rereads import Rereads
 from bot.roles import Roles
 from bot.service import Service
 from bot.unreadable import Unreadable
@@ -49,7 +50,7 @@ class Bot(commands.AutoShardedBot):
         library: Any = self.http
         library.request = _in_turn(library.request)
         state: Any = self._connection
-        self._unreadable = Unreadable()
+        self._unreadable = Unreadable(lambda event, data: self.dispatch("unreadable", event, data))
         # The library has no public place for this, and without it one odd event costs the session.
         self._unreadable.guard(state.parsers)
 
@@ -140,6 +141,8 @@ def build() -> Bot:
         help_command=None,
     )
     presses = Presses()
-    for cog in (Events(bot), Pulse(bot), presses, Verify(presses), Roles(presses), Wallets(presses), Service(presses)):
+    events = Events(bot)
+    listeners = (events, Rereads(bot, events), Pulse(bot), presses)
+    for cog in (*listeners, Verify(presses), Roles(presses), Wallets(presses), Service(presses)):
         bot.add_cog(cog)
     return bot

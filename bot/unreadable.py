@@ -16,7 +16,9 @@ _SESSION = frozenset({"READY", "RESUMED"})
 class Unreadable:
     """Guards the library's readers of events: one event that it does not understand must not end the connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, missed: Callable[[str, Any], None]) -> None:
+        """`missed` is called with the name and the data of each event that is skipped."""
+        self._missed = missed
         self.skipped: Counter[str] = Counter()
         """By kind, those that are not logged yet."""
         self._timer: asyncio.TimerHandle | None = None
@@ -40,6 +42,7 @@ class Unreadable:
                 return parse(data)
             except Exception as fault:  # noqa: BLE001  the library names none, and each would end the client
                 self._skip(event, fault)
+                self._missed(event, data)
 
         return parsed
 

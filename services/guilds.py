@@ -8,7 +8,7 @@ from sqlalchemy import text, update
 from sqlmodel import col, select
 
 from gateways.discord_types import giver as giver
-from models import Grant, Rule, Server, now
+from models import Grant, Member, Rule, Server, now
 from models.session import AsyncSession, joined
 from services import due, events, members, rule_states, schedules
 from services.members import MemberFacts
@@ -184,6 +184,14 @@ async def member_changed(db: AsyncSession, guild_id: str, member: MemberFacts) -
     """Somebody's roles, name or screening changed."""
     if server := await known(db, guild_id):
         await members.changed(db, server.id or 0, member)
+
+
+async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
+    """A member was read because something about them was missed: they may have come, changed, or neither."""
+    if server := await known(db, guild_id):
+        was = await db.get(Member, (server.id or 0, member.discord_id), populate_existing=True)
+        new = was is None or was.left_at is not None
+        await (members.joined if new else members.changed)(db, server.id or 0, member)
 
 
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:

@@ -8,11 +8,13 @@ from datetime import datetime
 from sqlalchemy import delete, func, text, tuple_, update
 from sqlmodel import col, select
 
+from gateways import Gateways
 from gateways.discord_types import Member as LiveMember
+from gateways.errors import ProviderError
 from models import Grant, Member, Rule
 from models.session import AsyncSession
 from services import due, events
-from services.errors import MemberNotFound
+from services.errors import MemberNotFound, unavailable
 from services.policy import GrantFacts
 
 LEFT_AT_ONCE = 1_000
@@ -34,6 +36,18 @@ class MemberFacts:
 def facts_from(live: LiveMember) -> MemberFacts:
     """The same facts from a member read over REST."""
     return MemberFacts(live.user_id, live.display_name, live.roles, live.pending, live.avatar, live.bot)
+
+
+async def live(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts | None:
+    """The member as Discord says now; None only where two different requests say that they are not there.
+
+    Raises ProviderUnavailable.
+    """
+    try:
+        found = await outside.discord.membership(guild_id, discord_id)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    return None if found is None else facts_from(found)
 
 
 async def present(db: AsyncSession, server_id: int, discord_id: str) -> Member:

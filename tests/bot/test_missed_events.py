@@ -1,0 +1,242 @@
+"""What the gateway says oddly, twice, late or never: our picture of a guild comes right, and nobody loses a role."""
+
+from typing import Any
+
+import pytest
+from sqlmodel import select
+
+from bot import rereads
+from models import Member, Rule, Server, transaction
+from services.expressions import Requirement, to_document
+from tests.bot.test_bad_weather import EVERYBODY, is_, members, names, server
+from tests.bot.test_bad_weather import living as living
+from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.jobs.conftest import product as product
+from tests.sandbox.conftest import BASE, Outside
+from tests.sandbox.conftest import discord as discord
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rereads, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(rereads, "LONGEST_PAUSE", 0.1)
+
+
+async def named(name: str) -> Member | None:
+    return next((one for one in await members() if one.name == name), None)
+
+
+async def roles_of(name: str) -> int | None:
+    """How many roles we think that somebody has; None for who is not there."""
+    found = await named(name)
+    return None if found is None or found.left_at is not None else len(found.roles)
+
+
+async def spoil(discord: Outside, event: str) -> None:
+    await discord.control("gateway", action="spoil", event=event, guild=BASE)
+
+
+async def test_an_unreadable_change_of_a_member_is_read_from_discord_instead(discord: Outside, living: None) -> None:
+    await is_(names, EVERYBODY)
+    await spoil(discord, "GUILD_MEMBER_UPDATE")
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await is_(lambda: roles_of("Carol"), 1)
+
+
+async def test_an_unreadable_newcomer_is_known_and_heard_from_then_on(discord: Outside, living: None) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("people", username="zoe")
+    await spoil(discord, "GUILD_MEMBER_ADD")
+    await discord.control("members", guild=BASE, user="zoe", action="join")
+    await is_(lambda: roles_of("Zoe"), 0)
+    await discord.control("members", guild=BASE, user="zoe", action="add_role", role="Whale")
+    await is_(lambda: roles_of("Zoe"), 1)
+
+
+async def test_an_event_that_does_not_say_whom_it_is_about_has_the_whole_list_read(
+    discord: Outside, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    for action in ("add_role", "leave"):
+        await discord.control("gateway", action="lose", guild=BASE)
+        role = {"role": "Whale"} if action == "add_role" else {}
+        await discord.control("members", guild=BASE, user="carol", action=action, **role)
+        unclear = {"guild_id": BASE, "user": {"name": "somebody"}}
+        await discord.control("gateway", action="send", event="GUILD_MEMBER_UPDATE", payload=unclear)
+        await is_(lambda: roles_of("Carol"), 1 if action == "add_role" else None)
+
+
+async def test_many_unreadable_members_are_read_as_a_list_and_an_outage_meanwhile_is_waited_for(
+    discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await is_(names, EVERYBODY)
+    monkeypatch.setattr(rereads, "MOST", 2)
+    await discord.control("faults", target="discord", kind="answer", path="/guilds/*/members*", status=404, times=3)
+    await discord.control("gateway", action="spoil", event="GUILD_MEMBER_UPDATE", guild=BASE, times=3)
+    for who in ("carol", "dave", "erin"):
+        await discord.control("members", guild=BASE, user=who, action="add_role", role="Whale")
+    await is_(lambda: same(discord), True)
+
+
+async def test_one_false_word_does_not_make_a_member_leave_whose_event_was_unreadable(
+    discord: Outside, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    body = {"message": "Unknown Member", "code": 10007}
+    path = f"/guilds/{BASE}/members/*"
+    await discord.control(
+        "faults", target="discord", kind="answer", method="GET", path=path, status=404, body=body, times=2
+    )
+    await spoil(discord, "GUILD_MEMBER_UPDATE")
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await is_(lambda: roles_of("Carol"), 1)
+
+
+async def a_rule(role: str) -> int:
+    """A rule of the server's for this role."""
+    row = await server()
+    leaf = Requirement("basic", "base", "0x" + "c0" * 20)
+    async with transaction() as db:
+        made = Rule(
+            server_id=row.id or 0, name="Cats", role_id=role, role_name="Whale", verification_type="basic",
+            contract_address="0x" + "c0" * 20, blockchain="base", created_by="1", expression=to_document(leaf),
+        )  # fmt: skip
+        db.add(made)
+        await db.flush()
+        return made.id or 0
+
+
+async def rule_state(rule_id: int) -> tuple[str, str | None]:
+    async with transaction() as db:
+        found = await db.get_one(Rule, rule_id, populate_existing=True)
+        return found.state, found.pause_cause
+
+
+async def whale(discord: Outside) -> str:
+    return next(role["id"] for role in (await discord.guild(BASE))["roles"] if role["name"] == "Whale")
+
+
+async def test_an_unreadable_change_of_a_role_is_judged_all_the_same(discord: Outside, living: None) -> None:
+    await is_(names, EVERYBODY)
+    role = await whale(discord)
+    rule_id = await a_rule(role)
+    await spoil(discord, "GUILD_ROLE_UPDATE")
+    await discord.control("guilds", guild=BASE, action="edit_role", role="Whale", permissions="8")
+    await is_(lambda: rule_state(rule_id), ("paused", "dangerous"))
+
+
+async def picture(discord: Outside) -> dict[str, Any]:
+    """Our picture of the guild beside Discord's own: who is there with which roles, its name and its owner."""
+    shown = await discord.guild(BASE)
+    async with transaction() as db:
+        row = (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
+    return {
+        "discord": (
+            shown["name"],
+            shown["owner_id"],
+            {one["user_id"]: sorted(one["roles"]) for one in shown["members"]},
+        ),
+        "ours": (
+            row.name,
+            row.owner_id,
+            {one.discord_id: sorted(one.roles) for one in await members() if one.left_at is None},
+        ),
+    }
+
+
+async def same(discord: Outside) -> bool:
+    seen = await picture(discord)
+    return seen["discord"] == seen["ours"]
+
+
+@pytest.mark.parametrize("action", ["double", "reorder"])
+async def test_events_that_come_twice_or_out_of_order_leave_the_right_picture(
+    discord: Outside, living: None, action: str
+) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("gateway", action=action, guild=BASE, times=3 if action == "double" else 1)
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await discord.control("members", guild=BASE, user="dave", action="leave")
+    await discord.control("members", guild=BASE, user="erin", action="add_role", role="Holder")
+    await is_(lambda: same(discord), True)
+
+
+def identifies_left(discord: Outside) -> int:
+    return discord.sandbox.discord.gateway.starts.view()["remaining"]
+
+
+async def fewer(discord: Outside, left: int) -> bool:
+    return identifies_left(discord) < left
+
+
+@pytest.mark.parametrize("session", ["the same", "a new"])
+async def test_an_outage_pauses_nothing_and_what_happened_in_it_is_known_afterwards(
+    discord: Outside, living: None, session: str
+) -> None:
+    await is_(names, EVERYBODY)
+    rule_id = await a_rule(await whale(discord))
+    await discord.control("gateway", action="unavailable", guild=BASE)
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await discord.control("members", guild=BASE, user="dave", action="leave")
+    await discord.control("guilds", action="edit_guild", guild=BASE, name="Base Makers", owner="bob")
+    if session == "a new":
+        left = identifies_left(discord)
+        await discord.control("gateway", action="send", payload={"op": 9, "d": False})
+        await is_(lambda: fewer(discord, left), True)
+    async with transaction() as db:
+        row = (await db.exec(select(Server).where(Server.discord_id == BASE))).one()
+    assert (row.bot_invited, await rule_state(rule_id)) == (True, ("active", None))
+    assert (await roles_of("Carol"), await roles_of("Dave")) == (0, 0)
+    await discord.control("gateway", action="available", guild=BASE)
+    await is_(lambda: same(discord), True)
+    assert await rule_state(rule_id) == ("active", None)
+
+
+@pytest.mark.parametrize(
+    "disturbed",
+    [
+        {"action": "send", "payload": {"op": 7, "d": None}},
+        {"action": "send", "payload": {"op": 9, "d": True}},
+        {"action": "send", "payload": {"op": 9, "d": False}},
+        {"action": "send", "payload": {"op": 1, "d": None}},
+        *({"action": "close", "code": code} for code in (1001, 4000, 4008, 4009)),
+    ],
+    ids=str,
+)
+async def test_whatever_ends_the_connection_nothing_is_missed(
+    discord: Outside, living: None, disturbed: dict[str, Any]
+) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("gateway", **disturbed)
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    await discord.control("guilds", action="edit_guild", guild=BASE, owner="bob")
+    await is_(lambda: same(discord), True)
+
+
+@pytest.fixture
+async def absent(discord: Outside) -> None:
+    """A guild that the bot is in and that is out before it connects."""
+    await discord.control("guilds", action="add_bot", guild="Cool Holders Club")
+    await discord.control("gateway", action="unavailable", guild="Cool Holders Club")
+
+
+async def test_a_guild_that_comes_after_ready_or_never_keeps_no_other_waiting(
+    discord: Outside, absent: None, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    await is_(lambda: same(discord), True)
+    async with transaction() as db:
+        known = {row.name for row in (await db.exec(select(Server))).all()}
+    assert known == {"Base Builders"}
+    await discord.control("gateway", action="available", guild="Cool Holders Club")
+
+    async def both() -> set[str]:
+        async with transaction() as db:
+            return {row.name for row in (await db.exec(select(Server))).all()}
+
+    await is_(both, {"Base Builders", "Cool Holders Club"})
