@@ -60,6 +60,11 @@ class Head:
     block_hash: str = ""
 
 
+def stale_seconds(chain: Chain, least: float = STALE_AFTER) -> float:
+    """Return how old a node's newest block may be on a chain; an older one is not believed."""
+    return max(least, STALE_BLOCKS * chain.block_seconds)
+
+
 _SharedHead = tuple[asyncio.Task[Head], question_time.Question]
 
 
@@ -85,7 +90,7 @@ class Node:
         self.source = f"{chain.title} node {index + 1}"
         self.resting_until = 0.0
         self.request_seconds = request_seconds
-        self._stale_after = max(stale_after, STALE_BLOCKS * chain.block_seconds)
+        self._stale_after = stale_seconds(chain, stale_after)
         self.others: Sequence[Node] = ()
         """The chain's other nodes, whom this one is compared with."""
         self._host = urlsplit(url).netloc.rpartition("@")[2]

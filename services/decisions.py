@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from gateways import Gateways
 from gateways.discord_types import Member as LiveMember
 from gateways.errors import ProviderError
-from gateways.evm import STALE_AFTER
 from gateways.token_sheet import Trail
 from models.session import AsyncSession
 from services import (
     confirmation,
     delegations,
     holdings,
+    lagging,
     readings,
     surveys,
     time_budget,
@@ -27,7 +27,7 @@ from services.alike import Alike
 from services.cases import Case
 from services.confirmation import Earlier, Means
 from services.delegations import Fetched, Pair
-from services.due import CHANGED, JOINED, WAITING
+from services.due import CHANGED
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
@@ -153,24 +153,11 @@ async def look(
     leaves: dict[int, int] = {}
     done.looked = [await _decided(case, answers, now, leaves, alike) async for case in in_steps(cases)]
     async for item in in_steps(done.looked):
-        _once_more(item, now)
+        lagging.once_more(item, now)
     await _meet(outside, [one async for one in in_steps(done.looked) if not one.calm and _puzzling(one)], now, began)
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
     return done
-
-
-def _once_more(item: Looked, now: datetime) -> None:
-    """Have somebody who waits for a role in vain looked at again when no node can lag behind any more.
-
-    Where a chain is followed no node is believed that does.
-    """
-    case = item.case
-    if case.claim.priority not in {WAITING, JOINED} or not case.wallets or case.wants.keys() <= case.followed:
-        return
-    ours = {grant.role_id for grant in case.grants}
-    if any(one.move is Move.NONE and not {one.role_id} & (ours | case.roles) for one in item.decisions):
-        item.calm, item.once_more_at = False, now + timedelta(seconds=STALE_AFTER)
 
 
 async def _read_traits(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 
 from gateways.chains import BalanceSheet
@@ -32,6 +33,13 @@ class Answers:
     """What contracts turned out to be."""
     settled: bool = False
     """Whether the answers are of settled blocks, which are not the newest."""
+
+    @property
+    def as_of(self) -> datetime | None:
+        """When the oldest block of which something was answered was made; None where nothing was."""
+        sheets = (self.sheet, self.anything, *self.tokens.values())
+        times = [one.block_time for one in sheets if isinstance(one, BalanceSheet | TokenSheet)]
+        return min(times, default=None)
 
 
 @dataclass(frozen=True, slots=True)

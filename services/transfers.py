@@ -44,7 +44,10 @@ def followed_chains(outside: Gateways) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The outcome of one look: everything up to `position` is read, on a chain whose newest block is `head`."""
+    """The outcome of one look: everything up to `position` is read.
+
+    `head` is the newest block that a node of the chain named lately.
+    """
 
     position: Position
     head: int
@@ -94,6 +97,8 @@ class _Memory:
     """Endpoint → since when (loop time) its head is before the stored position."""
     silent: set[int] = field(default_factory=set[int])
     """Endpoints that did not name their head when they were last asked because of that."""
+    heads: dict[int, tuple[int, float]] = field(default_factory=dict[int, tuple[int, float]])
+    """Endpoint → the head that it named last, and when (loop time)."""
     reach: dict[int, int] = field(default_factory=dict[int, int])
     """Endpoint → how many blocks it gets through in one look, where that is less than AT_ONCE."""
 
@@ -169,6 +174,7 @@ class Reader:
             return back
         self._memory.lower.clear()
         head = newest.block
+        self._memory.heads[endpoint] = head, asyncio.get_running_loop().time()
         missed = self._missed(stored, head)
         excessive: Mapping[str, str] = {}
         if not missed and self._memory.tells_nothing_new((newest.block_hash, addresses), endpoint):
@@ -203,7 +209,7 @@ class Reader:
         self._memory.fresh = False
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()
-        return Look(position, head, self._moved(news), given, excessive, last < head, missed)
+        return Look(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
 
     def _endpoints(self, transfers: Transfers) -> Sequence[int]:
         """The nodes that can be asked. Raises ProviderRefused where none can."""
@@ -317,6 +323,11 @@ class Reader:
         before = memory.read.get(endpoint, 0)
         told = [memory.read.get(one, 0) for one in others] if len(memory.answered) > 1 else [before]
         return min([last, *told])
+
+    def _newest_head(self) -> int:
+        """The newest head that the nodes named when each was last asked: one that lags hides nothing from us."""
+        clock = asyncio.get_running_loop().time()
+        return max(head for head, at in self._memory.heads.values() if clock - at < WAITED_FOR)
 
     def _note(self, endpoint: int, last: int) -> None:
         """The node has told us of everything up to `last`."""

@@ -435,7 +435,7 @@ async def test_who_buys_and_then_proves_is_not_told_no_by_a_node_that_lags(town:
 async def test_where_a_chain_is_not_followed_who_waits_in_vain_is_looked_at_once_more(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.decisions.STALE_AFTER", 3600)
+    monkeypatch.setattr("services.lagging.stale_seconds", lambda _: 3600)
     await town.rule("Holder")
     await town.prove("carol")
     await looked_at(town)

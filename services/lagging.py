@@ -1,0 +1,39 @@
+"""Members who are denied a role by a node that may not have seen yet what they bought."""
+
+from datetime import datetime, timedelta
+
+from gateways.chain_table import CHAINS
+from gateways.evm import stale_seconds
+from services.cases import ASKED_FOR
+from services.looked import Looked
+from services.policy import Move
+
+LAG_SECONDS, LAG_BLOCKS = 15.0, 3
+"""How old a newest block usually is at the most: seconds, and block times of the chain besides."""
+
+
+def once_more(item: Looked, now: datetime) -> None:
+    """Have somebody who waits for a role in vain looked at again when no node can lag behind any more.
+
+    Not where the answers are of new blocks of chains that are followed: then no node is believed that lags.
+    """
+    case = item.case
+    if case.claim.priority not in ASKED_FOR or not case.wallets:
+        return
+    ours = {grant.role_id for grant in case.grants}
+    if not any(one.move is Move.NONE and not {one.role_id} & (ours | case.roles) for one in item.decisions):
+        return
+    pauses = [stale_seconds(CHAINS[chain]) for chain in case.wants if _may_lag(item, chain, now)]
+    if pauses:
+        item.calm, item.once_more_at = False, now + timedelta(seconds=max(pauses))
+
+
+def _may_lag(item: Looked, chain: str, now: datetime) -> bool:
+    case = item.case
+    if chain not in case.followed:
+        return True
+    answers = item.answers.get((case.claim.server_id, chain))
+    if answers is None or answers.as_of is None:
+        return False
+    usual = timedelta(seconds=LAG_SECONDS + LAG_BLOCKS * CHAINS[chain].block_seconds)
+    return now - answers.as_of > usual

@@ -1,0 +1,95 @@
+"""Who bought before they asked is not denied for good by a node that has not seen it yet."""
+
+import asyncio
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from sqlmodel import col, select
+
+from gateways import gateways
+from gateways.chain_table import CHAINS
+from gateways.evm import stale_seconds
+from jobs.follower import Follower
+from jobs.looker import Looker
+from models import Cursor, Due, now, transaction
+from services.transfers import Reader
+from tests.jobs.test_engine import grants, looked_at
+from tests.jobs.town import Town
+
+
+async def planned(town: Town) -> list[Due]:
+    async with transaction() as db:
+        mine = col(Due.key).startswith(f"{town.server_id}:")
+        return list((await db.exec(select(Due).where(mine))).all())
+
+
+async def followed_head() -> int:
+    async with transaction() as db:
+        return (await db.get_one(Cursor, "base")).head
+
+
+async def test_a_follower_that_asks_nodes_in_turn_keeps_the_newest_head_that_they_named(
+    town: Town,
+) -> None:
+    await town.rule("Holder")
+    follower = Follower("base")
+    for _ in range(4):
+        await follower.once()
+    await looked_at(town)
+    await town.break_("stale", "rpc:base")
+    await town.buys("carol")
+    await town.buys("dave")
+    await town.call("chains/base/mine", blocks=3)
+    heads: list[int] = []
+    for _ in range(4):
+        await follower.once()
+        heads.append(await followed_head())
+    assert heads[1:] == sorted(heads[1:])
+    assert len(set(heads[-2:])) == 1
+    for who in ("carol", "dave"):
+        await follower.once()
+        await town.prove(who)
+        await Looker(asyncio.Event()).once()
+    assert [row.state for row in await grants(town)] == ["giving", "giving"]
+
+
+async def test_a_node_that_takes_back_what_it_said_does_not_keep_the_head_up(town: Town) -> None:
+    await town.rule("Holder")
+    follower = Follower("base")
+    for _ in range(3):
+        await follower.once()
+    right = await followed_head()
+    memory = cast(Reader, follower._reader)._memory
+    memory.heads = {place: (right + 900, at) for place, (_, at) in memory.heads.items()}
+    for _ in range(2):
+        await follower.once()
+    assert await followed_head() < right + 900
+
+
+async def test_an_answer_that_is_older_than_the_question_is_looked_at_once_more(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.rule("Holder")
+    head = await gateways().chains.head("base")
+    async with transaction() as db:
+        db.add(Cursor(chain="base", block=head.block, head=head.block))
+    monkeypatch.setattr("services.lagging.LAG_SECONDS", -3_600.0)
+    await town.prove("carol")
+    await Looker(asyncio.Event()).once()
+    (row,) = await planned(town)
+    assert (row.priority, row.reason) == (0, None)
+    assert timedelta(seconds=60) < row.due_at - now() <= timedelta(seconds=90)
+
+
+async def test_for_a_new_rule_on_a_chain_that_nobody_follows_yet_members_are_looked_at_once_more(town: Town) -> None:
+    await town.prove("carol")
+    await looked_at(town)
+    await town.rule("Holder")
+    await Looker(asyncio.Event()).once()
+    assert [row.priority for row in await planned(town)] == [0]
+
+
+@pytest.mark.parametrize(("chain", "seconds"), [("base", 90), ("ethereum", 240)])
+def test_the_next_look_is_made_when_no_node_may_lag_any_more(chain: str, seconds: float) -> None:
+    assert stale_seconds(CHAINS[chain]) == seconds
