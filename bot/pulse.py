@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from bot.busy import Busy
 from gateways import gateways
 from models import transaction
-from services import counters, providers, rate_shares, refusals
+from services import counters, market_limits, providers, rate_shares, refusals
 
 log = logging.getLogger("holdfast.bot")
 
@@ -28,10 +28,11 @@ class Pulse(Busy):
         """Whether there was a connection at all: until then `tell` knows better why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
         self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT))
+        self.limits: asyncio.Task[None] = asyncio.create_task(market_limits.keep())
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """The beat, and this process's share of Discord's rate."""
-        return (self.task, self.share)
+        """The beat, and this process's shares of the providers' limits."""
+        return (self.task, self.share, self.limits)
 
     @property
     def connected(self) -> bool:

@@ -6,14 +6,22 @@ from urllib.parse import quote
 from gateways.base58 import is_address
 from gateways.errors import NotThere, ProviderRefused, Unauthorized
 from gateways.market_wire import DEADLINE, MarketWire
+from gateways.quota import Quota, Use
 from gateways.shapes import Shape, listed
 
 MAGIC_EDEN = "Magic Eden"
 MOST_LISTED = 20
+LIMIT = (120, 60.0)
+"""Requests in so many seconds without a key; no header tells what is left of them (§3.3)."""
 
 
 class Symbols(Protocol):
-    """A marketplace that calls collections by symbols of its own, which are not on the chain."""
+    """A marketplace that calls collections by symbols of its own, which are not on the chain.
+
+    `quota` is what may be asked.
+    """
+
+    quota: Quota
 
     async def mints(self, symbol: str) -> tuple[str, ...]:
         """Mint addresses of some tokens of the collection; none when it is not known or nothing of it was traded."""
@@ -21,11 +29,13 @@ class Symbols(Protocol):
 
 
 class MagicEden:
-    """The real client; Magic Eden takes two questions a second without a key."""
+    """The real client."""
 
     def __init__(self, api_url: str, *, deadline: float = DEADLINE) -> None:
         self._api = f"{api_url.rstrip('/')}/v2"
-        self._wire = MarketWire(MAGIC_EDEN, {}, deadline=deadline)
+        # Only lookups come here, so that they need no part to themselves.
+        self.quota = Quota(MAGIC_EDEN, LIMIT, {})
+        self._wire = MarketWire(MAGIC_EDEN, {}, deadline=deadline, quota=self.quota)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -38,7 +48,8 @@ class MagicEden:
         """
         for path in (f"listings?offset=0&limit={MOST_LISTED}", f"activities?offset=0&limit={MOST_LISTED}"):
             try:
-                said = await self._wire.read(f"{self._api}/collections/{quote(symbol, safe='')}/{path}", "collection")
+                address = f"{self._api}/collections/{quote(symbol, safe='')}/{path}"
+                said = await self._wire.read(address, "collection", use=Use.LOOKUP)
             except NotThere:
                 return ()
             except ProviderRefused as refused:

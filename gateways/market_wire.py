@@ -32,10 +32,12 @@ class MarketWire:
     ProviderBusy says for how long.
     """
 
-    def __init__(self, name: str, headers: Mapping[str, str], *, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self, name: str, headers: Mapping[str, str], *, deadline: float = DEADLINE, quota: Quota | None = None
+    ) -> None:
         self._name = name
         self._deadline = deadline
-        self._quota = Quota(name)
+        self.quota = quota or Quota(name)
         self._headers = {"Accept": "application/json", "User-Agent": agent()} | dict(headers)
         self._http = GatedClient(name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE), one_server=True)
 
@@ -56,13 +58,13 @@ class MarketWire:
 
         `use` decides whose share of the marketplace's limit the read counts for.
         """
-        with self._quota.one_read(use), pulse.watched(self._name.lower()):
+        with self.quota.one_read(use), pulse.watched(self._name.lower()):
             return await self._read(url, what, body, largest, use)
 
     async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
         answer = await self._ask(url, body, largest)
         clock.note(self._name, answer.headers)
-        self._quota.heed(use, answer.status_code, answer.headers)
+        self.quota.heed(use, answer.status_code, answer.headers)
         if fault := self._fault(answer, what, use):
             raise fault
         try:
@@ -101,7 +103,7 @@ class MarketWire:
         status, name = answer.status_code, self._name
         if status in {429, 599}:
             pulse.count(name.lower(), pulse.THROTTLED)
-            return ProviderBusy(name, "too many requests", retry_after=self._quota.wait(use))
+            return ProviderBusy(name, "too many requests", retry_after=self.quota.wait(use))
         if status >= 500:
             return ProviderDown(name, f"HTTP {status}")
         if status == 404:

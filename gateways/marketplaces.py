@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateways.attributes import TraitList
+from gateways.quota import Quota, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,14 @@ class AccountItems:
 
 
 class Marketplace(Protocol):
-    """A marketplace whose profiles, collections and tokens we read. What cannot be read is a ProviderError."""
+    """A marketplace whose profiles, collections and tokens we read. What cannot be read is a ProviderError.
 
-    async def profile(self, address: str) -> Profile:
+    `quota` is what may be asked.
+    """
+
+    quota: Quota
+
+    async def profile(self, address: str, *, use: Use = Use.PROOF) -> Profile:
         """The profile now; NotThere when the marketplace knows none, another ProviderError when it cannot tell."""
         ...
 

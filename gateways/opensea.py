@@ -10,7 +10,7 @@ from gateways.errors import ProviderConfused, ProviderDown
 from gateways.market_wire import DEADLINE, LARGEST_ANSWER, MarketWire
 from gateways.marketplaces import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.plain_text import plain
-from gateways.quota import Use
+from gateways.quota import Quota, Use
 from gateways.shapes import Shape
 
 OPENSEA = "OpenSea"
@@ -31,7 +31,9 @@ class OpenSea:
 
     def __init__(self, api_url: str, site_url: str, api_key: str | None, *, deadline: float = DEADLINE) -> None:
         self._api, self._site = f"{api_url.rstrip('/')}/api/v2", site_url.rstrip("/")
-        self._wire = MarketWire(OPENSEA, {"x-api-key": api_key} if api_key else {}, deadline=deadline)
+        self.quota = Quota(OPENSEA)
+        headers = {"x-api-key": api_key} if api_key else {}
+        self._wire = MarketWire(OPENSEA, headers, deadline=deadline, quota=self.quota)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -41,9 +43,9 @@ class OpenSea:
         """`https://opensea.io/<address>` (external-apis §2.4)."""
         return f"{self._site}/{quote(address, safe='')}"
 
-    async def profile(self, address: str) -> Profile:
+    async def profile(self, address: str, *, use: Use = Use.PROOF) -> Profile:
         """GET /accounts/{address}: `address` and `bio` are required fields of the answer (§2.2)."""
-        account = await self._read(f"accounts/{quote(address, safe='')}", "account", use=Use.PROOF)
+        account = await self._read(f"accounts/{quote(address, safe='')}", "account", use=use)
         found = account.text("address")
         if not found:
             raise ProviderConfused(OPENSEA, "the account has no address")

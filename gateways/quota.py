@@ -1,16 +1,18 @@
-"""One key's quota at a marketplace, shared out: proofs of wallets go first, then what the form looks up, then rules.
+"""One key's limit at a marketplace, shared out: every use has a part of its own, and the rest is for all.
 
-What is left is read from the headers of every answer. Those count all processes that use the key, so that processes
-need not count for each other.
+What is left is read from the headers of every answer, which count all that use the key; where a provider sends none,
+reads are counted against its documented limit. Processes exchange what they know (`exchange`), so that all of them
+share one limit.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from enum import IntEnum
 
+from gateways import clock
 from gateways.errors import ProviderBusy, seconds_to_wait
 from gateways.turns import caller
 
@@ -19,86 +21,213 @@ LONGEST_PAUSE = 300.0
 SHORTEST_SHARED = 30.0
 """Seconds. A shorter window is over before anybody has to do without; it is obeyed, not shared out."""
 LONGEST_WINDOW = 3_600.0
+AT_ONCE = 1.0
+"""Seconds within which nobody knows which of two processes was told later; the smaller number counts."""
 REMEMBERED = 900.0
 """Seconds for which a tenant that asked counts among those that share what rules may use."""
 TURN = 60.0
 """Seconds after which a tenant that has had its share may try again."""
+MOST_ASKED = 5
+"""Reads that one person has of the proofs' own part in a window; further ones are of the part for looking again."""
+SLOWEST = 8.0
+"""How many times longer than usual the waits between automatic looks become while reads are scarce."""
 
 
 class Use(IntEnum):
-    """What a read is for; those with a greater number come first."""
+    """What a read is for. A refusal of one use keeps those with a smaller number quiet too."""
 
     RULES = 0
-    LOOKUP = 1
-    PROOF = 2
+    AGAIN = 1
+    """A bio that we look at again by ourselves."""
+    LOOKUP = 2
+    PROOF = 3
+    """A bio that somebody asks us to look at now."""
 
 
-KEPT = {Use.RULES: 0.6, Use.LOOKUP: 0.4, Use.PROOF: 0.0}
-"""Which part of a window's reads each use leaves to those that come before it: 0.4 are for proofs alone, 0.2 more for
-lookups. The part shrinks as the window runs out, so that nothing is left unused at its end."""
+SHARES = {Use.PROOF: 0.5, Use.AGAIN: 0.15, Use.RULES: 0.2, Use.LOOKUP: 0.05}
+"""Which part of a window's reads each use has to itself; the rest is for whoever comes first. Proofs may use the part
+for looking again as well."""
+RELEASED_IN = 0.5
+"""In the last half of a window what a use has not used of its part becomes free little by little, so that nothing is
+left at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One limit as processes tell one another of it. Times are Unix seconds.
+
+    Of `base` reads in a window of `length` seconds `remaining` are left until `resets_at`, as it was at `told_at`.
+    `kept` is what each use (by its name) still has of its own part.
+    """
+
+    limit: int
+    length: float
+    base: float
+    remaining: float
+    resets_at: float
+    told_at: float
+    kept: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Whether a use may read now: in `wait` seconds (0: at once), and how many times longer to wait between looks."""
+
+    wait: float = 0.0
+    stretch: float = 1.0
 
 
 class _Window:
-    """What an answer said about one limit: so many reads of `limit` remain until `resets_at` (seconds of the loop)."""
+    """One limit: so many reads remain until `resets_at`. Times are seconds of the loop."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, shares: Mapping[Use, float], length: float = 1.0) -> None:
         self.limit = limit
-        self.remaining = limit
+        self.length = length
+        self._shares = shares
         self.resets_at = self.seen_at = 0.0
-        self.length = 1.0
         self.under_way = 0
+        self.confirmed = False
+        """Whether an answer has told of this window, or we count it ourselves."""
+        self.drawn: dict[Use, float] = {}
+        self.spent = 0
+        """What was drawn of each part, and the reads that we counted ourselves, since the last exchange."""
+        self.news = False
+        """Whether there is anything to tell other processes."""
         self.used: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+        """The reads of tenants for rules, and of people for proofs."""
+        self._start(limit)
+
+    def _start(self, base: float) -> None:
+        self.base = self.remaining = float(base)
+        self.kept = {use: share * base for use, share in self._shares.items()}
+        for counts in (self.drawn, self.used, self.asked):
+            counts.clear()
+        self.spent = 0
 
     def begin(self, now: float) -> None:
         """Begin another window, of which no answer has told yet."""
-        self.remaining, self.resets_at, self.seen_at = self.limit, now + self.length, now
-        self.used.clear()
+        self._start(self.limit)
+        self.resets_at, self.seen_at, self.confirmed = now + self.length, now, False
 
     def told(self, remaining: int, resets_in: float, now: float) -> None:
         """Take over what an answer says; `resets_in` seconds from now."""
         resets_in = min(max(resets_in, 0.0), LONGEST_WINDOW)
         if now + resets_in > self.resets_at + SHORTEST_SHARED:
-            self.used.clear()
+            self._start(remaining)
         self.length = max(self.length, resets_in)
-        self.remaining, self.resets_at, self.seen_at = remaining, now + resets_in, now
+        self.remaining, self.resets_at, self.seen_at = float(remaining), now + resets_in, now
+        self.confirmed = self.news = True
+
+    def count(self, now: float) -> None:
+        """Count one read of a provider that does not tell what is left."""
+        self.remaining, self.seen_at = max(0.0, self.remaining - 1), now
+        self.confirmed = self.news = True
+        self.spent += 1
 
     def room(self, use: Use, now: float) -> float:
         """How many reads this use may make now."""
-        kept = KEPT[use] * self.limit / self.length if self.length >= SHORTEST_SHARED else 0.0
-        return self.remaining - self.under_way - kept * (self.resets_at - now)
+        kept = self._kept(now)
+        free = self.remaining - self.under_way - sum(kept.values())
+        return sum(kept.get(part, 0.0) for part in _parts(use)) + max(0.0, free)
+
+    def _kept(self, now: float) -> dict[Use, float]:
+        """What each use has to itself now; together no more than there is."""
+        if self.length < SHORTEST_SHARED:
+            return dict.fromkeys(self._shares, 0.0)
+        kept = {use: min(left, self._most(use, now)) for use, left in self.kept.items()}
+        # Somebody else may use the key too.
+        there, together = max(0.0, self.remaining - self.under_way), sum(kept.values())
+        return kept if together <= there else {use: left * there / together for use, left in kept.items()}
+
+    def draw(self, use: Use, now: float) -> None:
+        """Take one read out of the use's own parts, as far as there is something in them."""
+        wanted = 1.0
+        for part in _parts(use):
+            left = min(self.kept.get(part, 0.0), self._most(part, now))
+            taken = min(left, wanted)
+            self.kept[part], wanted = left - taken, wanted - taken
+            self.drawn[part] = self.drawn.get(part, 0.0) + taken
+
+    def _most(self, use: Use, now: float) -> float:
+        """What a use may have to itself now, used or not."""
+        left = max(0.0, self.resets_at - now) / self.length
+        return self._shares.get(use, 0.0) * self.base * min(1.0, left / RELEASED_IN)
 
     def wait(self, use: Use, now: float) -> float:
         """In how many seconds this use may make one more read if nobody else makes any."""
-        left = self.resets_at - now
-        kept = KEPT[use] * self.limit / self.length
-        return min(left, max(1.0, (1.0 - self.room(use, now)) / kept)) if kept else left
+        soonest, latest = 0.0, max(0.0, self.resets_at - now)
+        while latest - soonest > 1:
+            middle = (soonest + latest) / 2
+            soonest, latest = (soonest, middle) if self.room(use, now + middle) >= 1 else (middle, latest)
+        return latest
+
+    def stretch(self, now: float) -> float:
+        """How far automatic looks are ahead of an even use of what they may have: 1 when they are not."""
+        left = max(0.0, self.resets_at - now) / self.length
+        others = sum(share for use, share in self._shares.items() if use is not Use.AGAIN)
+        even = (1.0 - others) * self.base * left
+        return min(max(even / max(self.room(Use.AGAIN, now), 1.0), 1.0), SLOWEST)
+
+    def standing(self, now: float, unix: float) -> Standing:
+        """This window for other processes."""
+        return Standing(
+            self.limit, self.length, self.base, self.remaining, unix + self.resets_at - now, unix + self.seen_at - now,
+            {use.name.lower(): left for use, left in self.kept.items()},
+        )  # fmt: skip
+
+    def take_over(self, shared: Standing, now: float, unix: float, *, counted: bool) -> None:
+        """Make one window of this one and of what other processes know; what was used here since then counts."""
+        resets_at, told_at = now + shared.resets_at - unix, now + shared.told_at - unix
+        newer = resets_at > self.resets_at + SHORTEST_SHARED
+        older = self.confirmed and resets_at < self.resets_at - SHORTEST_SHARED
+        if resets_at <= now or (older and not counted):
+            return
+        if counted:
+            self.remaining, self.resets_at = max(0.0, shared.remaining - self.spent), resets_at
+        elif newer or told_at > self.seen_at + AT_ONCE or not self.confirmed:
+            self.remaining, self.resets_at, self.seen_at = shared.remaining, resets_at, told_at
+        elif told_at > self.seen_at - AT_ONCE:
+            self.remaining = min(self.remaining, shared.remaining)
+        self.length, self.base, self.confirmed = max(self.length, shared.length), shared.base, True
+        if newer and not counted:
+            for counts in (self.drawn, self.used, self.asked):
+                counts.clear()
+        for use in self._shares:
+            left = shared.kept.get(use.name.lower(), 0.0)
+            self.kept[use] = max(0.0, left - self.drawn.get(use, 0.0))
 
 
 class Quota:
-    """Who may ask one provider now. Not for several event loops."""
+    """Who may ask one provider now. Not for several event loops.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    `known` is the limit of a provider that does not tell it in headers: so many reads in so many seconds. `shares` are
+    the parts that uses have to themselves.
+    """
+
+    def __init__(self, name: str, known: tuple[int, float] | None = None, shares: Mapping[Use, float] = SHARES) -> None:
+        self.name = name
+        self._known, self._shares = known, shares
         self._quiet: dict[Use, float] = {}
         # By limit: some groups of calls have a tighter one than the others.
         self._windows: dict[int, _Window] = {}
         self._window_of: dict[Use, _Window] = {}
         self._asked: dict[str, float] = {}
+        if known:
+            self._windows[known[0]] = _Window(known[0], shares, known[1])
 
     @contextmanager
     def one_read(self, use: Use) -> Generator[None]:
         """Count one read as under way. Raises ProviderBusy when this use has to wait, and for how long."""
         now = asyncio.get_running_loop().time()
         if (until := self._quiet.get(use, 0.0)) > now:
-            raise ProviderBusy(self._name, "its rate limit is used up", retry_after=until - now)
+            raise ProviderBusy(self.name, "its rate limit is used up", retry_after=until - now)
         tenant = caller().tenant
         window = self._admitted(use, tenant, now)
         if window is None:
             yield
             return
         window.under_way += 1
-        if use is Use.RULES:
-            window.used[tenant] += 1
         try:
             yield
         finally:
@@ -108,28 +237,42 @@ class Quota:
         """The window in which a read is made; None while no limit is known. Raises ProviderBusy."""
         if use is Use.RULES:
             self._asked[tenant] = now
-        window = self._window_of.get(use)
+        window = self._window(use)
         if window is None:
             return None
         if now >= window.resets_at:
             window.begin(now)
-        room = window.room(use, now)
+        part = self._part(use, tenant, window)
+        room = window.room(part, now)
         if room < 1 and (window.under_way or now - window.seen_at < LONGEST_PAUSE):
-            wait = min(window.wait(use, now), LONGEST_PAUSE)
+            wait = min(window.wait(part, now), LONGEST_PAUSE)
             reason = "its rate limit is used up" if use is Use.PROOF else "what is left of its rate limit is kept free"
-            raise ProviderBusy(self._name, reason, retry_after=max(wait, 1.0))
+            raise ProviderBusy(self.name, reason, retry_after=max(wait, 1.0))
         if (
             use is Use.RULES
             and window.length >= SHORTEST_SHARED
             and window.used[tenant] >= self._share(window, room, now)
         ):
-            raise ProviderBusy(self._name, "this server's share of its rate limit is used up", retry_after=TURN)
+            raise ProviderBusy(self.name, "this server's share of its rate limit is used up", retry_after=TURN)
+        window.draw(part, now)
+        if use is Use.RULES:
+            window.used[tenant] += 1
+        elif use is Use.PROOF and tenant:
+            window.asked[tenant] += 1
         return window
+
+    def _window(self, use: Use) -> _Window | None:
+        """The window of a use: the one that an answer to it told of, else the only one that anybody knows."""
+        found = self._window_of.get(use)
+        return next(iter(self._windows.values())) if found is None and len(self._windows) == 1 else found
+
+    def _part(self, use: Use, tenant: str, window: _Window) -> Use:
+        """Whose part a read counts for: who asks again and again does not use up what others need."""
+        often = use is Use.PROOF and window.length >= SHORTEST_SHARED and window.asked[tenant] >= MOST_ASKED
+        return Use.AGAIN if often else use
 
     def _share(self, window: _Window, room: float, now: float) -> float:
         """How many reads each of the tenants that asked lately may make in this window."""
-        if window.length < SHORTEST_SHARED:
-            return float("inf")
         self._asked = {tenant: at for tenant, at in self._asked.items() if now - at < REMEMBERED}
         return (window.used.total() + room) / len(self._asked) if len(self._asked) > 1 else float("inf")
 
@@ -141,11 +284,13 @@ class Quota:
         now = asyncio.get_running_loop().time()
         limit, remaining = _number(headers.get("x-ratelimit-limit")), _number(headers.get("x-ratelimit-remaining"))
         reset = _number(headers.get("x-ratelimit-reset"))
-        resets_in = None if reset is None else reset - datetime.now(UTC).timestamp()
+        resets_in = None if reset is None else reset - clock.now().timestamp()
         if limit is not None and limit >= 1 and remaining is not None and resets_in is not None:
-            window = self._windows.setdefault(int(limit), _Window(int(limit)))
+            window = self._windows.setdefault(int(limit), _Window(int(limit), self._shares))
             window.told(int(remaining), resets_in, now)
             self._window_of[use] = window
+        elif self._known:
+            self._windows[self._known[0]].count(now)
         pause = resets_in if remaining == 0 and resets_in is not None else 0.0
         if status in {429, 599}:
             pause = max(pause, seconds_to_wait(headers.get("retry-after")) or 1.0)
@@ -158,6 +303,42 @@ class Quota:
     def wait(self, use: Use) -> float:
         """For how many seconds this use keeps quiet, at least 1."""
         return max(1.0, self._quiet.get(use, 0.0) - asyncio.get_running_loop().time())
+
+    def outlook(self, use: Use) -> Outlook:
+        """Return when this use may read, as far as is known here."""
+        now = asyncio.get_running_loop().time()
+        quiet, window = max(0.0, self._quiet.get(use, 0.0) - now), self._window(use)
+        if window is None or now >= window.resets_at or window.length < SHORTEST_SHARED:
+            return Outlook(wait=quiet)
+        waits = 0.0 if window.room(use, now) >= 1 else window.wait(use, now)
+        return Outlook(max(quiet, waits), window.stretch(now))
+
+    @property
+    def news(self) -> bool:
+        """Whether anything was read here since the last exchange."""
+        return any(window.news for window in self._windows.values())
+
+    def exchange(self, shared: Mapping[int, Standing]) -> list[Standing]:
+        """Take over what other processes know of each limit, and return what they do not know yet."""
+        now, unix = asyncio.get_running_loop().time(), clock.now().timestamp()
+        for limit, standing in shared.items():
+            counted = self._known is not None and self._known[0] == limit
+            if counted or standing.length >= SHORTEST_SHARED:
+                window = self._windows.setdefault(limit, _Window(limit, self._shares))
+                window.take_over(standing, now, unix, counted=counted)
+        told = list[Standing]()
+        for window in self._windows.values():
+            if window.news and window.length >= SHORTEST_SHARED and window.resets_at > now:
+                told.append(window.standing(now, unix))
+                window.drawn.clear()
+                window.spent = 0
+            window.news = False
+        return told
+
+
+def _parts(use: Use) -> tuple[Use, ...]:
+    """The parts that a use may draw on."""
+    return (Use.PROOF, Use.AGAIN) if use is Use.PROOF else (use,)
 
 
 def _number(header: str | None) -> float | None:

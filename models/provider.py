@@ -1,11 +1,12 @@
 """How the providers we depend on last answered, and what admins were told about it and about other trouble."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, Index, text
 from sqlmodel import Field, SQLModel
 
-from models.types import maybe_moment, moment
+from models.types import document, maybe_moment, moment
 
 
 class ProviderState(SQLModel, table=True):
@@ -24,6 +25,25 @@ class ProviderState(SQLModel, table=True):
     ok_at: datetime | None = maybe_moment()
     block: int | None = Field(default=None, sa_type=BigInteger)
     block_time: datetime | None = maybe_moment()
+
+
+class MarketLimit(SQLModel, table=True):
+    """A marketplace's limit for our key, as the last of our processes to hear of it knows it (`gateways/quota.py`)."""
+
+    __tablename__ = "market_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    provider: str = Field(primary_key=True)
+    reads: int = Field(primary_key=True)
+    """How many reads a window has; some groups of calls have a limit of their own."""
+    seconds: float
+    """How long a window is."""
+    base: float
+    """How many reads of this window the uses share."""
+    remaining: float
+    resets_at: datetime = moment()
+    told_at: datetime = moment()
+    kept: dict[str, Any] = document()
+    """What each use still has to itself, by its name."""
 
 
 class Alert(SQLModel, table=True):

@@ -14,6 +14,7 @@ from gateways import Gateways, pulse
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderError
 from gateways.pulse import Pulse
+from gateways.quota import Use
 from models import ProviderState, corrected, now
 from models.session import AsyncSession
 from settings import settings
@@ -151,7 +152,7 @@ async def _ask(outside: Gateways, name: str) -> None:
         if name == pulse.DISCORD:
             await outside.discord.me()
         elif name == pulse.OPENSEA:
-            await outside.opensea.profile(_NOBODY)
+            await outside.opensea.profile(_NOBODY, use=Use.AGAIN)
         else:
             chain, _, place = name.partition(":")
             head = await outside.chains.head(chain, int(place))

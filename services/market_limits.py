@@ -1,0 +1,67 @@
+"""Marketplaces' limits are one for all processes: each says what it read and takes over what the others know."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from sqlalchemy import text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFree
+from sqlmodel import select
+
+from gateways import gateways
+from gateways.quota import Quota, Standing
+from models import MarketLimit, transaction
+
+log = logging.getLogger("holdfast.services.market_limits")
+
+BEAT_SECONDS = 2.0
+
+
+async def exchange(quota: Quota) -> None:
+    """Make one picture of a marketplace's limits out of this process's and the database's."""
+    async with transaction() as db:
+        if quota.news:
+            # One process at a time, also where there is no row yet.
+            await db.execute(
+                text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": f"market limit {quota.name}"}
+            )
+        query = select(MarketLimit).where(MarketLimit.provider == quota.name)
+        rows = (await db.exec(query.execution_options(populate_existing=True))).all()
+        told = quota.exchange({row.reads: _standing(row) for row in rows})
+        if told:
+            new = insert(MarketLimit).values(list(_rows(quota.name, told)))
+            changed = {name: new.excluded[name] for name in _CHANGING}
+            await db.execute(new.on_conflict_do_update(index_elements=["provider", "reads"], set_=changed))
+
+
+_CHANGING = ("seconds", "base", "remaining", "resets_at", "told_at", "kept")
+
+
+def _standing(row: MarketLimit) -> Standing:
+    return Standing(
+        row.reads, row.seconds, row.base, row.remaining, row.resets_at.timestamp(), row.told_at.timestamp(), row.kept
+    )
+
+
+def _rows(provider: str, told: Iterable[Standing]) -> Iterable[dict[str, object]]:
+    for one in told:
+        yield {
+            "provider": provider, "reads": one.limit, "seconds": one.length, "base": one.base,
+            "remaining": one.remaining, "resets_at": datetime.fromtimestamp(one.resets_at, UTC),
+            "told_at": datetime.fromtimestamp(one.told_at, UTC), "kept": dict(one.kept),
+        }  # fmt: skip
+
+
+async def keep() -> None:
+    """Exchange every few seconds, until cancelled."""
+    while True:
+        outside = gateways()
+        try:
+            for quota in (outside.opensea.quota, outside.magiceden.quota):
+                await exchange(quota)
+        except (DBAPIError, NoneFree) as fault:
+            log.warning("limits of marketplaces not exchanged reason=%s", getattr(fault, "orig", fault))
+        await asyncio.sleep(BEAT_SECONDS)
