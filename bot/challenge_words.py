@@ -5,6 +5,8 @@ from nextcord import ButtonStyle
 from bot.replies import Button, Reply
 from bot.words import on
 from services.addresses import shorten
+from services.ages import in_time
+from services.bio_proof import LONG_WAIT
 from services.discord_text import plain
 from services.proof import bare_name
 from services.wallets import BIO, TRANSACTION, ChallengeView, Verdict
@@ -14,6 +16,11 @@ def buttons(address: str, method: str) -> tuple[Button, ...]:
     """Check now, and for a transaction the way to name it."""
     check = Button(f"holdfast:check:{method}:{address}", "Check now", ButtonStyle.primary)
     return (check, Button(f"holdfast:hash:{address}", "I have the hash")) if method == TRANSACTION else (check,)
+
+
+def other_way(address: str) -> Button:
+    """To prove the same wallet by a transaction."""
+    return Button(f"holdfast:address:{TRANSACTION}:{address}", "Use a transaction")
 
 
 def confirm(asked: ChallengeView, method: str) -> Reply:
@@ -35,11 +42,12 @@ def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
     )
     after = "I look again by myself for some minutes. **Check now** looks at once."
     steps = _send(asked) if method == TRANSACTION else _add(asked, username)
+    short = asked.shortage if method == BIO else ""
     return Reply(
         f"Prove {shorten(asked.address)}",
-        f"{steps}\n\n{whose}\n\n{after}",
+        "\n\n".join(part for part in (steps, whose, short or after) if part),
         "info",
-        buttons=buttons(asked.address, method),
+        buttons=(*buttons(asked.address, method), *((other_way(asked.address),) if short else ())),
     )
 
 
@@ -76,9 +84,16 @@ def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
     text = plain(verdict.message, 900)
     if verdict.needed:
         text += f"\n{verdict.confirmations} of {verdict.needed} confirmations."
-    if verdict.again:
+    offered = buttons(address, method) if verdict.again else ()
+    if verdict.linked is not None:
+        other = Button(f"holdfast:address:{BIO}:{verdict.linked.address}", f"Prove {shorten(verdict.linked.address)}")
+        offered = (*offered, other, other_way(address))
+    elif method == BIO and verdict.wait >= LONG_WAIT:
+        text += f"\n\nI look again by myself {in_time(verdict.wait)}."
+        offered = (*offered, other_way(address))
+    elif verdict.again:
         text += "\n\nI go on looking by myself for some minutes."
-    return Reply(title, text, "warning", buttons=buttons(address, method) if verdict.again else ())
+    return Reply(title, text, "warning", buttons=offered)
 
 
 def stopped(address: str, method: str) -> Reply:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import nextcord
 
@@ -14,13 +15,14 @@ from bot.presses import Presses
 from bot.replies import Reply
 from gateways import gateways
 from models import transaction
-from services import limits, names, wallets
+from services import bio_looks, bio_proof, limits, names, wallets
+from services.claims import Verdict
 from services.meetings import Meeting
 
 CLAIM, SENT = "holdfast:claim", "holdfast:sent"
 LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
-"""Seconds: for how long we look by ourselves (an answer can be shown for 15 minutes), how often in the first minute,
-and how often after it: marketplaces keep profiles for some minutes."""
+"""Seconds: for how long we look for a transaction by ourselves (an answer can be shown for 15 minutes), how often in
+the first minute, and how often after it. Bios are looked at as `services/bio_looks.py` says."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
@@ -69,7 +71,7 @@ class Verify(Busy):
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), meeting.actor, asked.address)
-        self._look_on(visit, meeting, asked.address, method)
+        self._look_on(Search(visit, meeting, asked.address, method, bio_looks.shown()))
         return challenge_words.challenge(asked, method, visit.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
@@ -98,15 +100,19 @@ class Verify(Busy):
         if verdict.success:
             self._stop(visit.discord_id)
             return await waiting.result(visit, meeting, before, "Wallet verified", verdict.message)
-        if verdict.again and visit.discord_id not in self.looking:
-            self._look_on(visit, meeting, address, method)
+        if not verdict.again:
+            self._stop(visit.discord_id)
+        elif method == wallets.BIO or visit.discord_id not in self.looking:
+            looks = bio_looks.asked(wait=verdict.wait, stretch=verdict.stretch)
+            self._look_on(Search(visit, meeting, address, method, looks))
         return challenge_words.not_yet(verdict, address, method)
 
-    def _look_on(self, visit: Visit, meeting: Meeting, address: str, method: str) -> None:
-        self._stop(visit.discord_id)
-        task = asyncio.create_task(self._look(visit, meeting, address, method))
-        self.looking[visit.discord_id] = task
-        task.add_done_callback(lambda done: self._forget(visit.discord_id, done))
+    def _look_on(self, search: "Search") -> None:
+        who = search.visit.discord_id
+        self._stop(who)
+        task = asyncio.create_task(self._look(search))
+        self.looking[who] = task
+        task.add_done_callback(lambda done: self._forget(who, done))
 
     def _forget(self, discord_id: str, task: asyncio.Task[None]) -> None:
         if self.looking.get(discord_id) is task:
@@ -116,26 +122,60 @@ class Verify(Busy):
         if task := self.looking.pop(discord_id, None):
             task.cancel()
 
-    async def _look(self, visit: Visit, meeting: Meeting, address: str, method: str) -> None:
-        """Look until it is there, something speaks against it, or the answer could be shown no more."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+    async def _look(self, search: "Search") -> None:
+        """Look until it is there, something speaks against it, or it takes too long."""
+        began, short = asyncio.get_running_loop().time(), False
         with contextlib.suppress(asyncio.CancelledError):
-            while loop.time() - began < LOOKED_FOR:
-                await asyncio.sleep(LOOKED_EVERY if loop.time() - began < 60 else LATER_EVERY)
-                before = await waiting.held(meeting)
-                reply = await outcome(self._again(visit, meeting, address, method, before))
-                if reply.tone == "good" or reply.title == "Wallet verified":
-                    await show(visit.interaction, reply)
+            while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
+                await asyncio.sleep(pause)
+                before = await waiting.held(search.meeting)
+                reply = await outcome(self._again(search, before))
+                if search.verdict is None:
+                    search.looks = search.looks.after()
+                found, refused = search.verdict, search.verdict is not None and search.verdict.linked is not None
+                if reply.tone == "good" or reply.title == "Wallet verified" or refused:
+                    await show(search.visit.interaction, reply)
                     return
-            await show(visit.interaction, challenge_words.stopped(address, method))
+                if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
+                    short = True
+                    await show(search.visit.interaction, reply)
+            await show(search.visit.interaction, challenge_words.stopped(search.address, search.method))
 
-    async def _again(self, visit: Visit, meeting: Meeting, address: str, method: str, before: frozenset[str]) -> Reply:
+    async def _again(self, search: "Search", before: frozenset[str]) -> Reply:
+        visit, meeting, address, method = search.visit, search.meeting, search.address, search.method
+        search.verdict = None
         async with transaction() as db:
             verdict = await wallets.check_again(db, gateways(), meeting.actor, address, method)
+        search.saw(verdict)
         if not verdict.success:
             return challenge_words.not_yet(verdict, address, method)
         return await waiting.result(visit, meeting, before, "Wallet verified", verdict.message)
+
+
+@dataclass(slots=True)
+class Search:
+    """What is looked for by itself, and for whom."""
+
+    visit: Visit
+    meeting: Meeting
+    address: str
+    method: str
+    looks: bio_looks.Looks
+    verdict: Verdict | None = None
+    """What the last look found; None when it failed."""
+
+    def pause(self, passed: float) -> float | None:
+        """Return the seconds until the next look, `passed` seconds after the first one was due; None: no more."""
+        if self.method == wallets.BIO:
+            return self.looks.next_in
+        if passed >= LOOKED_FOR:
+            return None
+        return LOOKED_EVERY if passed < 60 else LATER_EVERY
+
+    def saw(self, verdict: Verdict) -> None:
+        """Take note of a look."""
+        self.verdict = verdict
+        self.looks = self.looks.after(wait=verdict.wait, stretch=verdict.stretch)
 
 
 def claim_form() -> Form:

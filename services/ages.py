@@ -1,5 +1,6 @@
 """How long ago something was, and how soon it will be, in plain words."""
 
+import math
 from datetime import datetime
 
 from models import now
@@ -17,6 +18,13 @@ def ago(moment: datetime, at: datetime | None = None) -> str:
             count = seconds // unit
             return f"{count} {name}{'' if count == 1 else 's'} ago"
     return f"on {moment:%-d %B %Y}"
+
+
+def in_time(seconds: float) -> str:
+    """`in 30 seconds`, `in 12 minutes`: rounded up, by minutes from two of them on."""
+    if seconds <= 90:
+        return in_seconds(math.ceil(seconds))
+    return f"in {math.ceil(seconds / 60)} minutes"
 
 
 def in_seconds(count: int) -> str:

@@ -2,51 +2,63 @@
 
 from gateways import Gateways
 from gateways.errors import NotThere, ProviderBusy, ProviderError
+from gateways.marketplaces import Profile
+from gateways.plain_text import plain
+from gateways.quota import Outlook, Use
+from gateways.turns import on_behalf_of
 from models import Challenge
 from models.database import release
 from models.session import AsyncSession
 from services import claims
 from services.actors import Actor
-from services.addresses import shorten
-from services.ages import in_seconds
-from services.claims import VERIFIED, Proof, Verdict
+from services.addresses import AddressRefused, parse, shorten
+from services.ages import in_time
+from services.claims import VERIFIED, LinkedProfile, Proof, Verdict
 from services.proof import Marker, bare_name, handle_marker, judge, prefix
 from settings import settings
 
 METHOD = "opensea_bio"
 LONG_WAIT = 20
 """Seconds from which on the other way to prove a wallet is offered instead of waiting."""
+LONGEST_NAME = 50
+_OTHER_WAY = "Or choose Transaction Proof, which does without OpenSea."
+_CHECK_NOW = f"Once your code is saved, let us check at once. {_OTHER_WAY}"
 
 
-async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challenge) -> Verdict:
-    """Look at the profile of the challenge's address and, if it carries the member's own marker, keep the wallet."""
+async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challenge, *, again: bool = False) -> Verdict:
+    """Look at the profile of the challenge's address and, if it carries the member's own marker, keep the wallet.
+
+    A look `again`, which nobody asked for just now, leaves the marketplace's reads to those that somebody asks for.
+    """
     if row.family != "evm":
         return Verdict(
             False,
             "The OpenSea bio proves wallets whose address starts with 0x. This one is on Solana: "
             "choose Transaction Proof.",
         )
-    username = actor.username
+    username, use = actor.username, Use.AGAIN if again else Use.PROOF
     await release(db)
     try:
         # Fresh from Discord: whoever took over a name must not prove wallets with it.
         username = (await outside.discord.user(actor.discord_id)).username
-        bio = await _bio(outside, row.address)
+        with on_behalf_of(f"user:{actor.user_id}"):
+            profile = await outside.opensea.profile(row.address, use=use)
     except NotThere as fault:
         add = _what_to_add(row, username)
-        return Verdict(False, f"{fault.provider} has no profile for {shorten(row.address)} yet. {add}", again=True)
+        none = f"{fault.provider} has no profile for {shorten(row.address)} yet. {add}"
+        return Verdict(False, none, again=True, stretch=_stretch(outside))
     except ProviderBusy as fault:
-        return busy(fault)
+        return busy(fault, outside.opensea.quota.outlook(Use.PROOF))
     except ProviderError as fault:
         return Verdict(
             False, f"{fault.provider} does not answer as it should. Nothing was changed; please try again in a minute.",
             again=True,
         )  # fmt: skip
-    if bio is None:
-        return Verdict(False, "OpenSea answered with another wallet's profile, so this one is not proved by it.")
-    marker = judge(bio, row.code, username)
+    if profile.address.lower() != row.address:
+        return _linked(outside, row.address, profile)
+    marker = judge(profile.bio, row.code, username)
     if marker not in {Marker.CODE, Marker.HANDLE}:
-        return Verdict(False, _not_yet(marker, row, username), again=True)
+        return Verdict(False, _not_yet(marker, row, username), again=True, stretch=_stretch(outside))
     evidence = {"marker": marker.value, "source": "OpenSea"}
     try:
         await claims.keep(db, actor, row, Proof(METHOD, evidence, strong=marker is Marker.CODE))
@@ -62,17 +74,52 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     return Verdict(True, VERIFIED)
 
 
-def busy(fault: ProviderBusy) -> Verdict:
-    """Return what a member is told while OpenSea takes no question."""
-    seconds = max(1, round(fault.retry_after or 5))
-    other = " Or choose Transaction Proof, which does without it." if seconds >= LONG_WAIT else ""
-    return Verdict(False, f"{fault.provider} is busy. Please try again {in_seconds(seconds)}.{other}", again=True)
+def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:
+    """Return what a member is told while OpenSea allows no look; `outlook` is that of looks that somebody asks for."""
+    wait = max(1.0, fault.retry_after or 5.0)
+    if outlook.wait <= 0 and fault.retry_after is not None and wait >= LONG_WAIT:
+        said = f"{fault.provider} lets us look at few profiles right now, so we look seldom by ourselves. {_CHECK_NOW}"
+    elif max(wait, outlook.wait) >= LONG_WAIT:
+        when = in_time(max(wait, outlook.wait))
+        said = f"{fault.provider} lets us look at no more profiles right now. Please try again {when}. {_OTHER_WAY}"
+    else:
+        said = f"{fault.provider} is busy. Please try again {in_time(wait)}."
+    return Verdict(False, said, again=True, wait=wait, stretch=outlook.stretch)
 
 
-async def _bio(outside: Gateways, address: str) -> str | None:
-    profile = await outside.opensea.profile(address)
-    # A profile may link several wallets: only one that names the claimed address speaks for it.
-    return profile.bio if profile.address.lower() == address else None
+def shortage(outside: Gateways) -> str:
+    """Return what to say where a code is shown while OpenSea allows no look; nothing when it allows one."""
+    wait = outside.opensea.quota.outlook(Use.PROOF).wait
+    if wait < LONG_WAIT:
+        return ""
+    return f"OpenSea lets us look at no more profiles right now; we can look again {in_time(wait)}. {_OTHER_WAY}"
+
+
+def _stretch(outside: Gateways) -> float:
+    return outside.opensea.quota.outlook(Use.AGAIN).stretch
+
+
+def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
+    """Return what to do about a wallet that OpenSea has linked to a profile which names another address.
+
+    What that profile says is about the wallet that it names, whoever may have linked this one to it.
+    """
+    mine, name = shorten(address), plain(profile.username or "", LONGEST_NAME)
+    try:
+        family, theirs = parse(profile.address)
+    except AddressRefused:
+        return Verdict(
+            False, f"OpenSea answered with the profile of another wallet, so {mine} is not proved by it. {_OTHER_WAY}"
+        )
+    whose = f"of {name} ({shorten(theirs)})" if name else f"of {shorten(theirs)}"
+    other = f"To prove {mine} itself, choose Transaction Proof, or unlink it at OpenSea and try again."
+    if family != "evm":
+        return Verdict(False, f"OpenSea has linked {mine} to the profile {whose}, which cannot prove it. {other}")
+    said = (
+        f"OpenSea has linked {mine} to the profile {whose}, and a bio proves only the wallet that its profile names. "
+        f"To prove that one, enter {theirs} and put its code into the bio {whose}. {other}"
+    )
+    return Verdict(False, said, linked=LinkedProfile(theirs, name, outside.opensea.profile_url(theirs)))
 
 
 def _what_to_add(row: Challenge, username: str) -> str:

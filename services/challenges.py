@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Challenge, now
 from models.session import AsyncSession
-from services import names
+from services import bio_proof, names
 from services.actors import Actor
 from services.addresses import AddressRefused, parse
 from services.errors import FieldRefused
@@ -45,6 +45,8 @@ class ChallengeView:
     profile_url: str
     chains: tuple[ChainAsk, ...]
     memo: str | None
+    shortage: str = ""
+    """Why the profile cannot be looked at right now, if so."""
 
 
 async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: str) -> ChallengeView:
@@ -68,6 +70,7 @@ async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: 
         profile_url=outside.opensea.profile_url(address),
         chains=asks if family == "evm" else (),
         memo=row.code if family == "solana" else None,
+        shortage=bio_proof.shortage(outside) if family == "evm" else "",
     )
 
 

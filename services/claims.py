@@ -18,12 +18,25 @@ SPENT = "This transaction has proved a wallet before, and each one counts once. 
 
 
 @dataclass(frozen=True, slots=True)
+class LinkedProfile:
+    """The profile to which a marketplace has linked a wallet: the address that it names, its name, and its page."""
+
+    address: str
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What came of a proof; `again` says that looking once more by itself may succeed.
 
     While a transaction waits for its confirmations, it has `confirmations` of `needed` on `chain`. `resolved` is
     `(name, address)` when a name was claimed instead of its address. `remark` is the part of the message that is not
     the same at each look.
+
+    While a marketplace's limit allows no look, the next one is possible in `wait` seconds; while it allows few,
+    `stretch` says how many times longer than usual to wait. `linked` is the profile that answered for a wallet which
+    it does not name.
     """
 
     success: bool
@@ -34,6 +47,9 @@ class Verdict:
     needed: int = 0
     resolved: tuple[str, str] | None = None
     remark: str = ""
+    wait: float = 0.0
+    stretch: float = 1.0
+    linked: LinkedProfile | None = None
 
 
 @dataclass(frozen=True, slots=True)

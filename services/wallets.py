@@ -1,18 +1,18 @@
 """Wallets: proved without ever being connected, listed, and removed by their owner."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlmodel import col, select
 
 from gateways import Gateways
-from models import Wallet
+from models import Wallet, now
 from models.session import AsyncSession
 from services import bio_proof, challenges, due, events, names, transaction_proof
 from services.actors import Actor
 from services.addresses import AddressRefused, parse, shorten
 from services.challenges import ChallengeView, challenge
-from services.claims import Verdict
+from services.claims import VERIFIED, Verdict
 from services.errors import WalletNotFound
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
 
 BIO, TRANSACTION = bio_proof.METHOD, transaction_proof.METHOD
 METHODS = (BIO, TRANSACTION)
+JUST = timedelta(seconds=30)
+"""Looks that overlap tell the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,21 @@ async def follow(db: AsyncSession, outside: Gateways, actor: Actor, address: str
 
 
 async def verify(
-    db: AsyncSession, outside: Gateways, actor: Actor, claimed: str, method: str, transaction: str = ""
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    claimed: str,
+    method: str,
+    transaction: str = "",
+    *,
+    again: bool = False,
 ) -> Verdict:
     """Look for the proof that the claimed address is the member's and, if it is there, keep the wallet.
 
     `transaction` is a hash or an explorer's link that somebody pasted. Everything that a person can mend is a Verdict
     with a sentence, never an exception; a provider in trouble is "try again", never a verdict on the wallet. A name is
-    never proved itself: the verdict says which address it stands for, and that one has to be claimed.
+    never proved itself: the verdict says which address it stands for, and that one has to be claimed. `again`: nobody
+    asked for this look just now.
     """
     if not claimed.strip():
         return Verdict(False, "Please enter a wallet address.")
@@ -98,11 +108,22 @@ async def verify(
         family, parsed = parse(claimed)
     except (AddressRefused, names.NameRefused) as fault:
         return Verdict(False, str(fault))
+    if await _just_proved(db, actor, family, parsed):
+        return Verdict(True, VERIFIED)
     row = await challenges.current(db, actor, family, parsed)
     if method == BIO:
-        return await bio_proof.verify(db, outside, actor, row)
+        return await bio_proof.verify(db, outside, actor, row, again=again)
     rows = await challenges.still_open(db, actor, family, parsed)
     return await transaction_proof.verify(db, outside, rows, transaction)
+
+
+async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str) -> bool:
+    """Whether another look of the member's found the proof a moment ago, so that this one is not about a new code."""
+    row = await challenges.newest(db, actor, family, address)
+    if row is None or row.used_at is None or row.used_at < now() - JUST:
+        return False
+    mine = select(Wallet.id).where(Wallet.user_id == actor.user_id, Wallet.family == family, Wallet.address == address)
+    return (await db.exec(mine)).first() is not None
 
 
 async def check_again(db: AsyncSession, outside: Gateways, actor: Actor, address: str, method: str) -> Verdict:
@@ -111,7 +132,7 @@ async def check_again(db: AsyncSession, outside: Gateways, actor: Actor, address
     A transaction is looked for by the clock while somebody asks here, so asking costs no request to a chain.
     """
     if method != TRANSACTION:
-        return await verify(db, outside, actor, address, method)
+        return await verify(db, outside, actor, address, method, again=True)
     try:
         family, parsed = parse(address)
     except AddressRefused as fault:

@@ -1,12 +1,13 @@
 """Proving a wallet: what to show or to send for an address, and whether it has come by now."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import limits, names, wallets
+from services import bio_looks, limits, names, wallets
 from services.actors import Actor
 from services.errors import HoldfastError, TooMany
 from services.transactions import ChainAsk
@@ -20,8 +21,8 @@ from state.watchers import Watcher
 
 LOOK_EVERY = 5.0
 """Seconds between two looks for a transaction while the screen is open."""
-LOOK_AGAIN_EVERY, LOOK_AGAIN_FOR = 5.0, 300.0
-"""Bios are cached by the marketplace: after 'not found yet' we look again this often, for this long (seconds)."""
+RETURN_GAP = 5.0
+"""A tab that comes back within so many seconds of the last look at a bio has nothing new to show."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
 VERIFIED_TITLE, VERIFIED_TEXT = "Wallet Verified", "Your wallet has been successfully verified!"
@@ -65,6 +66,11 @@ class WalletProofState(rx.State):
     resolving: bool = False
 
     looking: bool = False
+    shortage: str = ""
+    """Why the profile cannot be looked at right now, if so."""
+    linked_address: str = ""
+    linked_name: str = ""
+    """The wallet, and the name, of the profile to which OpenSea has linked the wallet that was claimed."""
     remark: str = ""
     """What the last look for a transaction found worth saying."""
     hopeless: bool = False
@@ -74,6 +80,9 @@ class WalletProofState(rx.State):
     confirmations: int = 0
     needed: int = 0
     _look: int = 0
+    _looks: bio_looks.Looks = bio_looks.Looks()
+    """The looks at the bio that are still to come."""
+    _looked_at: float = 0.0
     _visit: int = -1
     """The page load whose fields these are."""
 
@@ -98,8 +107,10 @@ class WalletProofState(rx.State):
         self.sends, self.send = [], SendView()
         self.resolving = self.looking = False
         self.remark, self.hopeless = "", False
+        self.shortage = self.linked_address = self.linked_name = ""
         self.seen_on, self.confirmations, self.needed = "", 0, 0
         self._look += 1
+        self._looked_at = 0.0
 
     def _waits(self, verdict: wallets.Verdict) -> None:
         self.remark, self.hopeless = verdict.remark, not verdict.again
@@ -130,7 +141,7 @@ class WalletProofState(rx.State):
             self.note = fault.message
             return
         self.code, self.marker, self.profile_url = challenge.code, challenge.handle_marker, challenge.profile_url
-        self.memo = challenge.memo or ""
+        self.memo, self.shortage = challenge.memo or "", challenge.shortage
         self.sends = [_send(one) for one in challenge.chains]
         self.send = self.sends[0] if self.sends else SendView()
 
@@ -217,8 +228,10 @@ class WalletProofState(rx.State):
             await refuse(self, "Missing Information", "Please enter a wallet address.")
             return
         self.pending, self.note, self.looking = True, "", False
+        self.shortage = self.linked_address = self.linked_name = ""
         self._look += 1
         yield
+        self._looked_at = time.time()
         try:
             await limits.spend(limits.PROOFS, actor.user_id)
             async with transaction() as db:
@@ -239,9 +252,35 @@ class WalletProofState(rx.State):
         else:
             self.note = verdict.message
         await refuse(self, FAILED_TITLE, verdict.message)
+        self._links(verdict)
         if verdict.again and self.method == BIO:
             self.looking = True
+            self._looks = bio_looks.asked(wait=verdict.wait, stretch=verdict.stretch)
             yield WalletProofState.look_again(self._look)
+
+    def _links(self, verdict: wallets.Verdict) -> None:
+        if verdict.linked is not None:
+            self.linked_address, self.linked_name = verdict.linked.address, verdict.linked.name
+
+    @signed_in
+    async def tab_changed(self, actor: Actor, hidden: bool):
+        """Look at the bio at once when the person comes back to the tab, probably from the profile."""
+        seen = time.time() - self._looked_at < RETURN_GAP
+        if hidden or self.method != BIO or not self.code or self.pending or self.linked_address or seen:
+            return
+        if not self.looking:
+            self._looks = bio_looks.shown()
+        self.looking = True
+        self._looks = replace(self._looks, next_in=0.0)
+        yield WalletProofState.look_again(self._look)
+
+    @signed_in
+    async def claim_linked(self, actor: Actor):
+        """Claim the wallet that the linked profile names instead."""
+        address = self.linked_address
+        if address:
+            self.address = ""
+            yield WalletProofState.enter_address(address)
 
     async def _welcome(self) -> None:
         self._empty_form()
@@ -250,29 +289,37 @@ class WalletProofState(rx.State):
     @background
     @signed_in
     async def look_again(self, actor: Actor, number: int):
-        """Look at the bio every few seconds until it shows the proof, something else is asked, or time is up."""
-        watcher = Watcher(self, actor, "bio", every=LOOK_AGAIN_EVERY, lasts=LOOK_AGAIN_FOR)
+        """Look at the bio until it shows the proof, something else is asked, or time is up; less and less often."""
+        async with self:
+            first = self._looks.next_in
+        watcher = Watcher(self, actor, "bio", every=bio_looks.FIRST, lasts=bio_looks.LONGEST_SHORT, first=first)
         async for _ in watcher.looks(limit=limits.PROOFS):
             async with self:
                 if number != self._look or not self.looking:
                     return
                 address, method = self.address, self.method
+                self._looked_at = time.time()
             try:
                 async with transaction() as db:
                     verdict = await wallets.check_again(db, gateways(), actor, address, method)
             except HoldfastError as fault:
                 verdict = wallets.Verdict(success=False, message=fault.message, again=True)
             async with self:
-                if number != self._look:
+                # Somebody who presses the button meanwhile waits for the same wallet.
+                if address != self.address or (number != self._look and not verdict.success):
                     return
                 if verdict.success:
                     await self._welcome()
                 else:
-                    self.note, self.looking = verdict.message, verdict.again
+                    self._looks = self._looks.after(wait=verdict.wait, stretch=verdict.stretch)
+                    self.note, self.looking = verdict.message, verdict.again and self._looks.next_in is not None
+                    self._links(verdict)
+                wait = self._looks.next_in
             if verdict.success:
                 yield WalletsState.read_again()
-            if not verdict.again:
+            if not verdict.again or wait is None:
                 return
+            watcher.next_in = wait
         async with self:
             if number == self._look and not watcher.replaced:
                 self.looking = False

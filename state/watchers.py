@@ -26,16 +26,27 @@ _at_work: dict[tuple[str, str], "Watcher"] = {}
 class Watcher:
     """One loop of a kind in a tab; a newer one of the kind in the same tab and process takes its place.
 
-    It looks once, `every` seconds from now, unless it `lasts` for longer. Without an actor anybody may be signed in.
+    It looks once, `every` seconds from now, unless it `lasts` for longer. `first` is when it looks for the first time,
+    and `next_in` may be set after a look: in how many seconds the next one is. Without an actor anybody may be signed
+    in.
     """
 
     def __init__(
-        self, state: rx.State, actor: Actor | None, kind: str, *, every: float = 0.0, lasts: float | None = None
+        self,
+        state: rx.State,
+        actor: Actor | None,
+        kind: str,
+        *,
+        every: float = 0.0,
+        lasts: float | None = None,
+        first: float | None = None,
     ) -> None:
         self._state, self._actor = state, actor
         self._key = (state.router.session.client_token, kind)
         self._every, self._rounds = every, 1 if lasts is None else int(lasts / every)
         self._ends, self._ended = asyncio.Event(), asyncio.Event()
+        self.next_in: float = every
+        self._first = every if first is None else first
 
     @property
     def replaced(self) -> bool:
@@ -77,23 +88,30 @@ class Watcher:
         return not self.replaced
 
     async def _rounds_while_open(self, pages: Collection[str]) -> AsyncGenerator[None]:
-        away, wait, looks = 0.0, self._every, 0
+        away, wait, looks = 0.0, self._first, 0
         while looks < self._rounds:
-            await self._pause(wait)
+            # In parts, so that a loop with long waits ends with its tab as well.
+            part = min(wait, AWAY_SECONDS / 2)
+            await self._pause(part)
+            wait -= part
             if not await self._has_its_turn():
                 return
             if not await is_open(self._key[0]):
-                away, wait = away + wait, self._every or AWAY_EVERY
+                away, wait = away + part, wait or self._every or AWAY_EVERY
                 if away > AWAY_SECONDS:
                     return
                 continue
-            away, wait, looks = 0.0, self._every, looks + 1
+            away = 0.0
+            if wait > 0:
+                continue
+            looks += 1
             if self._actor is not None and await actor_of(self._state) != self._actor:
                 return
             async with cast(Any, self._state):
                 if self._state.router.url.path not in pages:
                     return
             yield
+            wait = self.next_in
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -1,5 +1,6 @@
 """Proving wallets, listing and removing one's own."""
 
+import math
 from datetime import datetime
 from typing import Annotated
 
@@ -76,11 +77,20 @@ class ProofPayload(Payload):
     transaction_hash: Loose = ""
 
 
+class Linked(Answer):
+    """A profile at OpenSea: the address that it names, its name and its page."""
+
+    address: str
+    name: str
+    url: str
+
+
 class VerdictAnswer(Answer):
     """Whether the wallet is proved, in a sentence; `again` means that looking again by itself is worth while.
 
     A transaction that is there and not confirmed yet has `confirmations` of `needed`. Who claimed a name is told in
-    `resolved` which address to claim.
+    `resolved` which address to claim. While OpenSea's limit allows no look, `retryAfter` is in how many seconds it
+    does; `linked` is the profile to which OpenSea has linked a wallet that it does not name.
     """
 
     success: bool
@@ -89,6 +99,8 @@ class VerdictAnswer(Answer):
     confirmations: int = 0
     needed: int = 0
     resolved: Resolved | None = None
+    retry_after: int = 0
+    linked: Linked | None = None
 
 
 @router.get("/wallet-challenge")
@@ -133,6 +145,8 @@ async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
         confirmations=verdict.confirmations,
         needed=verdict.needed,
         resolved=resolved,
+        retry_after=math.ceil(verdict.wait),
+        linked=Linked.model_validate(verdict.linked) if verdict.linked else None,
     )
 
 

@@ -18,6 +18,7 @@ def proof_card() -> rx.Component:
     """Address and method, what to do, how far it is, and the button."""
     options = [rx.el.option(METHOD_NAMES[method], value=method) for method in OFFERED_METHODS]
     return card(
+        rx.window_event_listener(on_visibility_change=WalletProofState.tab_changed),
         card_title("Verify New Wallet"),
         rx.el.form(
             field(
@@ -131,6 +132,10 @@ def _by_bio() -> rx.Component:
             disabled=WalletProofState.address == "",
             on_click=rx.redirect(WalletProofState.profile_url, is_external=True),
             class_name="mt-4",
+        ),
+        rx.cond(
+            WalletProofState.shortage != "",
+            rx.el.p(WalletProofState.shortage, class_name="mt-4 break-words text-sm font-medium"),
         ),
         class_name="rounded-box border hairline p-4",
     )
@@ -275,6 +280,22 @@ def _live() -> rx.Component:
 def _outcome() -> rx.Component:
     return rx.el.div(
         rx.cond(WalletProofState.note != "", rx.el.p(WalletProofState.note, class_name="mb-3 break-words")),
+        rx.cond(
+            WalletProofState.linked_address != "",
+            rx.el.div(
+                button(
+                    "Prove that wallet instead",
+                    class_name="btn-sm",
+                    on_click=WalletProofState.claim_linked,
+                ),
+                button(
+                    "Use Transaction Proof",
+                    class_name="btn-sm",
+                    on_click=WalletProofState.choose_method(TRANSACTION),
+                ),
+                class_name="flex flex-wrap gap-3",
+            ),
+        ),
         rx.cond(WalletProofState.looking, progress("Looking again by ourselves. You can leave this page open.")),
         class_name="empty:hidden",
         aria_live="polite",

@@ -1,22 +1,51 @@
-"""What the proof by a profile says while the marketplace takes no questions."""
+"""What the proof by a profile says while the marketplace takes no questions, and how often we look by ourselves."""
 
 import pytest
 
 from gateways.errors import ProviderBusy
+from gateways.quota import Outlook
+from services import bio_looks
 from services.bio_proof import busy
+
+FEW = "OpenSea lets us look at few profiles right now, so we look seldom by ourselves. Once your code is saved, "
+NO_MORE = "OpenSea lets us look at no more profiles right now. Please try again "
+OTHER = "Or choose Transaction Proof, which does without OpenSea."
 
 
 @pytest.mark.parametrize(
-    ("wait", "said"),
+    ("wait", "asked_for", "said"),
     [
-        (None, "OpenSea is busy. Please try again in 5 seconds."),
-        (1.2, "OpenSea is busy. Please try again in 1 second."),
-        (
-            300.0,
-            "OpenSea is busy. Please try again in 300 seconds. Or choose Transaction Proof, which does without it.",
-        ),
+        (None, 0.0, "OpenSea is busy. Please try again in 5 seconds."),
+        (1.2, 0.0, "OpenSea is busy. Please try again in 2 seconds."),
+        (60.0, 60.0, f"{NO_MORE}in 60 seconds. {OTHER}"),
+        (300.0, 1_500.0, f"{NO_MORE}in 25 minutes. {OTHER}"),
+        (300.0, 0.0, f"{FEW}let us check at once. {OTHER}"),
     ],
 )
-def test_a_long_wait_comes_with_the_other_way(wait: float | None, said: str) -> None:
-    verdict = busy(ProviderBusy("OpenSea", "too many requests", retry_after=wait))
+def test_a_long_wait_comes_with_the_other_way(wait: float | None, asked_for: float, said: str) -> None:
+    verdict = busy(ProviderBusy("OpenSea", "too many requests", retry_after=wait), Outlook(asked_for, 3.0))
     assert (verdict.message, verdict.again) == (said, True)
+    assert (verdict.wait, verdict.stretch) == (wait or 5.0, 3.0)
+
+
+def waits(looks: bio_looks.Looks, stretch: float = 1.0) -> list[float]:
+    found = list[float]()
+    while looks.next_in is not None:
+        found.append(looks.next_in)
+        looks = looks.after(stretch=stretch)
+    return found
+
+
+def test_a_bio_is_looked_at_less_and_less_often() -> None:
+    assert waits(bio_looks.asked()) == [5, 10, 20, 40, 80, 160, 160]
+    assert waits(bio_looks.shown()) == [15, 30, 60, 120, 160, 160]
+    assert waits(bio_looks.asked(stretch=4), 4) == [20, 40, 80, 160]
+
+
+def test_waiting_for_the_limit_is_no_look_and_has_an_end() -> None:
+    looks = bio_looks.asked(wait=300)
+    assert looks.next_in == 300
+    for _ in range(3):
+        looks = looks.after(wait=300)
+    assert waits(looks.after()) == [5, 10, 20, 40, 80, 160, 160]
+    assert looks.after(wait=1_200).after(wait=1_200).after(wait=600).next_in is None

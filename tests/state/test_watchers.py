@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 import reflex as rx
 
+from services import bio_looks, limits, names, servers, wallets
 from services import impact as impact_service
-from services import limits, names, servers, wallets
 from services.actors import Actor
 from services.errors import TooMany
 from services.impact import Impact, Proposal
@@ -74,8 +74,9 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         monkeypatch.setattr(module, "actor_of", actor_of)
     for module in (invite, wallet_proof, __import__("state.servers", fromlist=["servers"])):
         monkeypatch.setattr(module, "transaction", transaction)
-    for module, name in ((invite, "WATCH_EVERY"), (wallet_proof, "LOOK_AGAIN_EVERY")):
-        monkeypatch.setattr(module, name, 0.02)
+    monkeypatch.setattr(invite, "WATCH_EVERY", 0.02)
+    monkeypatch.setattr(bio_looks, "FIRST", 0.02)
+    monkeypatch.setattr(bio_looks, "LONGEST", 0.02)
     monkeypatch.setattr("state.servers.WATCH_EVERY", 0.02)
     return found
 
@@ -92,7 +93,7 @@ async def loops(kind: str) -> tuple[Beside, Start]:
     state = Beside(await root.get_state(of))
     handler = cast(Any, of.event_handlers["look_again" if kind == "bio" else "watch"].fn)
     if kind == "bio":
-        state.looking = True
+        state.looking, state._looks = True, bio_looks.Looks(0.02, 0.02)
 
     async def start() -> None:
         outcome = handler(state, *((state._look,) if kind == "bio" else ()))
