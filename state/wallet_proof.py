@@ -1,12 +1,12 @@
 """Proving a wallet: what to show or to send for an address, and whether it has come by now."""
 
-import time
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import reflex as rx
 
 from gateways import gateways
-from models import transaction
+from models import now, transaction
 from services import bio_looks, limits, names, wallets
 from services.actors import Actor
 from services.errors import HoldfastError, TooMany
@@ -21,8 +21,8 @@ from state.watchers import Watcher
 
 LOOK_EVERY = 5.0
 """Seconds between two looks for a transaction while the screen is open."""
-RETURN_GAP = 5.0
-"""A tab that comes back within so many seconds of the last look at a bio has nothing new to show."""
+RETURN_GAP = timedelta(seconds=5)
+"""A tab that comes back so soon after the last look at a bio has nothing new to show."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
 VERIFIED_TITLE, VERIFIED_TEXT = "Wallet Verified", "Your wallet has been successfully verified!"
@@ -82,7 +82,7 @@ class WalletProofState(rx.State):
     _look: int = 0
     _looks: bio_looks.Looks = bio_looks.Looks()
     """The looks at the bio that are still to come."""
-    _looked_at: float = 0.0
+    _looked_at: datetime | None = None
     _visit: int = -1
     """The page load whose fields these are."""
 
@@ -110,7 +110,7 @@ class WalletProofState(rx.State):
         self.shortage = self.linked_address = self.linked_name = ""
         self.seen_on, self.confirmations, self.needed = "", 0, 0
         self._look += 1
-        self._looked_at = 0.0
+        self._looked_at = None
 
     def _waits(self, verdict: wallets.Verdict) -> None:
         self.remark, self.hopeless = verdict.remark, not verdict.again
@@ -231,7 +231,7 @@ class WalletProofState(rx.State):
         self.shortage = self.linked_address = self.linked_name = ""
         self._look += 1
         yield
-        self._looked_at = time.time()
+        self._looked_at = now()
         try:
             await limits.spend(limits.PROOFS, actor.user_id)
             async with transaction() as db:
@@ -265,7 +265,7 @@ class WalletProofState(rx.State):
     @signed_in
     async def tab_changed(self, actor: Actor, hidden: bool):
         """Look at the bio at once when the person comes back to the tab, probably from the profile."""
-        seen = time.time() - self._looked_at < RETURN_GAP
+        seen = self._looked_at is not None and now() - self._looked_at < RETURN_GAP
         if hidden or self.method != BIO or not self.code or self.pending or self.linked_address or seen:
             return
         if not self.looking:
@@ -298,7 +298,7 @@ class WalletProofState(rx.State):
                 if number != self._look or not self.looking:
                     return
                 address, method = self.address, self.method
-                self._looked_at = time.time()
+                self._looked_at = now()
             try:
                 async with transaction() as db:
                     verdict = await wallets.check_again(db, gateways(), actor, address, method)

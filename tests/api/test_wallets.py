@@ -72,7 +72,7 @@ async def test_a_wallet_is_proved_by_what_the_challenge_asked_for(
     more = {"transactionHash": f"https://arbiscan.io/tx/{sent['hash']}"} if by == "hash" else {}
     assert await verify(browser, address, **more) == {
         "success": True, "message": "Your wallet has been successfully verified!", "again": False,
-        "confirmations": 0, "needed": 0, "resolved": None,
+        "confirmations": 0, "needed": 0, "resolved": None, "retryAfter": 0, "linked": None,
     }  # fmt: skip
     listed = (await browser.client.get("/api/wallet-verifications")).json()
     assert [(one["walletAddress"], one["verificationMethod"]) for one in listed] == [(address, "transaction")]
