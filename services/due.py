@@ -93,10 +93,18 @@ def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priorit
     db.later(statement, values)
 
 
-async def mark_claimants(db: AsyncSession, vaults: Sequence[str], priority: int, *, without: Sequence[str] = ()) -> int:
+async def mark_claimants(
+    db: AsyncSession,
+    vaults: Sequence[str],
+    priority: int,
+    *,
+    without: Sequence[str] = (),
+    servers: Sequence[int] | None = None,
+) -> int:
     """Mark who may count what these addresses hold because they delegated it to a wallet of theirs.
 
-    `without` are wallets whose holders are not meant.
+    `without` are wallets whose holders are not meant; `servers` are those where something changed, if not everywhere.
+    Anybody can cause such marks for somebody else, as often as they like, so they count as sightings do.
     """
     if not vaults:
         return 0
@@ -106,20 +114,26 @@ async def mark_claimants(db: AsyncSession, vaults: Sequence[str], priority: int,
         "JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate "
         'JOIN "user" u ON u.id = w.user_id JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL '
         "JOIN server s ON s.id = m.server_id AND s.bot_invited "
-        "WHERE d.vault = ANY(CAST(:vaults AS text[])) AND d.delegate <> ALL(CAST(:without AS text[]))",
+        "WHERE d.vault = ANY(CAST(:vaults AS text[])) AND d.delegate <> ALL(CAST(:without AS text[])) "
+        "AND (CAST(:servers AS integer[]) IS NULL OR m.server_id = ANY(CAST(:servers AS integer[])))",
         priority,
-        {"vaults": list(vaults), "without": list(without)},
+        {"vaults": list(vaults), "without": list(without), "servers": None if servers is None else list(servers)},
+        sighting=True,
     )
 
 
-async def mark_rivals(db: AsyncSession, addresses: Sequence[str], priority: int) -> int:
+async def mark_rivals(
+    db: AsyncSession, addresses: Sequence[str], priority: int, servers: Sequence[int] | None = None
+) -> int:
     """Mark who may count something else because these wallets count for somebody, or no longer do.
 
-    Those to whom the addresses delegated, and those to whom a vault delegated that delegated to these addresses too.
+    Those to whom the addresses delegated, and those to whom a vault delegated that delegated to these addresses too;
+    in `servers`, if that is not so everywhere.
     """
     of_them = "SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"
     (rows,) = await db.together((of_them, {"addresses": list(addresses)}))
-    return await mark_claimants(db, sorted({*addresses, *(vault for (vault,) in rows)}), priority, without=addresses)
+    vaults = sorted({*addresses, *(vault for (vault,) in rows)})
+    return await mark_claimants(db, vaults, priority, without=addresses, servers=servers)
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
@@ -170,9 +184,16 @@ def _concerned(more: str = "") -> str:
 
 
 async def _mark(
-    db: AsyncSession, who: str, priority: int, values: dict[str, object], *, raises_version: bool = True
+    db: AsyncSession,
+    who: str,
+    priority: int,
+    values: dict[str, object],
+    *,
+    raises_version: bool = True,
+    sighting: bool = False,
 ) -> int:
-    (((marked, _),),) = await db.together(_marking(who, priority, values, raises_version=raises_version))
+    question = _marking(who, priority, values, raises_version=raises_version, sighting=sighting)
+    (((marked, _),),) = await db.together(question)
     return int(marked)
 
 

@@ -107,5 +107,5 @@ async def choose(
     if use != before.use_wallets:
         await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
         wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
-        await due.mark_rivals(db, wallets.all(), due.CHANGED)
+        await due.mark_rivals(db, wallets.all(), due.CHANGED, [server_id])
     return next(one for one in await choices(db, actor) if one.server_id == server_id)

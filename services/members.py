@@ -126,7 +126,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         {"people": [discord_id for _, discord_id in gone]},
     )
     if addresses := [str(address) for (address,) in wallets.all()]:
-        await due.mark_rivals(db, addresses, due.CHANGED)
+        await due.mark_rivals(db, addresses, due.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
 async def came_back(db: AsyncSession, grants: Mapping[tuple[int, str], Sequence[GrantFacts]]) -> None:
