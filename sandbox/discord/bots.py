@@ -12,6 +12,9 @@ from sandbox.discord.snowflakes import now_iso
 if TYPE_CHECKING:
     from sandbox.discord import Discord
 
+LARGE = 250
+"""Members from which on a guild counts as large by default."""
+
 
 def add(
     discord: "Discord",
@@ -69,8 +72,8 @@ def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
     return {
         **shapes.guild(guild),
         "joined_at": own.joined_at,
-        "large": False,
-        "member_count": len(guild.members),
+        "large": shapes.member_count(guild) >= LARGE,
+        "hub_type": None,
         "voice_states": [],
         "members": [shapes.member(own, discord.world.users[own.user_id])],
         "channels": [shapes.channel(channel) for channel in guild.channels.values()],
@@ -79,6 +82,8 @@ def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
         "stage_instances": [],
         "guild_scheduled_events": [],
         "soundboard_sounds": [],
+        **guild.live,
+        "member_count": shapes.member_count(guild),
     }
 
 

@@ -206,7 +206,7 @@ class Connection:
                 "resume_gateway_url": self.gateway.url,
                 "session_type": "normal",
                 "shard": list(session.shard),
-                "application": {"id": bot.id, "flags": discord.application.flags},
+                "application": shapes.own_application(bot.id, discord.application.flags),
                 "private_channels": [],
                 "relationships": [],
                 "presences": [],

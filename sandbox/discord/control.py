@@ -13,6 +13,7 @@ from sandbox.discord import (
     intents,
     members,
     restore,
+    rich,
     roles,
     seed,
     shapes,
@@ -70,6 +71,8 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
             if place is not None and not 1 <= place <= len(guild.roles):
                 raise Refusal(400, f"position is between 1 and {len(guild.roles)}.")
             bots.add(discord, guild, _permissions(body, BOT_PERMISSIONS), by, position=place)
+        case "enrich":
+            rich.enrich(discord, guild, by, _member_count(body))
         case "edit_guild":
             _edit_guild(discord, guild, body)
         case "kick_bot":
@@ -154,7 +157,7 @@ def make_person(discord: "Discord", body: Body) -> dict[str, Any]:
 
 
 def _make_guild(discord: "Discord", body: Body) -> Guild:
-    """A new guild with the usual roles: `{guild: its name, owner, admins?: [user], members?: [user]}`."""
+    """A new guild with the usual roles: `{guild: its name, owner, admins?, members?: [user], rich?: true}`."""
     name, owner = text(body, "guild"), find_user(discord, text(body, "owner"))
     if any(guild.name == name for guild in discord.world.guilds.values()):
         raise Refusal(409, f"There is a guild {name!r} already.")
@@ -162,7 +165,14 @@ def _make_guild(discord: "Discord", body: Body) -> Guild:
     ids = iter(discord.world.ids.next, None)
     guild = seed.furnished(discord.world.ids.next(), name, None, owner.id, admins, others, ids)
     restore.plant(discord, guild)
+    if body.get("rich") is True:
+        rich.enrich(discord, guild, By(guild.owner_id), _member_count(body))
     return guild
+
+
+def _member_count(body: Body) -> int | None:
+    """What Discord says of a guild's size, where it is not what the guild has."""
+    return int(number(body, "member_count")) if "member_count" in body else None
 
 
 def change_member(discord: "Discord", body: Body) -> None:

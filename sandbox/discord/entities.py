@@ -39,6 +39,8 @@ class Role:
     mentionable: bool = False
     bot_id: str | None = None
     tags: dict[str, str | None] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
+    """Further fields as the wire has them, as of a gradient."""
 
     @property
     def is_given_by_discord(self) -> bool:
@@ -57,6 +59,8 @@ class Member:
     nick: str | None = None
     pending: bool = False
     timeout_until: str | None = None
+    extras: dict[str, Any] = field(default_factory=dict)
+    """Further fields as the wire has them, as an avatar for this guild."""
 
 
 @dataclass
@@ -84,6 +88,8 @@ class Channel:
     slowmode: int = 0
     last_message_id: str | None = None
     overwrites: list[Overwrite] = field(default_factory=list)
+    extras: dict[str, Any] = field(default_factory=dict)
+    """The fields that only its type has, as the wire has them."""
 
 
 @dataclass
@@ -116,6 +122,10 @@ class Guild:
     owner_id: str
     icon: str | None
     offers: dict[str, dict[str, bool]] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
+    """Further fields as the wire has them."""
+    live: dict[str, Any] = field(default_factory=dict)
+    """What only GUILD_CREATE tells: threads, calls, events, and how many members Discord says there are."""
     roles: dict[str, Role] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)

@@ -48,8 +48,9 @@ def plant(discord: "Discord", guild: Guild) -> None:
 
 
 def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
-    same = (guild.name, guild.owner_id, guild.icon) == (start.name, start.owner_id, start.icon)
+    same = all(getattr(guild, name) == getattr(start, name) for name in ("name", "owner_id", "icon", "extras", "live"))
     guild.name, guild.owner_id, guild.icon, guild.offers = start.name, start.owner_id, start.icon, start.offers
+    guild.extras, guild.live = start.extras, start.live
     discord.world.save(guild)
     if not same:
         discord.gateway.dispatch(guild.id, "GUILD_UPDATE", shapes.guild(guild), intents.GUILDS)

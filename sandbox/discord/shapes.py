@@ -48,6 +48,7 @@ def role(role: Role) -> Json:
         "icon": None,
         "unicode_emoji": None,
         "flags": 0,
+        **role.extras,
     }
     tags: Json = {**({"bot_id": role.bot_id} if role.bot_id else {}), **role.tags}
     return {**shape, "tags": tags} if tags else shape
@@ -75,6 +76,7 @@ def member(member: Member, account: User) -> Json:
         "communication_disabled_until": member.timeout_until,
         "avatar_decoration_data": None,
         "collectibles": None,
+        **member.extras,
     }
 
 
@@ -87,14 +89,19 @@ def my_guild(guild: Guild, member: Member, with_counts: bool) -> Json:
         "banner": None,
         "owner": guild.owner_id == member.user_id,
         "permissions": str(guild_permissions(guild, member)),
-        "features": [],
+        "features": guild.extras.get("features", []),
     }
     return {**shape, **counts(guild)} if with_counts else shape
 
 
 def counts(guild: Guild) -> Json:
     """Members, and those who would be seen online."""
-    return {"approximate_member_count": len(guild.members), "approximate_presence_count": 1}
+    return {"approximate_member_count": member_count(guild), "approximate_presence_count": 1}
+
+
+def member_count(guild: Guild) -> int:
+    """How many members Discord says a guild has."""
+    return guild.live.get("member_count", len(guild.members))
 
 
 def guild(guild: Guild) -> Json:
@@ -140,6 +147,7 @@ def guild(guild: Guild) -> Json:
         "emojis": [],
         "stickers": [],
         "incidents_data": None,
+        **guild.extras,
     }
 
 
@@ -153,9 +161,13 @@ def overwrite(overwrite: Overwrite) -> Json:
     }
 
 
+_NOT_OF_A_CATEGORY = ("topic", "nsfw", "rate_limit_per_user", "last_message_id")
+_NOT_OF_A_CALL = ("topic",)
+
+
 def channel(channel: Channel) -> Json:
-    """GuildChannelResponse."""
-    return {
+    """GuildChannelResponse; a category and a voice channel lack what they cannot have."""
+    shape: Json = {
         "id": channel.id,
         "type": channel.type,
         "guild_id": channel.guild_id,
@@ -168,7 +180,10 @@ def channel(channel: Channel) -> Json:
         "last_message_id": channel.last_message_id,
         "permission_overwrites": [overwrite(each) for each in channel.overwrites],
         "flags": 0,
+        **channel.extras,
     }
+    lacking = {2: _NOT_OF_A_CALL, 4: _NOT_OF_A_CATEGORY}.get(channel.type, ())
+    return {name: value for name, value in shape.items() if name not in lacking}
 
 
 def message(message: Message, author: User) -> Json:
@@ -225,3 +240,8 @@ def application(application_id: str, bot: User, flags: int) -> Json:
         "bot_require_code_grant": False,
         "bot": user(bot),
     }
+
+
+def own_application(application_id: str, flags: int) -> Json:
+    """The application in READY."""
+    return {"id": application_id, "flags": flags, "flags_new": str(flags)}

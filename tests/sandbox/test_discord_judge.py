@@ -107,6 +107,22 @@ async def the_caller(discord: Outside) -> None:
     await discord.token("/oauth2/token/revoke", token=fresh.json()["access_token"])
 
 
+async def a_rich_guild(discord: Outside) -> None:
+    made = await discord.control("guilds", action="create", guild="Rich", owner="ada", members=["carol"], rich=True)
+    await discord.control("guilds", action="add_bot", guild="Rich")
+    guild = f"/guilds/{made['id']}"
+    # The description does not list media channels (16), which there are all the same.
+    world = await discord.guild(made["id"])
+    media = next(channel["id"] for channel in world["channels"] if channel["name"] == "gallery")
+    await discord.bot("DELETE", f"/channels/{media}")
+    discord.recorded.pop()
+    for path in ("", "/roles", "/channels", "/members/@me", f"/members/{CAROL}"):
+        await discord.bot("GET", guild + path)
+    await discord.bot("GET", f"{guild}/members", params={"limit": 5})
+    for channel in (await discord.bot("GET", f"{guild}/channels")).json():
+        await discord.bot("GET", f"/channels/{channel['id']}")
+
+
 async def an_interaction(discord: Outside) -> None:
     """A command whose answer is written by hand: deferred, edited, followed up, deleted."""
     await discord.bot("POST", f"/applications/{APP}/commands", {"name": "verify", "description": "Prove a wallet"})
@@ -133,7 +149,9 @@ async def an_interaction(discord: Outside) -> None:
 
 @pytest.mark.skipif(not JUDGE, reason="DISCORD_JUDGE names no folder with the judge")
 async def test_recorded_traffic_does_not_contradict_discords_description(discord: Outside, tmp_path: Path):
-    for part in (the_caller, commands, channels_and_messages, an_interaction, roles_and_members):
+    for part in (
+        the_caller, commands, channels_and_messages, an_interaction, roles_and_members, a_rich_guild,
+    ):  # fmt: skip
         await part(discord)
         discord.sandbox.discord.limits.clear()
     await discord.bot("DELETE", f"/users/@me/guilds/{BASE}")
