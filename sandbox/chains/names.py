@@ -8,8 +8,15 @@ from sandbox.people import person
 
 REGISTRY = "0x00000000000c2e074ec69a0dfb2997ba6c7d2e1e"
 RESOLVER = "0x231b0ee14048e9dccd1d247744d114a4eb5e8e63"
+# For names that end in .eth and have no resolver of their own, which is so that every client is told of none.
+OF_ETH = "0x30200e0cb040f38e474e53ef437c95a1be723b2b"
 UNIVERSAL = "0xeeeeeeee14d718c2b47d9923deab1335e144eeee"
-CONTRACTS = {REGISTRY: "NameRegistry", RESOLVER: "NameResolver", UNIVERSAL: "UniversalResolver"}
+CONTRACTS = {
+    REGISTRY: "NameRegistry",
+    RESOLVER: "NameResolver",
+    OF_ETH: "EthResolver",
+    UNIVERSAL: "UniversalResolver",
+}
 # Small, so that many of these fit into one block.
 GAS = 400_000
 
@@ -56,6 +63,7 @@ def _registered(name: str, owner: str) -> list[Call]:
     for place in range(len(labels) - 1, -1, -1):
         label = keccak(labels[place].encode()).hex()
         holder = KEEPER if place else owner
-        calls.append((REGISTRY, abi.call("NameRegistry", form, above, label, holder, RESOLVER, 0)))
+        resolver = OF_ETH if labels[place:] == ["eth"] else RESOLVER
+        calls.append((REGISTRY, abi.call("NameRegistry", form, above, label, holder, resolver, 0)))
         above = namehash(".".join(labels[place:]))
     return calls

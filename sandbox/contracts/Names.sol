@@ -68,6 +68,20 @@ contract NameResolver {
         return addresses[REGISTRY.era()][node];
     }
 
+    /// Of other coins nobody has said anything: no bytes, as ENS's own public resolver answers.
+    function addr(bytes32 node, uint256 coinType) external view returns (bytes memory) {
+        address a = coinType == 60 ? addr(node) : address(0);
+        return a == address(0) ? bytes("") : abi.encodePacked(a);
+    }
+
+    function text(bytes32, string calldata) external pure returns (string memory) {
+        return "";
+    }
+
+    function contenthash(bytes32) external pure returns (bytes memory) {
+        return "";
+    }
+
     function name(bytes32 node) external view returns (string memory) {
         return names[REGISTRY.era()][node];
     }
@@ -85,11 +99,27 @@ contract NameResolver {
     }
 
     function supportsInterface(bytes4 id) external pure returns (bool) {
-        return id == 0x01ffc9a7 || id == 0x3b3b57de || id == 0x691f3431;
+        return id == 0x01ffc9a7 || id == 0x3b3b57de || id == 0xf1cb7e06 || id == 0x59d1d43c || id == 0xbc1c58d1
+            || id == 0x691f3431;
     }
 }
 
-/// One entry to all records, with the outward form of ENS's universal resolver; without wildcards and lookups elsewhere.
+/// What stands over all names that end in .eth: it answers for those that have no resolver of their own, and of them
+/// it knows none (ENSIP-10).
+contract EthResolver {
+    error UnreachableName(bytes name);
+
+    function resolve(bytes calldata name, bytes calldata) external pure returns (bytes memory) {
+        revert UnreachableName(name);
+    }
+
+    function supportsInterface(bytes4 id) external pure returns (bool) {
+        return id == 0x01ffc9a7 || id == 0x9061b923;
+    }
+}
+
+/// One entry to all records, with the outward form of ENS's universal resolver. Gateways are for lookups elsewhere,
+/// which no resolver here asks for by itself.
 contract UniversalResolver {
     NameRegistry internal constant REGISTRY = NameRegistry(0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e);
 
@@ -98,9 +128,56 @@ contract UniversalResolver {
     error UnsupportedResolverProfile(bytes4 selector);
     error ResolverError(bytes errorData);
     error ReverseAddressMismatch(string primary, bytes primaryAddress);
+    error EmptyAddress();
+
+    struct ResolverInfo {
+        bytes name;
+        uint256 offset;
+        bytes32 node;
+        address resolver;
+        bool extended;
+    }
+
+    function supportsInterface(bytes4 id) external pure returns (bool) {
+        return id == 0x01ffc9a7;
+    }
+
+    function batchGateways() external pure returns (string[] memory) {
+        return new string[](0);
+    }
 
     function resolve(bytes calldata name, bytes calldata data) external view returns (bytes memory, address) {
         return _resolve(name, data);
+    }
+
+    function resolveWithGateways(bytes calldata name, bytes calldata data, string[] calldata)
+        external
+        view
+        returns (bytes memory, address)
+    {
+        return _resolve(name, data);
+    }
+
+    /// The resolver of the name or of the nearest name above it that has one; nobody's where there is none.
+    function findResolver(bytes memory name) public view returns (address resolver, bytes32 node, uint256 offset) {
+        while (true) {
+            node = _node(name, offset);
+            resolver = REGISTRY.resolver(node);
+            if (resolver != address(0) || name[offset] == 0) break;
+            offset += 1 + uint8(name[offset]);
+        }
+        if (resolver == address(0)) offset = 0;
+        node = _node(name, 0);
+    }
+
+    function requireResolver(bytes memory name) public view returns (ResolverInfo memory info) {
+        info.name = name;
+        (info.resolver, info.node, info.offset) = findResolver(name);
+        if (info.resolver == address(0)) revert ResolverNotFound(name);
+        if (info.resolver.code.length == 0) revert ResolverNotContract(name, info.resolver);
+        info.extended = _isExtended(info.resolver);
+        // Only a resolver of wildcards speaks for the names below its own.
+        if (info.offset != 0 && !info.extended) revert ResolverNotFound(name);
     }
 
     function reverse(bytes calldata lookupAddress, uint256 coinType)
@@ -108,6 +185,23 @@ contract UniversalResolver {
         view
         returns (string memory primary, address resolver, address reverseResolver)
     {
+        return _reverse(lookupAddress, coinType);
+    }
+
+    function reverseWithGateways(bytes calldata lookupAddress, uint256 coinType, string[] calldata)
+        external
+        view
+        returns (string memory primary, address resolver, address reverseResolver)
+    {
+        return _reverse(lookupAddress, coinType);
+    }
+
+    function _reverse(bytes calldata lookupAddress, uint256 coinType)
+        private
+        view
+        returns (string memory primary, address resolver, address reverseResolver)
+    {
+        if (lookupAddress.length == 0) revert EmptyAddress();
         bytes memory digits = _hex(lookupAddress);
         bytes memory below = coinType == 60 ? bytes("\x04addr\x07reverse\x00") : bytes("\x07default\x07reverse\x00");
         bytes memory name = abi.encodePacked(uint8(digits.length), digits, below);
@@ -124,9 +218,9 @@ contract UniversalResolver {
     }
 
     function _resolve(bytes memory name, bytes memory data) private view returns (bytes memory said, address resolver) {
-        resolver = REGISTRY.resolver(_node(name, 0));
-        if (resolver == address(0)) revert ResolverNotFound(name);
-        if (resolver.code.length == 0) revert ResolverNotContract(name, resolver);
+        ResolverInfo memory info = requireResolver(name);
+        resolver = info.resolver;
+        if (info.extended) data = abi.encodeWithSelector(0x9061b923, name, data);
         bool good;
         (good, said) = resolver.staticcall(data);
         if (!good) {
@@ -139,6 +233,13 @@ contract UniversalResolver {
             revert ResolverError(said);
         }
         if (said.length == 0) revert UnsupportedResolverProfile(bytes4(data));
+        if (info.extended) said = abi.decode(said, (bytes));
+    }
+
+    /// Whether a resolver says that it answers for wildcards (ENSIP-10).
+    function _isExtended(address resolver) private view returns (bool) {
+        (bool good, bytes memory said) = resolver.staticcall(abi.encodeWithSelector(0x01ffc9a7, bytes4(0x9061b923)));
+        return good && said.length == 32 && abi.decode(said, (uint256)) == 1;
     }
 
     /// The namehash of a name in DNS's form, from one of its labels on.

@@ -21,6 +21,7 @@ WANTED = (
     "DelegateRegistry",
     "NameRegistry",
     "NameResolver",
+    "EthResolver",
     "UniversalResolver",
 )
 
