@@ -1,0 +1,65 @@
+"""The page about first contact has the figures that are counted now, while the product's own readers work."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from benchmarks import costs, reads
+from benchmarks.costs import PAGE, Counted, filled
+from benchmarks.plans import ALCHEMY, FREE, INFURA, QUICKNODE
+
+
+@pytest.fixture(scope="module")
+def counted() -> Counted:
+    return asyncio.run(costs.count())
+
+
+def test_the_page_has_the_tables_that_are_counted_now(counted: Counted) -> None:
+    page = PAGE.read_text()
+    assert filled(page, counted) == page, "bring it up to date: .venv/bin/python -m benchmarks.costs --write"
+
+
+def test_the_page_names_each_plan_with_its_public_page() -> None:
+    page = PAGE.read_text()
+    assert [
+        plan.title for plan in (*FREE, *costs.PAID, *costs.SOLANA) if f"[{plan.title}]({plan.page})" not in page
+    ] == []
+
+
+async def test_a_slower_pace_costs_less_and_what_a_node_refuses_costs_more() -> None:
+    often, slowly = await reads.following("base", 5), await reads.following("base", 60)
+    narrow = await reads.following("base", 60, log_blocks=10)
+    for plan in FREE:
+        assert plan.cost(often) > 5 * plan.cost(slowly)
+        assert plan.cost(narrow) > plan.cost(slowly)
+    # Each block is read twice by a node that is alone, ten blocks a request.
+    assert narrow["eth_getLogs"] >= 2 * reads.DAY / 2 / 10
+
+
+def test_the_worked_example_fits_its_plans_with_the_settings_that_it_names(counted: Counted) -> None:
+    for plan in FREE:
+        for setup, fits in ((costs.DEFAULT, False), (costs.SPARING[plan.key], True)):
+            spent = costs.a_day(counted, plan, setup, costs.EXAMPLE)
+            assert (spent <= (plan.a_day or 0)) == fits, (plan.title, setup)
+
+
+@pytest.mark.parametrize(
+    ("plan", "calls", "cost"),
+    [
+        (ALCHEMY, {"eth_chainId": 9, "eth_call": 2, "eth_getLogs": 1, "batch": 5}, 112),
+        (INFURA, {"eth_chainId": 1, "eth_call": 1, "eth_getLogs": 1, "batch": 2}, 342),
+        (QUICKNODE, {"eth_call": 3, "eth_getLogs": 1, "batch": 1}, 80),
+    ],
+)
+def test_calls_cost_what_the_plan_says(plan: costs.Plan, calls: dict[str, float], cost: int) -> None:
+    assert plan.cost(calls) == cost
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (7, "7"), (0.25, "0.25"), (999, "999"), (1_234, "1.23 k"), (999_900, "1 M"), (2e6, "2 M")],
+)
+def test_numbers_have_three_digits(value: float, text: str) -> None:
+    say: Callable[[float], str] = costs.number
+    assert say(value) == text
