@@ -27,7 +27,7 @@ from services.alike import Alike
 from services.cases import Case
 from services.confirmation import Earlier, Means
 from services.delegations import Fetched, Pair
-from services.due import CHANGED
+from services.due import AGAIN
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
@@ -44,6 +44,8 @@ MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
 MOST_FETCHED = 600
 """Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
+MOST_ASKED_AGAIN = 6
+"""Looks for which a source of traits that cannot be read is waited for, some five minutes in all."""
 MOST_IN_A_STEP = 2_000
 """Conditions times wallets of one member that are decided without a thread."""
 MEETING_SECONDS = 10.0
@@ -163,23 +165,27 @@ async def look(
 async def _read_traits(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
     """Read the traits of the held tokens on which an answer still depends.
 
-    For somebody who waits for a role a source that says no is not believed alone: another one may know better.
+    For somebody who waits for a role a source that says no is not believed alone: another one may know better. While
+    that one cannot be read it is unknown, for a few looks.
     """
     tokens = _unread(cases, answers)
     if tokens:
         found = await traits.fetch(outside, token_turns.choose(tokens, MOST_FETCHED))
         token_turns.remember(found)
         _learn(done, answers, found)
+    asking = [case for case in cases if case.claim.priority >= AGAIN]
     known = {
         token: told
-        for token in _denied([case for case in cases if case.claim.priority >= CHANGED], answers)
+        for token in _denied(asking, answers)
         if (told := _traits_in(answers, token)) is not None and traits.sources_on(outside, token[0]) > 1
     }
     if known:
+        patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
         asked = token_turns.choose({"all": known}, MOST_FETCHED)
         apart_from = {token: known[token].sources for token in asked}
-        others = await traits.fetch(outside, asked, apart_from=apart_from)
-        _learn(done, answers, {token: _with(known[token], other) for token, other in others.items()})
+        for token, other in (await traits.fetch(outside, asked, apart_from=apart_from)).items():
+            waits = isinstance(other, str) and token in patient
+            _learn(done, answers, {token: other if waits else _with(known[token], other)})
 
 
 async def _read_traits_again(

@@ -1,0 +1,72 @@
+"""Who waits for a role by a trait is denied by one source alone only when the other one stays out of reach."""
+
+import asyncio
+
+import pytest
+from sqlmodel import col, select
+
+from jobs.looker import Looker
+from models import Due, now, transaction
+from tests.jobs.conftest import Engine
+from tests.jobs.test_engine import given, grants
+from tests.jobs.test_two_sources import GOLD, REFRESHING, Teller
+from tests.jobs.test_two_sources import gold as gold
+from tests.jobs.test_two_sources import metadata as metadata
+from tests.jobs.test_two_sources import opensea as opensea
+from tests.jobs.town import Town
+
+pytestmark = pytest.mark.usefixtures("followed")
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No node lags: nobody is looked at once more because of that."""
+    monkeypatch.setattr("services.lagging._may_lag", lambda *_: False)
+
+
+async def planned(town: Town) -> Due | None:
+    async with transaction() as db:
+        mine = col(Due.key).startswith(f"{town.server_id}:")
+        return (await db.exec(select(Due).where(mine))).one_or_none()
+
+
+async def now_due(town: Town) -> None:
+    """The pause of whoever is to be looked at again is over."""
+    row = await planned(town)
+    assert row is not None
+    async with transaction() as db:
+        row.due_at = now()
+        await db.merge(row)
+
+
+async def test_who_waits_while_the_metadata_cannot_be_read_gets_the_role_when_they_can(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller
+) -> None:
+    opensea.said, metadata.said = REFRESHING, None
+    looker = Looker(asyncio.Event())
+    await gold.prove("carol")
+    await looker.once()
+    row = await planned(gold)
+    assert row is not None
+    assert "HTTP 504" in (row.reason or "")
+    assert await grants(gold) == []
+    metadata.said = GOLD
+    await now_due(gold)
+    async with engine():
+        await given(gold)
+
+
+async def test_metadata_that_are_gone_keep_nobody_waiting_for_ever(
+    gold: Town, opensea: Teller, metadata: Teller
+) -> None:
+    opensea.said, metadata.said = REFRESHING, None
+    looker, looks = Looker(asyncio.Event()), 0
+    await gold.prove("carol")
+    await looker.once()
+    while (await planned(gold)) is not None:
+        await now_due(gold)
+        await looker.once()
+        looks += 1
+        assert looks < 20
+    assert looks > 2
+    assert metadata.asked == looks + 1
