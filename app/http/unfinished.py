@@ -37,6 +37,8 @@ CUT = "socket closed: unfinished messages were too large"
 _DESCRIPTORS = Path("/proc/self/fd")
 _BYTES_RECEIVED = struct.Struct("=128xQ")
 """`tcpi_bytes_received` in Linux's `struct tcp_info`, since 4.1."""
+_RESET = struct.pack("ii", 1, 0)
+"""To linger for no time: close drops what was not sent, and tells the other side at once."""
 _COUNTS = hasattr(socket, "TCP_INFO") and hasattr(select, "epoll") and _DESCRIPTORS.is_dir()
 
 
@@ -199,7 +201,12 @@ class _Connection:
         return struct.unpack("=i", ioctl(self._socket.fileno(), FIONREAD, bytes(4)))[0]
 
     def shut_down(self) -> None:
-        """End it; the web server then drops what it holds of a message."""
+        """End it; the web server then drops what it holds of a message.
+
+        The server's close then resets the connection. Without that a sender whose window is closed would hear of the
+        end only when the kernel gives up on it, minutes later, and the kernel would keep the connection until then.
+        """
         assert self._socket is not None
         with suppress(OSError):  # the other side was faster
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -32,11 +32,12 @@ async def without_end(web: Web) -> bool:
     writer.write("\r\n".join((f"{head[0]} HTTP/1.1", *head[1:], "", "")).encode())
     try:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(frame(LAST | TEXT, HELLO.encode()))
-        for number in range(FRAGMENTS):
-            writer.write(frame(GOES_ON if number else TEXT, b"a" * MIB))
-            await writer.drain()
+        # Also who is writing must hear of the end, although the other side's window is closed.
         async with asyncio.timeout(30):
+            writer.write(frame(LAST | TEXT, HELLO.encode()))
+            for number in range(FRAGMENTS):
+                writer.write(frame(GOES_ON if number else TEXT, b"a" * MIB))
+                await writer.drain()
             while await reader.read(4096):
                 pass
         return True
