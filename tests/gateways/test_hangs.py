@@ -59,6 +59,12 @@ class Hanging:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+def wait_for(node: Node, seconds: float) -> None:
+    """Let a request to this node take that long, also within its HTTP client."""
+    node.request_seconds = seconds
+    node._http.client.timeout = timeouts(seconds)
+
+
 @pytest.fixture
 async def hanging() -> AsyncIterator[Hanging]:
     made = Hanging()
@@ -85,10 +91,11 @@ async def test_the_first_request_after_each_hang_of_a_node_is_answered(
             assert all(isinstance(one, ProviderDown) for one in failed)
             hanging.well.set()
             # On a busy machine an answer may take longer than this test's short patience.
-            node.request_seconds, before = 10.0, hanging.asked
+            wait_for(node, 10.0)
+            before = hanging.asked
             assert await node.call("eth_chainId", ()) == "0x1"
             assert hanging.asked == before + 1
-            node.request_seconds = PATIENCE
+            wait_for(node, PATIENCE)
         assert node._http.replaced == 0
         assert (node._http.gate.taken, node._http.gate.waiting) == (0, 0)
     finally:
@@ -211,8 +218,10 @@ async def test_the_first_question_after_each_hang_of_a_marketplace_is_answered(h
             assert all(isinstance(one, ProviderDown) for one in failed)
             hanging.well.set()
             market._deadline = 10.0
+            market._http.client.timeout = timeouts(10.0)
             assert await market.read(hanging.url, "token")
             market._deadline = PATIENCE
+            market._http.client.timeout = timeouts(PATIENCE)
         assert market._http.replaced == 0
     finally:
         await market.close()
@@ -327,11 +336,11 @@ async def test_after_a_hang_of_all_nodes_of_a_chain_each_of_them_is_asked_for_re
             loop = asyncio.get_running_loop()
             for node in pool.all():
                 assert node.resting_until > loop.time()
-                node.request_seconds = 10.0
+                wait_for(node, 10.0)
             for endpoint in (None, 0, 1):
                 assert await pool.first("base", ask, endpoint=endpoint, deadline=loop.time() + 20) == "0x1"
             for node in pool.all():
-                node.request_seconds = PATIENCE
+                wait_for(node, PATIENCE)
         assert [node._http.replaced for node in pool.all()] == [0, 0]
     finally:
         await pool.close()
