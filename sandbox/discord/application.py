@@ -9,16 +9,17 @@ _FLAGS = {"on": 1 << 14, "limited": 1 << 15, "off": 0}
 
 
 class Application:
-    """The switch of the Server Members intent."""
+    """The switch of the Server Members intent, and whether people may install the application for themselves."""
 
     def __init__(self) -> None:
-        self.members_intent = "limited"
+        self.forget()
 
     def forget(self) -> None:
         """Back to how an application of this size begins."""
         self.members_intent = "limited"
+        self.user_install = False
 
-    def set(self, members_intent: str) -> None:
+    def set_intent(self, members_intent: str) -> None:
         """Turn the intent on, as a reviewed or an unreviewed application, or off. Raises Refusal(400)."""
         if members_intent not in _FLAGS:
             raise Refusal(400, f"members_intent is one of: {', '.join(_FLAGS)}.")

@@ -29,8 +29,9 @@ def closed(discord: "Discord", channel: Channel) -> None:
 
 
 def posted(discord: "Discord", message: Message) -> None:
-    """Put a message into its channel; an ephemeral one is only remembered with its interaction."""
-    if message.flags & EPHEMERAL:
+    """Put a message into its channel; an ephemeral one is only remembered with its interaction, as is one of a direct
+    message's."""
+    if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
         return
     channel = discord.world.channels[message.channel_id]
     channel.last_message_id = message.id
@@ -41,14 +42,14 @@ def posted(discord: "Discord", message: Message) -> None:
 def edited(discord: "Discord", message: Message) -> None:
     """Save an edited message."""
     message.edited_timestamp = now_iso()
-    if not message.flags & EPHEMERAL:
+    if not message.flags & EPHEMERAL and message.channel_id in discord.world.channels:
         discord.world.save(message)
         _tell(discord, "MESSAGE_UPDATE", message)
 
 
 def deleted(discord: "Discord", message: Message) -> None:
     """Delete a message."""
-    if message.flags & EPHEMERAL:
+    if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
         return
     discord.world.remove(message)
     guild_id = discord.world.channels[message.channel_id].guild_id

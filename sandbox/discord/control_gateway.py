@@ -28,7 +28,9 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         wanted = {name: int(number(body, name)) for name in ("max_concurrency", "identifies_left") if name in body}
         discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
         if "members_intent" in body:
-            discord.application.set(text(body, "members_intent"))
+            discord.application.set_intent(text(body, "members_intent"))
+        if "user_install" in body:
+            discord.application.user_install = body["user_install"] is True
         return web.json_response({})
 
     return [web.post("/control/gateway", gateway), web.post("/control/application", application)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from sandbox.control.body import Body, fields, number
-from sandbox.discord import interaction_data
+from sandbox.discord import elsewhere, interaction_data
 from sandbox.discord.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 from sandbox.refusal import Refusal
 
@@ -40,11 +40,15 @@ async def used(discord: "Discord", body: Body) -> tuple[int, dict[str, Any]]:
 
     Raises Refusal for what Discord's client would not offer.
     """
-    interaction, event = interaction_data.build(discord, body)
+    builder = elsewhere if body.get("context") is not None else interaction_data
+    interaction, event = builder.build(discord, body)
     discord.interactions.begin(interaction)
     if not discord.gateway.sessions:
         return _nothing(discord, interaction, "No bot is connected to the gateway.")
-    discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)
+    if builder is elsewhere:
+        discord.gateway.send_from_outside(interaction.guild_id, "INTERACTION_CREATE", event)
+    else:
+        discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)
     return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else PATIENCE)
 
 

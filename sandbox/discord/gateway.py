@@ -75,6 +75,12 @@ class Gateway:
                 heard += session.connection is not None
         return heard
 
+    def send_from_outside(self, guild_id: str, event: str, data: dict[str, Any]) -> None:
+        """Tell the shard of a guild that the bot need not be in; what is of no guild ("0") the first shard hears."""
+        for session in list(self.sessions.values()):
+            if session.has_guild(guild_id):
+                session.dispatch(event, data)
+
     def opened(self, session: Session) -> None:
         """A client identified."""
         self.sessions[session.id] = session

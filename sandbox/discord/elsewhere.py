@@ -1,0 +1,91 @@
+"""Commands used outside of the servers that the bot is in: in a direct message, a group, or as somebody's own app."""
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.control.body import Body, optional_text, text
+from sandbox.discord import control, permissions, shapes
+from sandbox.discord.command_options import chosen_options, find_command
+from sandbox.discord.entities import Guild, Member, User
+from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, Interaction
+from sandbox.discord.resolving import Resolving
+from sandbox.refusal import Refusal
+
+if TYPE_CHECKING:
+    from sandbox.discord import Discord
+
+Json = dict[str, Any]
+
+CONTEXTS = {"guild": 0, "bot_dm": 1, "private_channel": 2}
+KINDS = {"command": COMMAND, "autocomplete": AUTOCOMPLETE}
+DM, GROUP_DM = 1, 3
+USER_INSTALL = 1
+
+
+def build(discord: "Discord", body: Body) -> tuple[Interaction, Json]:
+    """The interaction and its event, as `context` has it: guild (with the app installed for the user alone), bot_dm or
+    private_channel. Raises Refusal for what Discord's client would not offer."""
+    context, kind = text(body, "context"), text(body, "kind")
+    if context not in CONTEXTS:
+        raise Refusal(400, f"context is one of: {', '.join(CONTEXTS)}.")
+    if kind not in KINDS:
+        raise Refusal(400, f"In this context there are only: {', '.join(KINDS)}.")
+    user = control.find_user(discord, text(body, "user"))
+    number = CONTEXTS[context]
+    guild = control.find_guild(discord, text(body, "guild")) if context == "guild" else Guild("0", "", "0", None)
+    member = control.find_member(guild, user) if context == "guild" else Member("0", user.id, "")
+    command = find_command(discord, guild, text(body, "name").removeprefix("/"))
+    definition = command.definition
+    contexts, types = definition.get("contexts"), definition.get("integration_types")
+    if contexts is not None and number not in contexts:
+        raise Refusal(403, f"Discord does not offer /{definition['name']} there.")
+    if contexts is None and context == "bot_dm" and definition.get("dm_permission") is False:
+        raise Refusal(403, f"Discord does not offer /{definition['name']} in direct messages.")
+    if context != "bot_dm" and not (discord.application.user_install or USER_INSTALL in (types or ())):
+        raise Refusal(403, f"/{definition['name']} cannot be used by who installed it for themselves.")
+    resolving = Resolving(discord, guild, member)
+    options = chosen_options(definition, [], body, kind == "autocomplete", resolving)
+    data: Json = {"id": command.id, "name": definition["name"], "type": definition["type"], "options": options}
+    if resolving.found:
+        data["resolved"] = resolving.found
+    place, where = _place(discord, context, guild, member, user)
+    interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, place["id"], user.id)
+    event: Json = {
+        "type": interaction.kind,
+        "token": interaction.token,
+        "version": 1,
+        "id": interaction.id,
+        "application_id": discord.bot_id,
+        "channel_id": place["id"],
+        "channel": place,
+        "app_permissions": "442368",
+        "locale": optional_text(body, "locale") or "en-US",
+        "entitlements": [],
+        "authorizing_integration_owners": {"0": "0"} if context == "bot_dm" else {"1": user.id},
+        "context": number,
+        "attachment_size_limit": 10_485_760,
+        "data": data,
+        **where,
+    }
+    return interaction, event
+
+
+def _place(discord: "Discord", context: str, guild: Guild, member: Member, user: User) -> tuple[Json, Json]:
+    """The channel, and who used the command where."""
+    if context == "guild":
+        channel = next((one for one in guild.channels.values() if one.type in (0, 5)), None)
+        if channel is None:
+            raise Refusal(404, f"{guild.name} has no text channel.")
+        granted = str(permissions.channel_permissions(guild, channel, member))
+        where: Json = {
+            "guild_id": guild.id,
+            "guild": {"id": guild.id, "locale": "en-US", "features": []},
+            "guild_locale": "en-US",
+            "member": {**shapes.member(member, user), "permissions": granted},
+        }
+        return {**shapes.channel(channel), "permissions": granted}, where
+    place: Json = {"id": discord.world.ids.next(), "last_message_id": None, "flags": 0}
+    if context == "bot_dm":
+        place |= {"type": DM, "recipients": [shapes.user(discord.world.users[discord.bot_id])]}
+    else:
+        place |= {"type": GROUP_DM, "name": None, "icon": None, "owner_id": user.id, "recipients": []}
+    return place, {"user": shapes.user(user)}
