@@ -39,6 +39,18 @@ class Visit:
             return await meetings.meet(db, self.guild_id, self.discord_id, self.username, keep=keep)
 
 
+IN_A_SERVER = "Use this inside a server."
+NOT_HERE = "The bot is not in this server, so nothing can be verified here. Whoever runs the server can invite it."
+
+
+def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
+    """What to say where the bot is not: in direct messages, groups, and servers where only the user installed it."""
+    if interaction.guild_id is None:
+        return IN_A_SERVER
+    # Discord lists every server that the bot is in before it sends anything else, also those in an outage.
+    return None if interaction.guild is not None else NOT_HERE
+
+
 def visit_of(interaction: nextcord.Interaction[nextcord.Client]) -> Visit | None:
     """The visit, or None outside of a server."""
     if interaction.guild_id is None or interaction.user is None:
@@ -53,8 +65,7 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work)
     """Do the work and show its reply to the person alone, after what they were still to be told."""
     request_ids.begin(f"discord-{interaction.id}")
     visit = visit_of(interaction)
-    if visit is None:
-        await delivery.first(lambda: interaction.response.send_message("Use this inside a server.", ephemeral=True))
+    if await _told_elsewhere(interaction) or visit is None:
         return
     if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
         return
@@ -66,6 +77,14 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work)
     if await show(interaction, reply) and notices:
         async with transaction() as db:
             await meetings.told(db, notices)
+
+
+async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:
+    """Say what is the matter where the bot is not; False where it is."""
+    sentence = elsewhere(interaction)
+    if sentence is not None:
+        await delivery.first(lambda: interaction.response.send_message(sentence, ephemeral=True))
+    return sentence is not None
 
 
 async def outcome(work: Awaitable[Reply]) -> Reply:
@@ -93,8 +112,9 @@ async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply)
 
 
 async def ask(interaction: nextcord.Interaction[nextcord.Client], form: nextcord.ui.Modal) -> None:
-    """Show a form."""
-    await delivery.first(lambda: interaction.response.send_modal(form))
+    """Show a form, where what is filled in can be of use."""
+    if not await _told_elsewhere(interaction):
+        await delivery.first(lambda: interaction.response.send_modal(form))
 
 
 async def offer(interaction: nextcord.Interaction[nextcord.Client], found: Mapping[str, str]) -> None:

@@ -1,0 +1,52 @@
+"""Commands that are used where the bot is not: in a direct message, in a group, or as somebody's own app."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.bot.test_bad_weather import COMMANDS, EVERYBODY, commands_of, is_, names
+from tests.bot.test_bad_weather import living as living
+from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.jobs.conftest import product as product
+from tests.sandbox.conftest import CLUB, Outside
+from tests.sandbox.conftest import discord as discord
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:parameter 'timeout' of type 'float':DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
+]
+
+IN_A_SERVER = "Use this inside a server."
+NOT_HERE = "The bot is not in this server"
+
+
+def said(answer: dict[str, Any]) -> str:
+    """Everything that an answer says; nobody else may see it, and no form is offered that leads nowhere."""
+    assert "modal" not in answer, answer
+    (message,) = answer["messages"]
+    assert message["ephemeral"]
+    return message["content"] + "".join(embed["title"] + embed["description"] for embed in message["embeds"])
+
+
+@pytest.mark.parametrize(
+    "where", [{"context": "bot_dm"}, {"context": "private_channel"}, {"context": "guild"}], ids=str
+)
+async def test_every_command_answers_with_a_sentence_where_the_bot_is_not(
+    discord: Outside, living: None, where: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    await is_(names, EVERYBODY)
+    await is_(lambda: commands_of(discord), COMMANDS)
+    await discord.control("application", user_install=True)
+    place = {"guild": CLUB} if where["context"] == "guild" else {}
+    for command in COMMANDS:
+        body = {"user": "carol", "kind": "command", "name": command, **where, **place}
+        answer = await discord.http.post("/control/interactions", json=body, timeout=30)
+        assert answer.status_code == 200, (command, answer.text)
+        assert (NOT_HERE if place else IN_A_SERVER) in said(answer.json()), command
+    for command, option in (("why", "role"), ("wallets", "remove")):
+        options = {option: "a"}
+        body = {"user": "carol", "kind": "autocomplete", "name": command, "options": options, **where, **place}
+        answer = await discord.http.post("/control/interactions", json=body, timeout=30)
+        assert (answer.status_code, answer.json().get("choices")) == (200, []), answer.text
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info] == []
