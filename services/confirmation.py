@@ -98,9 +98,11 @@ def _of_other_tokens(first: Reading, second: Reading) -> bool:
 def _counts(earlier: Earlier, reading: Reading, now: datetime) -> bool:
     """Whether an earlier answer was the same, is no older than a day, and is of no block that nobody has seen yet.
 
-    A node that named a wrong block could otherwise keep everybody waiting for it.
+    One of a time to come was noted by a clock that was ahead. A node that named a wrong block could otherwise keep
+    everybody waiting for it.
     """
-    return earlier.answer is reading.answer and now - earlier.at < KEPT and earlier.block <= (reading.block or 0)
+    of_today = -ASKED_EVERY < (now - earlier.at).total_seconds() < KEPT.total_seconds()
+    return earlier.answer is reading.answer and of_today and earlier.block <= (reading.block or 0)
 
 
 def _later(first: Reading, second: Reading, before: Earlier | None, means: Means, now: datetime) -> float:

@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from models.session import AsyncSession
-from services import block_limits, quarantine, refusals, rule_states, sightings, surveys, traits, unanswered
+from services import ahead, block_limits, quarantine, refusals, rule_states, sightings, surveys, traits, unanswered
 
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
@@ -15,6 +15,7 @@ AT_ONCE = 50_000
 
 async def clear_expired(db: AsyncSession) -> None:
     """Delete what can no longer be used, and what is older than we say that we keep it."""
+    await ahead.correct(db)
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))

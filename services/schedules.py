@@ -6,6 +6,9 @@ from sqlalchemy import text
 
 from models.session import AsyncSession
 
+APART = timedelta(minutes=1)
+"""By how much the beginnings of two transactions that claim a schedule at the same moment may differ."""
+
 
 async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:
     """Make sure that the schedule exists and is no further away than its own period (a shortened one counts)."""
@@ -21,10 +24,16 @@ async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:
 
 
 async def claim(db: AsyncSession, name: str, every: timedelta) -> bool:
-    """Whether it is this process's turn to do it now; one missed while everything was down is due at once."""
+    """Whether it is this process's turn to do it now; one missed while everything was down is due at once.
+
+    So is one that is further away than its period: the database's clock was ahead when that was planned.
+    """
     result = await db.execute(
-        text("UPDATE schedule SET next_at = now() + :every WHERE name = :name AND next_at <= now() RETURNING name"),
-        {"name": name, "every": every},
+        text(
+            "UPDATE schedule SET next_at = now() + :every WHERE name = :name "
+            "AND (next_at <= now() OR next_at > now() + :every + :apart) RETURNING name"
+        ),
+        {"name": name, "every": every, "apart": APART},
     )
     return result.first() is not None
 

@@ -1,0 +1,108 @@
+"""A clock of the database's that was ahead keeps nothing waiting once it is right again."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+import models
+from models import Schedule, transaction
+from services import ahead, schedules
+from tests.builders import a_server
+
+DAYS, HOUR = timedelta(days=3), timedelta(hours=1)
+ROWS = (
+    "INSERT INTO due (kind, key, priority, due_at, version, attempts, claimed_by, claimed_until) "
+    "VALUES ('member', '1:5', 0, now(), 1, 0, 'w', now() + :ahead)",
+    "INSERT INTO cursor (chain, block, block_hash, updated_at, owner, owned_until) "
+    "VALUES ('base', 1, '', now(), 'w', now() + :ahead)",
+    'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at, '
+    "no_since, attempts, created_at, updated_at) "
+    "VALUES (:server, '5', '7', '{}', 'taking', false, '{}', now(), now() + :ahead, now() + :ahead, 0, now(), now())",
+    "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
+    "VALUES (:server, '5', '7', true, now() + :ahead)",
+    "INSERT INTO role_refusal (server_id, role_id, count, next_at) VALUES (:server, '7', 1, now() + :ahead)",
+    "INSERT INTO guild_refusal (guild_id, began_at, count, rests, rests_until) "
+    "VALUES ('9', now() + :ahead, 30, 1, now() + :ahead)",
+    "INSERT INTO refusal (minute, count) VALUES (now() + :ahead, 600)",
+    "INSERT INTO rate_share (process, kind, wanted, share, seen_at) VALUES ('gone', 'jobs', 1, 1, now() + :ahead)",
+    "INSERT INTO quarantine (chain, kind, address, reason, times, since, until) "
+    "VALUES ('base', 'contracts', '0x1', 'too much', 1, now(), now() + :ahead)",
+    "INSERT INTO identify (at) VALUES (now() + :ahead)",
+    "INSERT INTO delegation_read (chain, delegate, block, endpoint, read_at, more) "
+    "VALUES ('base', '0x1', 1, 0, now() + :ahead, false)",
+)
+LEFT = """
+    SELECT 'due', count(*) FROM due WHERE claimed_until > now()
+    UNION ALL SELECT 'cursor', count(*) FROM cursor WHERE owned_until > now()
+    UNION ALL SELECT 'grant', count(*) FROM "grant" WHERE next_at > now() OR no_since > now()
+    UNION ALL SELECT 'unanswered', count(*) FROM unanswered WHERE at > now()
+    UNION ALL SELECT 'role_refusal', count(*) FROM role_refusal WHERE next_at > now()
+    UNION ALL SELECT 'guild_refusal', count(*) FROM guild_refusal WHERE rests_until > now() OR began_at > now()
+    UNION ALL SELECT 'refusal', count(*) FROM refusal
+    UNION ALL SELECT 'rate_share', count(*) FROM rate_share
+    UNION ALL SELECT 'quarantine', count(*) FROM quarantine WHERE until > now()
+    UNION ALL SELECT 'identify', count(*) FROM identify WHERE at > now()
+    UNION ALL SELECT 'delegation_read', count(*) FROM delegation_read WHERE read_at > now()
+"""
+
+
+@pytest.fixture(autouse=True)
+async def database(database_url: str) -> AsyncIterator[None]:
+    await models.use(database_url)
+    yield
+    await models.use(None)
+
+
+async def written(moved: timedelta) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        for statement in ROWS:
+            named = {
+                name: value for name, value in (("ahead", moved), ("server", server.id)) if f":{name}" in statement
+            }
+            await db.execute(text(statement), named)
+
+
+async def left() -> list[str]:
+    """The tables of which something lies ahead, after the correction."""
+    async with transaction() as db:
+        await ahead.correct(db)
+    async with transaction() as db:
+        return [name for name, count in (await db.execute(text(LEFT))).all() if count]
+
+
+async def test_what_lies_days_ahead_waits_no_longer() -> None:
+    await written(DAYS)
+    assert await left() == []
+
+
+async def test_what_may_lie_some_seconds_ahead_stays() -> None:
+    await written(timedelta(seconds=50))
+    assert len(await left()) == len(ROWS)
+
+
+async def planned(name: str) -> datetime:
+    async with transaction() as db:
+        return (await db.get_one(Schedule, name)).next_at
+
+
+async def test_a_schedule_that_is_further_away_than_its_period_is_due_and_then_as_usual() -> None:
+    async with transaction() as db:
+        db.add(Schedule(name="round", next_at=models.now() + DAYS))
+    async with transaction() as db:
+        assert await schedules.claim(db, "round", HOUR)
+    assert await planned("round") <= models.now() + HOUR
+    async with transaction() as db:
+        assert not await schedules.claim(db, "round", HOUR)
+
+
+async def test_two_clocks_that_claim_at_the_same_moment_do_it_once() -> None:
+    async with transaction() as early:
+        await early.execute(text("SELECT now()"))
+        async with transaction() as db:
+            db.add(Schedule(name="round", next_at=models.now()))
+        async with transaction() as db:
+            assert await schedules.claim(db, "round", HOUR)
+        assert not await schedules.claim(early, "round", HOUR)
