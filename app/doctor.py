@@ -12,11 +12,25 @@ from urllib.parse import urlsplit
 import psycopg
 
 from services import lease
-from settings import CHAINS, LIVE_CREDENTIALS, LOOPBACK, SHORTEST_KEY, SettingsError, distinct, environment, load
+from settings import (
+    CHAINS,
+    EVM_CHAINS,
+    LIVE_CREDENTIALS,
+    LOOPBACK,
+    SHORTEST_KEY,
+    SettingsError,
+    distinct,
+    environment,
+    load,
+)
 
 CALLBACK = "/api/auth/discord/callback"
 PORTAL = "https://discord.com/developers/applications"
 FEWEST_LETTERS = 12
+
+METERED = {"alchemy.com": "Alchemy", "infura.io": "Infura", "quiknode.pro": "QuickNode", "helius-rpc.com": "Helius"}
+"""Providers by their domains whose free plans the defaults use up (docs/first-contact.md)."""
+SPARING_SECONDS = 60
 
 RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
 
@@ -35,7 +49,7 @@ def examine(values: Mapping[str, str]) -> list[Finding]:
     """Everything that a live start wants, judged by the settings alone (names in upper case, empty ones left out)."""
     return [
         *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
-        _intent(), _key(values), *_providers(values), *_chains(values), _sandbox(values),
+        _intent(), _key(values), *_providers(values), *_chains(values), *_pace(values), _sandbox(values),
     ]  # fmt: skip
 
 
@@ -184,6 +198,38 @@ def _provider(host: str) -> str:
         return host
     short = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
     return ".".join(labels[-3:] if short else labels[-2:])
+
+
+def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether nodes of providers with small free plans are asked as often as the defaults say."""
+    quick = {chain: _metered(values, chain) for chain in EVM_CHAINS if 0 < _seconds(values, chain) < SPARING_SECONDS}
+    if names := sorted({name for found in quick.values() for name in found}):
+        chains = ", ".join(chain for chain, found in quick.items() if found)
+        text = f"A free plan of {' or '.join(names)} is too small for the pace at which {chains} is followed."
+        how = f"On a free plan set FOLLOW_SECONDS={SPARING_SECONDS} or more; docs/first-contact.md has what it costs."
+        yield Finding(ADVICE, "Pace", text, how)
+    requests = values.get("SOLANA_FOLLOW_REQUESTS", "60")
+    if (found := _metered(values, "solana")) and requests not in {"0", "1"}:
+        text = (
+            f"A free plan of {' or '.join(found)} is too small for {requests} requests a minute for following Solana."
+        )
+        how = "On a free plan set SOLANA_FOLLOW_REQUESTS=1; docs/first-contact.md has what it costs."
+        yield Finding(ADVICE, "Pace on Solana", text, how)
+
+
+def _metered(values: Mapping[str, str], chain: str) -> list[str]:
+    """The providers with small free plans among those of a chain's nodes."""
+    hosts = (urlsplit(url).hostname or "" for url in values.get(f"RPC_{chain.upper()}", "").split())
+    return sorted({METERED[owner] for host in hosts if (owner := _provider(host)) in METERED})
+
+
+def _seconds(values: Mapping[str, str], chain: str) -> float:
+    """The seconds between two looks at a chain; 0 for what is no number, which the settings refuse."""
+    pace = values.get(f"FOLLOW_SECONDS_{chain.upper()}") or values.get("FOLLOW_SECONDS") or "5"
+    try:
+        return float(pace)
+    except ValueError:
+        return 0.0
 
 
 async def database(url: str) -> Finding:

@@ -261,8 +261,8 @@ def fallbacks_table(counted: Counted) -> str:
 
 
 def events_table(counted: Counted) -> str:
-    """What a member's deeds cost on each chain that the server's rules name."""
-    deeds = {
+    """What a member's activity costs on each chain that the server's rules name."""
+    kinds = {
         "a purchase, a re-check, a proof by a bio": counted.look,
         "a sale (two readings)": added(counted.look, counted.confirmation),
         "an open challenge for a transaction, an hour": times(
@@ -270,13 +270,13 @@ def events_table(counted: Counted) -> str:
         ),
     }  # fmt: skip
     rows = [
-        [deed, number(sum(calls.values()) - calls.get("batch", 0)), *(number(plan.cost(calls)) for plan in FREE)]
-        for deed, calls in deeds.items()
+        [kind, number(sum(calls.values()) - calls.get("batch", 0)), *(number(plan.cost(calls)) for plan in FREE)]
+        for kind, calls in kinds.items()
     ]
     return table(("On one chain", "calls", *_UNITS), rows)
 
 
-def dearer_table(counted: Counted) -> str:
+def expensive_table(counted: Counted) -> str:
     """What rules cost that ask more than balances of collections."""
     delegated = (number(plan.cost(counted.delegated)) for plan in FREE)
     rows = [
@@ -367,7 +367,7 @@ TABLES: dict[str, Callable[[Counted], str]] = {
     "rounds": rounds_table,
     "fallbacks": fallbacks_table,
     "events": events_table,
-    "dearer": dearer_table,
+    "expensive": expensive_table,
     "totals": totals_table,
     "paid": paid_table,
     "solana": solana_table,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.doctor import ADVICE, LACKING, RIGHT, database, examine
+from settings import CHAINS
 
 ROOT = Path(__file__).resolve().parents[2]
 BOT = "123456789012345678"
@@ -127,3 +128,25 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
 def test_an_open_interface_is_named() -> None:
     assert "Interface" not in levels(WHOLE)
     assert levels({**WHOLE, "BIND": "0.0.0.0"})["Interface"] == ADVICE
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key"}, ["Alchemy", "base"]),
+        ({"RPC_BASE": "https://a.example https://x.base-mainnet.quiknode.pro/key"}, ["QuickNode", "base"]),
+        ({"RPC_ETHEREUM": "https://mainnet.infura.io/v3/key", "FOLLOW_SECONDS": "5"}, ["Infura", "ethereum"]),
+        ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key"}, ["Helius", "60 requests a minute"]),
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "60"}, []),
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS_BASE": "0"}, []),
+        ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key", "SOLANA_FOLLOW_REQUESTS": "1"}, []),
+        ({"RPC_BASE": "https://node.example"}, []),
+    ],
+)
+def test_a_pace_that_is_too_much_for_free_plans_is_named(more: dict[str, str], said: list[str]) -> None:
+    nodes = {f"RPC_{chain.upper()}": "" for chain in CHAINS}
+    found = [one for one in examine(WHOLE | nodes | more) if one.name.startswith("Pace")]
+    assert len(found) == bool(said)
+    assert all(one.level == ADVICE for one in found)
+    assert [part for part in said if part not in found[0].text] == []
+    assert not any("/key" in one.text for one in found)
