@@ -8,8 +8,9 @@ from sandbox.console.markdown import Markdown
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.people import colour_of, picture
 from sandbox.console.place import Place
-from sandbox.discord import content, permissions
+from sandbox.discord import permissions
 from sandbox.discord.entities import EPHEMERAL, Channel, Guild, Message
+from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions import LOADING
 
 if TYPE_CHECKING:
@@ -128,13 +129,13 @@ def _components(place: Place, message: Message, words: Markdown) -> Markup:
 def _component(place: Place, message: Message, component: Json, words: Markdown) -> Markup:
     inner: list[Json] = component.get("components", [])
     match component.get("type"):
-        case content.ACTION_ROW:
+        case parts.ACTION_ROW:
             return el("div", (_component(place, message, one, words) for one in inner), class_="row")
-        case content.BUTTON:
+        case parts.BUTTON:
             return _button(place, message, component)
         case 3 | 5 | 6 | 7 | 8:
             return _select(place, message, component)
-        case content.CONTAINER:
+        case parts.CONTAINER:
             return el("div", (_component(place, message, one, words) for one in inner), class_="embed")
         case int(kind) if kind == TEXT_DISPLAY:
             return el("div", words.render(str(component.get("content", ""))), class_="text")
@@ -142,7 +143,7 @@ def _component(place: Place, message: Message, component: Json, words: Markdown)
             side = component.get("accessory")
             shown = [*inner, *([side] if isinstance(side, dict) else [])]
             return el("div", (_component(place, message, one, words) for one in shown), class_="section")
-        case content.SEPARATOR:
+        case parts.SEPARATOR:
             return el("hr")
         case kind:
             return el("p", f"(a component of type {kind}, which this window does not draw)", class_="dim")
@@ -152,7 +153,7 @@ def _button(place: Place, message: Message, component: Json) -> Markup:
     emoji = (component.get("emoji") or {}).get("name")
     label = " ".join(str(part) for part in (emoji, component.get("label")) if part) or "…"
     url = str(component.get("url", ""))
-    if component.get("style") == content.LINK:
+    if component.get("style") == parts.LINK:
         if not url.startswith(("https://", "http://")):
             return el("span", label, class_="button secondary")
         return el("a", label, href=url, rel="noopener noreferrer", target="_blank", class_="button secondary")

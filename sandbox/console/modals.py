@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.console.forms import act
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.place import Place
-from sandbox.discord import content
+from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions import inputs_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _row(row: Json, entry: Json, label: str) -> Markup:
     )
     common: dict[str, str | bool | None] = {"id": key, "required": needed, "aria_describedby": described}
     match entry["type"]:
-        case content.TEXT_INPUT:
+        case parts.TEXT_INPUT:
             value = entry.get("value")
             lengths = {"minlength": entry.get("min_length"), "maxlength": entry.get("max_length")}
             hinted = {"placeholder": entry.get("placeholder"), **lengths}

@@ -31,7 +31,7 @@ from sandbox.discord.gateway import Gateway
 from sandbox.discord.interactions import Interactions
 from sandbox.discord.limits import Limits, Verdict, too_many
 from sandbox.discord.oauth import OAuth
-from sandbox.discord.rest import Bearer, Bot, answered, route
+from sandbox.discord.rest import Bearer, Bot, answered, routes
 from sandbox.discord.world import World
 from sandbox.people import wallets_of
 
@@ -103,7 +103,7 @@ class Discord:
             *Authorize(self).routes(),
             *Cdn(self).routes(),
             *self.gateway.routes(),
-            *[route(self, endpoint) for endpoint in endpoints],
+            *[route for endpoint in endpoints for route in routes(self, endpoint)],
             *control.routes(self),
             *control_gateway.routes(self),
             web.route("*", "/discord/api/{tail:.*}", self._nothing_here),

@@ -18,8 +18,8 @@ class By:
 
 
 def said_reason(header: str | None) -> str | None:
-    """The text of an X-Audit-Log-Reason header, cut to 512 characters."""
-    return unquote(header)[:512] if header else None
+    """The text of an X-Audit-Log-Reason header."""
+    return unquote(header) if header else None
 
 
 def note(world: World, guild_id: str, by: By, action: str, target: str, changes: Sequence[dict[str, Any]] = ()) -> None:

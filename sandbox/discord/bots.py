@@ -73,7 +73,6 @@ def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
         **shapes.guild(guild),
         "joined_at": own.joined_at,
         "large": shapes.member_count(guild) >= LARGE,
-        "hub_type": None,
         "voice_states": [],
         "members": [shapes.member(own, discord.world.users[own.user_id])],
         "channels": [shapes.channel(channel) for channel in guild.channels.values()],
@@ -82,6 +81,7 @@ def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
         "stage_instances": [],
         "guild_scheduled_events": [],
         "soundboard_sounds": [],
+        "hub_type": None,
         **guild.live,
         "member_count": shapes.member_count(guild),
     }

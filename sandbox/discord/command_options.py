@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 SUB_COMMAND, SUB_COMMAND_GROUP = 1, 2
-INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 4, 5, 6, 7, 8, 9, 10
+STRING, INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 3, 4, 5, 6, 7, 8, 9, 10
 
 
 def offered(discord: "Discord", guild: Guild, member: Member) -> list[Command]:

@@ -110,6 +110,8 @@ class Message:
     nonce: str | int | None = None
     seen_by: str | None = None
     mentions: list[dict[str, Any]] = field(default_factory=list)
+    mention_roles: list[str] = field(default_factory=list)
+    mention_everyone: bool = False
 
 
 @dataclass

@@ -37,6 +37,11 @@ def unknown(what: str) -> DiscordError:
     return DiscordError(404, code, f"Unknown {what}")
 
 
+def blocked() -> DiscordError:
+    """Discord's edge lets no request pass that does not say what sends it."""
+    return DiscordError(403, 40333, "internal network error")
+
+
 def missing_access() -> DiscordError:
     """The thing exists, and the caller may not see it."""
     return DiscordError(403, 50001, "Missing Access")

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.control.body import Body, optional_text, text
 from sandbox.discord import content, control, permissions, shapes
-from sandbox.discord.command_options import chosen_options, find_command, may_use
+from sandbox.discord.command_options import STRING, chosen_options, find_command, may_use
 from sandbox.discord.entities import Channel, Guild, Member, Message
+from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, MODAL_SUBMIT, Interaction, inputs_of
 from sandbox.discord.resolving import Resolving
 from sandbox.refusal import Refusal
@@ -45,6 +46,7 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
         case _:
             data, source = _modal(discord, member, body)
     interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source)
+    interaction.option_type = _focused_type(data.get("options") or [])
     return interaction, _event(discord, interaction, guild, channel, member, data)
 
 
@@ -91,20 +93,30 @@ def _command(discord: "Discord", guild: Guild, member: Member, body: Body, compl
     return {**data, "resolved": resolving.found} if resolving.found else data
 
 
+def _focused_type(options: list[dict[str, Any]]) -> int:
+    """Discord's number for the type of the option that the person is typing; text where there is none."""
+    for option in options:
+        if option.get("focused"):
+            return option["type"]
+        if option.get("options"):
+            return _focused_type(option["options"])
+    return STRING
+
+
 def _component(source: Message | None, body: Body, resolving: Resolving) -> dict[str, Any]:
     component = content.find(source.components if source else [], body["custom_id"])
     if component is None:
         raise Refusal(404, f"There is no component {body['custom_id']!r}.")
     if component.get("disabled"):
         raise Refusal(400, "That component is disabled.")
-    is_button = component["type"] == content.BUTTON
+    is_button = component["type"] == parts.BUTTON
     if is_button != (body["kind"] == "button"):
         raise Refusal(400, f"That component is no {body['kind']}.")
     data = {"custom_id": body["custom_id"], "component_type": component["type"], "id": component["id"]}
     if is_button:
         return data
     values = [str(value) for value in body.get("values") or []]
-    if component["type"] == content.STRING_SELECT:
+    if component["type"] == parts.STRING_SELECT:
         offered = {option["value"] for option in component["options"]}
         if not set(values) <= offered:
             raise Refusal(400, f"The select offers: {', '.join(sorted(offered))}.")
@@ -132,16 +144,18 @@ def _modal(discord: "Discord", member: Member, body: Body) -> tuple[dict[str, An
 
 
 def _row(row: dict[str, Any], given: dict[str, Any], number: int) -> dict[str, Any]:
+    if row["type"] == parts.TEXT_DISPLAY:
+        return {"type": parts.TEXT_DISPLAY, "id": number}
     entries = [_entry(entry, given) for _, entry in inputs_of(row)]
     if "component" in row:
-        return {"type": content.LABEL, "id": number, "component": entries[0]}
-    return {"type": content.ACTION_ROW, "id": number, "components": entries}
+        return {"type": parts.LABEL, "id": number, "component": entries[0]}
+    return {"type": parts.ACTION_ROW, "id": number, "components": entries}
 
 
 def _entry(entry: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     value = given.get(entry["custom_id"], entry.get("value", ""))
     about = {"type": entry["type"], "id": 100, "custom_id": entry["custom_id"]}
-    if entry["type"] != content.TEXT_INPUT:
+    if entry["type"] != parts.TEXT_INPUT:
         return {**about, "values": value if isinstance(value, list) else [value]}
     lowest = max(entry.get("min_length") or 0, 1 if entry.get("required", True) else 0)
     highest = entry.get("max_length") or 4000

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from sandbox.discord import channels, content, shapes
 from sandbox.discord.entities import EPHEMERAL, Message
 from sandbox.discord.errors import DiscordError, form_error, unknown
-from sandbox.discord.fields import Form, given_number, needed_text
+from sandbox.discord.fields import Form, given_number
+from sandbox.discord.forms import modals
+from sandbox.discord.forms.schema import NO_OBJECT
 from sandbox.discord.snowflakes import now_iso
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ COMMAND_MESSAGE = 20
 
 @dataclass
 class Interaction:
-    """One use of a command, button, select or modal. `source` is the message whose component was used."""
+    """One use of a command, button, select or modal. `source` is the message whose component was used, `option_type`
+    Discord's number for the option that is being completed."""
 
     id: str
     kind: int
@@ -32,6 +35,7 @@ class Interaction:
     channel_id: str
     user_id: str
     source: Message | None = None
+    option_type: int = 3
     token: str = field(default_factory=lambda: secrets.token_urlsafe(120))
     began: float = field(default_factory=time.monotonic)
     callback: int | None = None
@@ -103,8 +107,10 @@ class Interactions:
         kind = given_number(form, "type")
         if kind is None or not _fits(interaction, kind):
             raise form_error("type", "This callback type does not fit the interaction.")
-        data: Form = form.get("data") or {}
-        self._take(interaction, kind, data)
+        data = form.get("data")
+        if data is not None and not isinstance(data, dict):
+            raise form_error("data", NO_OBJECT)
+        self._take(interaction, kind, data or {})
         interaction.callback = kind
         interaction.changed.set()
         return interaction
@@ -113,7 +119,7 @@ class Interactions:
         match kind:
             case 4:
                 message = self._message(interaction)
-                content.write(message, data, ephemeral_allowed=True)
+                content.write(self.discord, message, data, ephemeral_allowed=True, path=("data",))
                 self._show(interaction, message)
                 interaction.original = message
             case 5:
@@ -125,10 +131,10 @@ class Interactions:
                 if interaction.source is not None:
                     interaction.messages[interaction.source.id] = interaction.source
                     if kind == UPDATE:
-                        content.write(interaction.source, data, ephemeral_allowed=True)
+                        content.write(self.discord, interaction.source, data, ephemeral_allowed=True, path=("data",))
                         channels.edited(self.discord, interaction.source)
             case 8:
-                interaction.choices = _choices(data)
+                interaction.choices = modals.choices(data, interaction.option_type, ("data",))
             case _:
                 interaction.modal = _modal(data)
                 key = interaction.user_id, interaction.modal["custom_id"]
@@ -139,7 +145,7 @@ class Interactions:
         if interaction.callback == DEFERRED and not interaction.edited and interaction.original is not None:
             return self.edit(interaction, interaction.original, form)
         message = self._message(interaction)
-        content.write(message, form, ephemeral_allowed=True)
+        content.write(self.discord, message, form, ephemeral_allowed=True)
         self._show(interaction, message)
         interaction.changed.set()
         return message
@@ -147,7 +153,7 @@ class Interactions:
     def edit(self, interaction: Interaction, message: Message, form: Form) -> Message:
         """Change a message of this interaction; ephemerality stays as it was."""
         loading = bool(message.flags & LOADING)
-        content.write(message, form, ephemeral_allowed=False)
+        content.write(self.discord, message, form, ephemeral_allowed=False)
         message.flags &= ~LOADING
         if loading:
             self._show(interaction, message)
@@ -233,19 +239,10 @@ def _fits(interaction: Interaction, callback: int) -> bool:
     return callback in (MESSAGE, DEFERRED)
 
 
-def _choices(data: Form) -> list[Any]:
-    choices = data.get("choices") or []
-    if not isinstance(choices, list) or len(choices) > 25:
-        raise form_error("data.choices", "Must be 25 or fewer in length.")
-    return choices
-
-
 def _modal(data: Form) -> dict[str, Any]:
     """A checked modal: what was sent, and `shown`, its fields as a person sees them."""
-    custom_id, title = needed_text(data, "custom_id", 100), needed_text(data, "title", 45)
-    rows = data.get("components") or []
-    if not isinstance(rows, list) or not 1 <= len(rows) <= 5:
-        raise form_error("data.components", "Must be between 1 and 5 in length.")
+    modal = modals.modal(data, ("data",))
+    custom_id, title, rows = modal["custom_id"], modal["title"], modal["components"]
     inputs = [entry for row in rows for entry in inputs_of(row)]
     optional = ("placeholder", "value", "options", "min_length", "max_length")
     fields = [

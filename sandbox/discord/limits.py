@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 GLOBAL_LIMIT = 50
 GLOBAL_SECONDS = 1.0
+CREATIONS, DAY = 200, 86_400.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class Limits:
             headers |= {"X-RateLimit-Scope": "user", "Retry-After": str(math.ceil(left))}
         return Verdict(allowed, "user", left, headers)
 
+    def take_creation(self, guild_id: str) -> bool:
+        """Count a new command, of one guild or with no id a global one; False beyond 200 a day (facts §1.11)."""
+        return self._take(("", "new commands", guild_id), CREATIONS, DAY)[0]
+
     def clear(self) -> None:
         """Forget every count."""
         self._windows.clear()
@@ -84,7 +89,7 @@ class Limits:
     def _take(self, key: tuple[str, ...], requests: int, seconds: float) -> tuple[bool, int, float]:
         now = time.monotonic()
         if len(self._windows) > 10_000:
-            self._windows = {k: w for k, w in self._windows.items() if now - w.began < 60}
+            self._windows = {k: w for k, w in self._windows.items() if now - w.began < DAY}
         window = self._windows.setdefault(key, _Window())
         if now - window.began >= seconds:
             window.began, window.used = now, 0

@@ -14,14 +14,13 @@ from aiohttp import web
 
 from sandbox.discord import shapes
 from sandbox.discord.entities import Grant, Guild
-from sandbox.discord.rest import PREFIX, answered
+from sandbox.discord.rest import VERSIONS, answered
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 CODE_SECONDS = 60
 TOKEN_SECONDS = 604_800
-UNVERSIONED = "/discord/api"
 
 
 class TokenRefusal(Exception):
@@ -86,7 +85,7 @@ class OAuth:
         """Token and revocation, with and without the version in the path."""
         return [
             web.post(base + path, handler)
-            for base in (PREFIX, UNVERSIONED)
+            for base in VERSIONS
             for path, handler in (("/oauth2/token", self._token), ("/oauth2/token/revoke", self._revoke))
         ]
 

@@ -11,16 +11,27 @@ from aiohttp import web
 from sandbox.discord import permissions
 from sandbox.discord.audit import By, said_reason
 from sandbox.discord.entities import Channel, Grant, Guild, Member, Role
-from sandbox.discord.errors import DiscordError, form_error, missing_access, missing_permissions, unauthorized, unknown
+from sandbox.discord.errors import (
+    DiscordError,
+    blocked,
+    form_error,
+    missing_access,
+    missing_permissions,
+    unauthorized,
+    unknown,
+)
 from sandbox.discord.limits import Limit, Verdict, too_many
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 PREFIX = "/discord/api/v10"
+# Version 9 answers too, and the old one that paths without a version mean; what differs in them is not told apart.
+VERSIONS = (PREFIX, "/discord/api/v9", "/discord/api")
 TOP_LEVEL_RESOURCES = ("guild_id", "channel_id", "webhook_token", "interaction_token")
 _SNOWFLAKE = re.compile(r"0|[1-9][0-9]{0,19}")
 EMPTY = object()
+REASON, LONGEST_REASON = "X-Audit-Log-Reason", 512
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class Call:
     @property
     def by(self) -> By:
         """The bot with the reason that the request gave."""
-        return By(self.discord.bot_id, said_reason(self.request.headers.get("X-Audit-Log-Reason")))
+        return By(self.discord.bot_id, said_reason(self.request.headers.get(REASON)))
 
     def snowflake(self, name: str) -> str:
         """An id in the path. Raises 50035 for what is no snowflake."""
@@ -140,6 +151,14 @@ class Call:
             raise missing_permissions()
 
 
+class TooMany(Exception):
+    """A limit of its own that a call met after it was let in."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__("You are being rate limited.")
+        self.verdict = verdict
+
+
 Answer = web.Response | dict[str, Any] | list[Any] | None
 Handler = Callable[[Call], Awaitable[Answer]]
 
@@ -156,11 +175,12 @@ class Endpoint:
     exempt: bool = False
     bearer_limit: Limit | None = None
     """What counts for a user's token, where that is another limit than the bot's."""
+    strict_limit: Limit | None = None
+    """What counts where the sandbox is as slow as Discord."""
 
 
-def route(discord: "Discord", endpoint: Endpoint) -> web.RouteDef:
-    """The endpoint as a route of the server."""
-    limit = endpoint.limit or Limit(f"{endpoint.method} {endpoint.path}")
+def routes(discord: "Discord", endpoint: Endpoint) -> list[web.RouteDef]:
+    """The endpoint as routes of the server, one for each version."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         faulty = await discord.faulty(request)
@@ -168,16 +188,21 @@ def route(discord: "Discord", endpoint: Endpoint) -> web.RouteDef:
             return faulty
         headers: dict[str, str] = {}
         try:
+            if not request.headers.get("User-Agent"):
+                raise blocked()
             actor = discord.caller(request.headers.get("Authorization"))
             if not _admitted(actor, endpoint.who):
                 raise unauthorized()
-            counted = endpoint.bearer_limit if isinstance(actor, Bearer) and endpoint.bearer_limit else limit
-            verdict = _limited(discord, request, endpoint, counted, actor)
+            verdict = _limited(discord, request, endpoint, actor)
             headers = verdict.headers
             if not verdict.allowed:
                 return answered(too_many(verdict), 429, headers)
+            if len(said_reason(request.headers.get(REASON)) or "") > LONGEST_REASON:
+                raise form_error(REASON, f"Must be {LONGEST_REASON} or fewer in length.")
             call = Call(discord, request, actor, await _body(request))
             answer = await endpoint.handler(call)
+        except TooMany as met:
+            return answered(too_many(met.verdict), 429, met.verdict.headers)
         except DiscordError as error:
             return answered(error.body, error.status, headers)
         if isinstance(answer, web.Response):
@@ -185,7 +210,7 @@ def route(discord: "Discord", endpoint: Endpoint) -> web.RouteDef:
             return answer
         return answered(answer, 204 if answer is None else 200, headers)
 
-    return web.route(endpoint.method, PREFIX + endpoint.path, handle)
+    return [web.route(endpoint.method, prefix + endpoint.path, handle) for prefix in VERSIONS]
 
 
 def answered(body: Any, status: int, headers: dict[str, str] | None = None) -> web.Response:
@@ -204,9 +229,12 @@ def _admitted(actor: Bot | Bearer | None, who: str) -> bool:
     return isinstance(actor, allowed)
 
 
-def _limited(
-    discord: "Discord", request: web.Request, endpoint: Endpoint, limit: Limit, actor: Bot | Bearer | None
-) -> Verdict:
+def _limited(discord: "Discord", request: web.Request, endpoint: Endpoint, actor: Bot | Bearer | None) -> Verdict:
+    limit = endpoint.limit or Limit(f"{endpoint.method} {endpoint.path}")
+    if isinstance(actor, Bearer):
+        limit = endpoint.bearer_limit or limit
+    elif discord.sandbox.strict:
+        limit = endpoint.strict_limit or limit
     token = actor.token if actor else ""
     if actor is not None and not endpoint.exempt:
         verdict = discord.limits.take_global(token, limit)

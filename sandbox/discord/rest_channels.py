@@ -5,12 +5,18 @@ from typing import Any
 from sandbox.discord import audit, channels, permissions, shapes
 from sandbox.discord.entities import Channel, Guild, Overwrite
 from sandbox.discord.errors import DiscordError, form_error, missing_permissions, unknown
-from sandbox.discord.fields import Form, given_number, given_switch, given_text, needed_text, snowflake_text
-from sandbox.discord.rest import Call, Endpoint, answered
+from sandbox.discord.fields import Form
+from sandbox.discord.forms import channels as forms
+from sandbox.discord.limits import Limit
+from sandbox.discord.rest import Call, Endpoint, TooMany, answered
 
 MOST_CHANNELS = 500
-TYPES = (0, 2, 4, 5, 13, 14, 15)
 OF_ROLE = 0
+# A channel's name and topic change twice in ten minutes (Discord does not document it; clients meet it).
+RENAMES = Limit("channel name and topic", 2, 600.0)
+_OWN_NAMES = {
+    "name": "name", "type": "type", "nsfw": "nsfw", "rate_limit_per_user": "slowmode", "position": "position",
+}  # fmt: skip
 
 
 async def list_channels(call: Call) -> list[Any]:
@@ -24,12 +30,9 @@ async def post_channel(call: Call) -> Any:
     call.need(guild, permissions.MANAGE_CHANNELS)
     if len(guild.channels) >= MOST_CHANNELS:
         raise DiscordError(400, 30013, f"Maximum number of server channels reached ({MOST_CHANNELS})")
-    form = call.form()
-    name = needed_text(form, "name", 100)
-    channel = Channel(call.discord.world.ids.next(), guild.id, name, position=len(guild.channels))
+    form = forms.new_channel(call.form())
+    channel = Channel(call.discord.world.ids.next(), guild.id, form["name"], position=len(guild.channels))
     _write(call, guild, channel, form)
-    if channel.type == 0:
-        channel.name = name.lower().replace(" ", "-")
     channels.opened(call.discord, channel)
     audit.note(call.discord.world, guild.id, call.by, f"created the channel {channel.name}", channel.id)
     return answered(shapes.channel(channel), 201)
@@ -44,11 +47,11 @@ async def patch_channel(call: Call) -> dict[str, Any]:
     """PATCH /channels/{channel}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.MANAGE_CHANNELS)
-    form = call.form()
-    name = given_text(form, "name", 100, 1)
-    if name is not None:
-        channel.name = name.lower().replace(" ", "-") if channel.type == 0 else name
-    _write(call, guild, channel, {key: value for key, value in form.items() if key != "type"})
+    form = forms.changed_channel(call.form())
+    form.pop("type", None)
+    if {"name", "topic"} & form.keys() and call.discord.sandbox.strict:
+        _count_rename(call, channel)
+    _write(call, guild, channel, form)
     channels.changed(call.discord, channel)
     audit.note(call.discord.world, guild.id, call.by, f"changed the channel {channel.name}", channel.id)
     return shapes.channel(channel)
@@ -67,7 +70,8 @@ async def put_overwrite(call: Call) -> None:
     """PUT /channels/{channel}/permissions/{id}."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.MANAGE_ROLES)
-    overwrite = _overwrite(call, guild, {**call.form(), "id": call.snowflake("overwrite_id")}, "overwrite")
+    form = forms.overwrite({**call.form(), "id": call.snowflake("overwrite_id")})
+    overwrite = _overwrite(call, guild, form)
     channel.overwrites = [*(o for o in channel.overwrites if o.id != overwrite.id), overwrite]
     channels.changed(call.discord, channel)
 
@@ -83,40 +87,46 @@ async def delete_overwrite(call: Call) -> None:
     channels.changed(call.discord, channel)
 
 
+def _count_rename(call: Call, channel: Channel) -> None:
+    verdict = call.discord.limits.take(call.discord.bot_token, RENAMES, channel.id)
+    if not verdict.allowed:
+        raise TooMany(verdict)
+
+
 def _write(call: Call, guild: Guild, channel: Channel, form: Form) -> None:
-    kind = given_number(form, "type")
-    if kind is not None:
-        if kind not in TYPES:
-            raise form_error("type", f"Value must be one of {TYPES}.")
-        channel.type = kind
-    if "topic" in form:
-        channel.topic = given_text(form, "topic", 1024)
-    nsfw, slowmode = given_switch(form, "nsfw"), given_number(form, "rate_limit_per_user")
-    position = given_number(form, "position")
-    channel.nsfw = channel.nsfw if nsfw is None else nsfw
-    channel.slowmode = channel.slowmode if slowmode is None else slowmode
-    channel.position = channel.position if position is None else position
-    if form.get("parent_id") is not None:
-        channel.parent_id = snowflake_text(form["parent_id"], "parent_id")
-        if channel.parent_id not in guild.channels:
+    """Put checked fields into the channel. Raises 50035 for a type or a category that the guild has not."""
+    kind = form.get("type")
+    if kind in forms.OF_COMMUNITIES and "COMMUNITY" not in shapes.guild(guild)["features"]:
+        allowed = ", ".join(str(each) for each in forms.TYPES if each not in forms.OF_COMMUNITIES)
+        raise form_error("type", f"Value must be one of {{{allowed}}}.")
+    overwrites = [_overwrite(call, guild, each) for each in form.get("permission_overwrites") or []]
+    if (parent_id := form.get("parent_id")) is not None:
+        parent = guild.channels.get(parent_id)
+        if parent is None:
             raise form_error("parent_id", "Category does not exist")
+        if parent.type != forms.CATEGORY or forms.CATEGORY in (kind, channel.type):
+            raise form_error("parent_id", "Not a category")
     if form.get("permission_overwrites") is not None:
-        wanted = form["permission_overwrites"]
-        if not isinstance(wanted, list):
-            raise form_error("permission_overwrites", "Only iterables may be used in a ListType")
-        channel.overwrites = [
-            _overwrite(call, guild, item, f"permission_overwrites.{at}") for at, item in enumerate(wanted)
-        ]
+        channel.overwrites = overwrites
+    for name, own in _OWN_NAMES.items():
+        if form.get(name) is not None:
+            setattr(channel, own, form[name])
+    for name in ("topic", "parent_id"):
+        if name in form:
+            setattr(channel, name, form[name])
+    if channel.type == 0:
+        channel.name = channel.name.lower().replace(" ", "-")
 
 
-def _overwrite(call: Call, guild: Guild, form: Form, path: str) -> Overwrite:
+def _overwrite(call: Call, guild: Guild, form: Form) -> Overwrite:
     """An overwrite of bits that the bot has itself; Manage Roles only by an administrator."""
-    overwrite_id = snowflake_text(form.get("id"), f"{path}.id")
-    kind = given_number(form, "type")
-    kind = (OF_ROLE if overwrite_id in guild.roles else 1) if kind is None else kind
+    overwrite_id = form["id"]
+    kind = int(form.get("type", OF_ROLE if overwrite_id in guild.roles else 1))
     if kind == OF_ROLE and overwrite_id not in guild.roles:
         raise unknown("Role")
-    allow, deny = given_number(form, "allow") or 0, given_number(form, "deny") or 0
+    if kind != OF_ROLE and overwrite_id not in call.discord.world.users:
+        raise unknown("User")
+    allow, deny = form.get("allow", 0), form.get("deny", 0)
     own = permissions.guild_permissions(guild, call.own_member(guild))
     if not own & permissions.ADMINISTRATOR and (allow | deny) & (~own | permissions.MANAGE_ROLES):
         raise missing_permissions()

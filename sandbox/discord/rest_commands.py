@@ -1,27 +1,27 @@
 """REST: application commands, global and of one guild."""
 
-import re
 from typing import Any
 
 from sandbox.discord import shapes
 from sandbox.discord.entities import Command
-from sandbox.discord.errors import DiscordError, form_error, missing_access, unknown
-from sandbox.discord.fields import Form, given_number, given_text, needed_text
+from sandbox.discord.errors import DiscordError, missing_access, unknown
+from sandbox.discord.forms import commands
 from sandbox.discord.rest import Call, Endpoint, answered
 
 CHAT_INPUT = 1
 MOST = {CHAT_INPUT: 100, 2: 15, 3: 15}
-_NAME = re.compile(r"[-_'\w]{1,32}")
+LOCALIZATIONS = ("name_localizations", "description_localizations")
 
 
 async def list_commands(call: Call) -> list[Any]:
-    """GET …/commands."""
-    return [_shape(call, command) for command in _scope(call)]
+    """GET …/commands; words of other languages are told with `with_localizations=true`."""
+    listed = [_shape(call, command) for command in _scope(call)]
+    return listed if call.switch("with_localizations") else _unlocalized(listed)
 
 
 async def post_command(call: Call) -> Any:
     """POST …/commands: 201 for a new name, 200 when one of that name and type is overwritten."""
-    command, status = _upsert(call, call.form())
+    command, status = _upsert(call, _completed(commands.command(call.form())))
     return answered(_shape(call, command), status)
 
 
@@ -29,7 +29,9 @@ async def put_commands(call: Call) -> list[Any]:
     """PUT …/commands: exactly these remain."""
     if not isinstance(call.body, list):
         raise DiscordError(400, 50035, "Invalid Form Body")
-    kept = [_upsert(call, form)[0] for form in call.body]
+    definitions = [_completed(commands.command(form, (at,))) for at, form in enumerate(call.body)]
+    commands.names_twice([_key(definition) for definition in definitions]).complain()
+    kept = [_upsert(call, definition)[0] for definition in definitions]
     gone = [command for command in _scope(call) if command not in kept]
     call.discord.world.remove(*gone)
     return [_shape(call, command) for command in kept]
@@ -44,7 +46,7 @@ async def patch_command(call: Call) -> dict[str, Any]:
     """PATCH …/commands/{command}."""
     command = _command(call)
     merged = {**command.definition, **call.form(), "type": command.definition["type"]}
-    command.definition = _definition(merged)
+    command.definition = _completed(commands.command(merged))
     command.version = call.discord.world.ids.next()
     call.discord.world.save(command)
     return _shape(call, command)
@@ -79,12 +81,11 @@ def _command(call: Call) -> Command:
     raise unknown("application command")
 
 
-def _upsert(call: Call, form: Form) -> tuple[Command, int]:
-    definition = _definition(form)
+def _upsert(call: Call, definition: dict[str, Any]) -> tuple[Command, int]:
     ids = call.discord.world.ids
     scope = _scope(call)
     for command in scope:
-        if (command.definition["name"], command.definition["type"]) == (definition["name"], definition["type"]):
+        if _key(command.definition) == _key(definition):
             if command.definition != definition:
                 command.definition, command.version = definition, ids.next()
             call.discord.world.save(command)
@@ -92,56 +93,55 @@ def _upsert(call: Call, form: Form) -> tuple[Command, int]:
     same_type = [command for command in scope if command.definition["type"] == definition["type"]]
     if len(same_type) >= MOST[definition["type"]]:
         raise DiscordError(400, 30032, "Maximum number of application commands reached (100)")
-    command = Command(ids.next(), ids.next(), _guild_id(call), definition)
+    guild_id = _guild_id(call)
+    if not call.discord.limits.take_creation(guild_id or ""):
+        raise DiscordError(400, 30034, "Max number of daily application command creates has been reached (200)")
+    command = Command(ids.next(), ids.next(), guild_id, definition)
     call.discord.world.save(command)
     return command, 201
 
 
-def _definition(form: Form) -> dict[str, Any]:
+def _key(definition: dict[str, Any]) -> tuple[int, str]:
+    return definition["type"], definition["name"]
+
+
+def _completed(form: dict[str, Any]) -> dict[str, Any]:
     """A checked definition with Discord's defaults."""
-    kind = given_number(form, "type") or CHAT_INPUT
-    if kind not in MOST:
-        raise form_error("type", "Value must be one of {1, 2, 3}.")
-    name = needed_text(form, "name", 32)
-    if kind == CHAT_INPUT and (not _NAME.fullmatch(name) or name != name.lower()):
-        raise form_error("name", "Command name is invalid")
-    description = needed_text(form, "description", 100) if kind == CHAT_INPUT else given_text(form, "description", 100)
-    needed = given_number(form, "default_member_permissions")
+    needed = form.get("default_member_permissions")
     definition: dict[str, Any] = {
-        "type": kind,
-        "name": name,
+        "type": form["type"],
+        "name": form["name"],
         "name_localizations": form.get("name_localizations"),
-        "description": description or "",
+        "description": form.get("description", ""),
         "description_localizations": form.get("description_localizations"),
         "default_member_permissions": None if needed is None else str(needed),
-        "dm_permission": form.get("dm_permission") is not False,
+        "dm_permission": form.get("dm_permission", True),
         "contexts": form.get("contexts"),
-        "integration_types": form.get("integration_types") or [0],
-        "nsfw": bool(form.get("nsfw")),
+        "integration_types": form.get("integration_types", [0]),
+        "nsfw": form.get("nsfw", False),
     }
-    options = _options(form.get("options") or [], "options")
+    options = [_option(option) for option in form.get("options", [])]
     return {**definition, "options": options} if options else definition
 
 
-def _options(options: list[Form], path: str) -> list[dict[str, Any]]:
-    if len(options) > 25:
-        raise form_error(path, "Must be 25 or fewer in length.")
-    optional_seen = False
-    shown: list[dict[str, Any]] = []
-    for at, option in enumerate(options):
-        name = needed_text(option, "name", 32)
-        if not _NAME.fullmatch(name) or name != name.lower():
-            raise form_error(f"{path}.{at}.name", "Command name is invalid")
-        needed_text(option, "description", 100)
-        if option.get("required") and optional_seen:
-            text = "Required options must be placed before non-required options"
-            raise form_error(f"{path}.{at}", text)
-        optional_seen = optional_seen or not option.get("required")
-        kept = {key: value for key, value in option.items() if value is not None and value != []}
-        if kept.get("options"):
-            kept["options"] = _options(kept["options"], f"{path}.{at}.options")
-        shown.append(kept)
-    return shown
+def _option(option: dict[str, Any]) -> dict[str, Any]:
+    """An option as it is kept: what is false or empty is left out, the words of other languages are always there."""
+    kept = {name: value for name, value in option.items() if value is not False and value != []}
+    kept |= {name: option.get(name) for name in LOCALIZATIONS}
+    if "choices" in kept:
+        kept["choices"] = [{"name_localizations": None, **choice} for choice in kept["choices"]]
+    if "options" in kept:
+        kept["options"] = [_option(each) for each in kept["options"]]
+    return kept
+
+
+def _unlocalized(part: Any) -> Any:
+    """The same without the words of other languages, which a list has only when they are asked for."""
+    if isinstance(part, list):
+        return [_unlocalized(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {name: _unlocalized(value) for name, value in part.items() if name not in LOCALIZATIONS}
 
 
 def _shape(call: Call, command: Command) -> dict[str, Any]:

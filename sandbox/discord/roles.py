@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sandbox.discord import audit, intents, members, shapes
+from sandbox.discord import audit, intents, shapes
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild, Role
 from sandbox.discord.permissions import ascending
@@ -55,7 +55,7 @@ def change(discord: "Discord", role: Role, edit: RoleEdit, by: By) -> None:
 
 
 def delete(discord: "Discord", guild: Guild, role: Role, by: By) -> None:
-    """Delete a role; members lose it and channels forget their overwrites for it."""
+    """Delete a role; members lose it and channels forget their overwrites for it. Only the role's end is told."""
     holders = [member for member in guild.members.values() if role.id in member.roles]
     for member in holders:
         member.roles.remove(role.id)
@@ -66,8 +66,6 @@ def delete(discord: "Discord", guild: Guild, role: Role, by: By) -> None:
     discord.world.remove(role)
     event = {"guild_id": guild.id, "role_id": role.id}
     discord.gateway.dispatch(guild.id, "GUILD_ROLE_DELETE", event, intents.GUILDS)
-    for member in holders:
-        members.changed(discord, member)
     audit.note(discord.world, guild.id, by, f"deleted the role {role.name}", role.id)
 
 

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sandbox.discord import channels, permissions, shapes
 from sandbox.discord.entities import Channel, Guild, Member, Message, User
+from sandbox.discord.fields import Form
 from sandbox.discord.snowflakes import now_iso
 from sandbox.refusal import Refusal
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 LONGEST = 2000
 _CALLED = re.compile(r"<@!?(\d{15,20})>")
+_ROLE = re.compile(r"<@&(\d{15,20})>")
+_EVERYBODY = re.compile(r"@(everyone|here)\b")
 _TYPED = re.compile(r"(?<![\w<])@([\w.]{1,32})")
 
 
@@ -33,14 +36,37 @@ def say(discord: "Discord", guild: Guild, channel: Channel, member: Member, text
     return message
 
 
-def called(discord: "Discord", content: str, allowed: Any = None) -> Sequence[User]:
-    """The users whom a text mentions, as far as a bot's `allowed_mentions` lets it."""
+def called(discord: "Discord", content: str) -> Sequence[User]:
+    """The users whom a text mentions."""
     ids = dict.fromkeys(_CALLED.findall(content))
-    found = [discord.world.users[id_] for id_ in ids if id_ in discord.world.users]
-    if not isinstance(allowed, dict) or "users" in (allowed.get("parse") or []):
-        return found
-    named = [str(id_) for id_ in allowed.get("users") or []]
-    return [user for user in found if user.id in named]
+    return [discord.world.users[id_] for id_ in ids if id_ in discord.world.users]
+
+
+def call_out(discord: "Discord", message: Message, allowed: Form | None) -> None:
+    """Put into a bot's message whom its text mentions, as far as `allowed_mentions` and the bot's permissions let it.
+
+    Without `allowed_mentions` an interaction's answer calls users alone, another message everybody it names.
+    """
+    if allowed is None:
+        allowed = {"parse": ["users"] if message.webhook_id else ["users", "roles", "everyone"]}
+    channel = discord.world.channels[message.channel_id]
+    guild = discord.world.guilds[channel.guild_id]
+    own = guild.members.get(discord.bot_id)
+    granted = permissions.channel_permissions(guild, channel, own) if own else 0
+    may_call_all = bool(granted & permissions.MENTION_EVERYONE)
+    message.mentions = [
+        shapes.user(user) for user in called(discord, message.content) if _lets(allowed, "users", user.id)
+    ]
+    roles = [guild.roles[id_] for id_ in dict.fromkeys(_ROLE.findall(message.content)) if id_ in guild.roles]
+    message.mention_roles = [
+        role.id for role in roles if (role.mentionable or may_call_all) and _lets(allowed, "roles", role.id)
+    ]
+    loud = _EVERYBODY.search(message.content) is not None
+    message.mention_everyone = loud and may_call_all and "everyone" in (allowed.get("parse") or [])
+
+
+def _lets(allowed: Form, kind: str, wanted: str) -> bool:
+    return kind in (allowed.get("parse") or []) or wanted in (allowed.get(kind) or [])
 
 
 def _mention(discord: "Discord", guild: Guild, found: re.Match[str]) -> str:

@@ -1,0 +1,320 @@
+"""A small language for request bodies: what a field may be is said once, and all that is wrong is told at once.
+
+Words and the tree of `errors`: Discord's reference on error messages. Its inner codes are names in the documentation
+and numbers in the OpenAPI description, which is followed here.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from sandbox.discord.errors import DiscordError
+from sandbox.discord.snowflakes import iso
+
+Path = tuple[str | int, ...]
+INVALID_FORM = 50035
+BAD: Final = object()
+"""What reading gives for a value that is none of what it may be; the problem is noted by then."""
+REQUIRED = "This field is required"
+NO_LIST = "Only iterables may be used in a ListType"
+NO_OBJECT = "Only dictionaries may be used in a DictType"
+_WHOLE = re.compile(r"-?\d{1,20}")
+_SNOWFLAKE = re.compile(r"0|[1-9]\d{0,19}")
+_SAFE = 1 << 53
+
+
+class Problems:
+    """What is wrong with a body, by where it is."""
+
+    def __init__(self) -> None:
+        self._tree: dict[str, Any] = {}
+        self.count = 0
+
+    def note(self, path: Path, message: str) -> None:
+        """Remember a problem; those of one field stand in the order in which they were found."""
+        self.count += 1
+        node = self._tree
+        for part in path:
+            node = node.setdefault(str(part), {})
+        node.setdefault("_errors", []).append({"code": INVALID_FORM, "message": message})
+
+    def refusal(self) -> DiscordError:
+        """50035 with all that was noted."""
+        return DiscordError(400, INVALID_FORM, "Invalid Form Body", self._tree)
+
+    def complain(self) -> None:
+        """Raise the refusal, if anything was noted."""
+        if self.count:
+            raise self.refusal()
+
+
+class Schema(Protocol):
+    """What a value may be. `read` gives the value as Discord keeps it, or BAD after noting why it is none."""
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any: ...
+
+
+def read(schema: Schema, value: Any, path: Path = ()) -> Any:
+    """The value as Discord keeps it. Raises 50035 with every problem."""
+    problems = Problems()
+    kept = schema.read(value, path, problems)
+    problems.complain()
+    return kept
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of so many characters; blanks around it are cut off first, unless `exact`."""
+
+    highest: int
+    lowest: int = 0
+    pattern: re.Pattern[str] | None = None
+    words: str = "String value did not match validation regex."
+    exact: bool = False
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if not isinstance(value, str):
+            problems.note(path, f'Could not interpret "{value}" as string.')
+            return BAD
+        text = value if self.exact else value.strip()
+        if self.lowest and not text:
+            problems.note(path, REQUIRED)
+        elif self.lowest > 0 and not self.lowest <= len(text) <= self.highest:
+            problems.note(path, f"Must be between {self.lowest} and {self.highest} in length.")
+        elif len(text) > self.highest:
+            problems.note(path, f"Must be {self.highest} or fewer in length.")
+        elif self.pattern is not None and not self.pattern.fullmatch(text):
+            problems.note(path, self.words)
+        else:
+            return text
+        return BAD
+
+
+@dataclass(frozen=True)
+class Url:
+    """An address with one of these schemes."""
+
+    highest: int = 2048
+    schemes: tuple[str, ...] = ("http", "https", "attachment")
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        text = Text(self.highest, 1).read(value, path, problems)
+        if text is BAD:
+            return BAD
+        try:
+            parts = urlsplit(text)
+        except ValueError:
+            problems.note(path, "Not a well formed URL.")
+            return BAD
+        if parts.scheme and parts.scheme not in self.schemes:
+            schemes = ", ".join(repr(scheme) for scheme in self.schemes)
+            problems.note(path, f'Scheme "{parts.scheme}" is not supported. Scheme must be one of ({schemes}).')
+            return BAD
+        if not parts.scheme or not (parts.netloc or parts.path.strip("/")) or re.search(r"\s", text):
+            problems.note(path, "Not a well formed URL.")
+            return BAD
+        return text
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number; as text only where `as_text` (permission sets)."""
+
+    lowest: int = -_SAFE
+    highest: int = _SAFE
+    as_text: bool = False
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if self.as_text and isinstance(value, str) and _WHOLE.fullmatch(value):
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            problems.note(path, f'Value "{value}" is not int.')
+            return BAD
+        if value < self.lowest:
+            problems.note(path, f"int value should be greater than or equal to {self.lowest}.")
+            return BAD
+        if value > self.highest:
+            problems.note(path, f"int value should be less than or equal to {self.highest}.")
+            return BAD
+        return value
+
+
+@dataclass(frozen=True)
+class Number:
+    """Any number between plus and minus 2**53."""
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            problems.note(path, f'Value "{value}" is not float.')
+            return BAD
+        if not -_SAFE <= value <= _SAFE:
+            problems.note(path, f"float value should be less than or equal to {_SAFE}.")
+            return BAD
+        return value
+
+
+@dataclass(frozen=True)
+class Switch:
+    """True or false."""
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if isinstance(value, bool):
+            return value
+        problems.note(path, "Must be either true or false.")
+        return BAD
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of these values."""
+
+    values: tuple[int | str, ...]
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if isinstance(value, int | str) and not isinstance(value, bool) and value in self.values:
+            return value
+        problems.note(path, f"Value must be one of {{{', '.join(map(repr, self.values))}}}.")
+        return BAD
+
+
+@dataclass(frozen=True)
+class Snowflake:
+    """An id, as text or as a number of any size; kept as text."""
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return str(value)
+        if isinstance(value, str) and _SNOWFLAKE.fullmatch(value):
+            return value
+        problems.note(path, f'Value "{value}" is not snowflake.')
+        return BAD
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time of ISO 8601, kept as Discord writes it."""
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        try:
+            return iso(datetime.fromisoformat(value))
+        except (TypeError, ValueError):
+            problems.note(path, f"Could not parse {value}. Should be ISO8601.")
+            return BAD
+
+
+@dataclass(frozen=True)
+class Either:
+    """The first of these that fits."""
+
+    kinds: tuple[Schema, ...]
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        for kind in self.kinds:
+            if (kept := kind.read(value, path, Problems())) is not BAD:
+                return kept
+        return self.kinds[-1].read(value, path, problems)
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """So many of one kind."""
+
+    kind: Schema
+    highest: int
+    lowest: int = 0
+    unique: bool = False
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if not isinstance(value, list):
+            problems.note(path, NO_LIST)
+            return BAD
+        if self.lowest and not self.lowest <= len(value) <= self.highest:
+            problems.note(path, f"Must be between {self.lowest} and {self.highest} in length.")
+            return BAD
+        if len(value) > self.highest:
+            problems.note(path, f"Must be {self.highest} or fewer in length.")
+            return BAD
+        kept = [self.kind.read(each, (*path, at), problems) for at, each in enumerate(value)]
+        if any(each is BAD for each in kept):
+            return BAD
+        if self.unique and len(set(map(str, kept))) < len(kept):
+            problems.note(path, "The list must contain unique elements.")
+            return BAD
+        return kept
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """Values of one kind under known keys."""
+
+    keys: tuple[str, ...]
+    kind: Schema
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if not isinstance(value, dict):
+            problems.note(path, NO_OBJECT)
+            return BAD
+        for key in value.keys() - set(self.keys):
+            problems.note((*path, key), f"Value must be one of {{{', '.join(map(repr, self.keys))}}}.")
+        kept = {key: self.kind.read(each, (*path, key), problems) for key, each in value.items() if key in self.keys}
+        return BAD if len(kept) < len(value) or any(each is BAD for each in kept.values()) else kept
+
+
+Rule = Callable[[dict[str, Any], Path, Problems], None]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An object with these fields. Unknown ones are left out, and null counts as absent unless `nulls_tell`, as where
+    it clears what there is; `rules` see an object whose own fields are all right."""
+
+    fields: Mapping[str, Schema]
+    needed: tuple[str, ...] = ()
+    rules: Sequence[Rule] = field(default_factory=tuple[Rule, ...])
+    nulls_tell: bool = False
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if not isinstance(value, dict):
+            problems.note(path, NO_OBJECT)
+            return BAD
+        kept: dict[str, Any] = {}
+        lacking = [name for name in self.needed if value.get(name) is None]
+        for name in lacking:
+            problems.note((*path, name), REQUIRED)
+        for name, kind in self.fields.items():
+            if (given := value.get(name)) is not None:
+                kept[name] = kind.read(given, (*path, name), problems)
+            elif name in value and self.nulls_tell:
+                kept[name] = None
+        if lacking or any(each is BAD for each in kept.values()):
+            return BAD
+        before = problems.count
+        for rule in self.rules:
+            rule(kept, path, problems)
+        return kept if problems.count == before else BAD
+
+
+@dataclass(frozen=True)
+class ByType:
+    """An object whose shape follows from its `type`."""
+
+    kinds: Mapping[int, Schema]
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        if not isinstance(value, dict):
+            problems.note(path, NO_OBJECT)
+            return BAD
+        kind = value.get("type")
+        if kind is None:
+            problems.note((*path, "type"), REQUIRED)
+            return BAD
+        if isinstance(kind, bool) or not isinstance(kind, int) or kind not in self.kinds:
+            allowed = ", ".join(map(str, sorted(self.kinds)))
+            problems.note(path, f'Value of field "type" must be one of ({allowed},).')
+            return BAD
+        return self.kinds[kind].read(value, path, problems)
