@@ -23,7 +23,7 @@ from sandbox.discord import (
     shapes,
 )
 from sandbox.discord.application import Application
-from sandbox.discord.authorize import Authorize
+from sandbox.discord.authorize import CALLBACK_PATH, Authorize
 from sandbox.discord.cdn import Cdn
 from sandbox.discord.entities import Guild, User
 from sandbox.discord.errors import unauthorized
@@ -63,6 +63,7 @@ class Discord:
         self.gateway = Gateway(self)
         self.oauth = OAuth(self)
         self.interactions = Interactions(self)
+        self.application.redirects = self._first_redirects()
 
     async def start(self) -> None:
         """Replay the world, or make the one of the start."""
@@ -82,7 +83,12 @@ class Discord:
         self.gateway.forget_limits()
         self.oauth.forget()
         self.interactions.forget()
+        self.application.redirects = self._first_redirects()
         restore.to_start(self)
+
+    def _first_redirects(self) -> tuple[str, ...]:
+        """The addresses registered at the start, compared exactly; none where any address of this machine will do."""
+        return (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
 
     async def world_view(self) -> dict[str, Any]:
         """The users and guilds of GET /control/world."""

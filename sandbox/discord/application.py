@@ -9,9 +9,14 @@ _FLAGS = {"on": 1 << 14, "limited": 1 << 15, "off": 0}
 
 
 class Application:
-    """The switch of the Server Members intent, and whether people may install the application for themselves."""
+    """The switch of the Server Members intent, whether people may install the application for themselves, and the
+    addresses to which OAuth2 may send people back.
+
+    `redirects` are compared exactly; where there are none, any address of this machine will do.
+    """
 
     def __init__(self) -> None:
+        self.redirects: tuple[str, ...] = ()
         self.forget()
 
     def forget(self) -> None:
@@ -24,6 +29,12 @@ class Application:
         if members_intent not in _FLAGS:
             raise Refusal(400, f"members_intent is one of: {', '.join(_FLAGS)}.")
         self.members_intent = members_intent
+
+    def register(self, redirects: object) -> None:
+        """Register these addresses instead of the present ones. Raises Refusal(400)."""
+        if not isinstance(redirects, list) or not all(isinstance(each, str) for each in redirects):
+            raise Refusal(400, "redirect_uris is a list of addresses.")
+        self.redirects = tuple(redirects)
 
     @property
     def enabled(self) -> int:

@@ -10,18 +10,13 @@ from aiohttp import web
 from sandbox.discord import bots, permissions
 from sandbox.discord.audit import By
 from sandbox.discord.entities import Guild, User
+from sandbox.discord.oauth import SCOPES, WITHOUT_USER
 from sandbox.discord.pages import page
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
 
 CALLBACK_PATH = "/api/auth/discord/callback"
-SCOPES = (
-    "identify", "email", "guilds", "guilds.join", "guilds.members.read", "connections", "openid",
-    "bot", "applications.commands", "applications.commands.permissions.update", "role_connections.write",
-)  # fmt: skip
-# These alone need no redirect: the page ends with "Authorized".
-WITHOUT_REDIRECT = {"bot", "applications.commands"}
 REMEMBERED = "sandbox_user"
 
 
@@ -52,7 +47,7 @@ class Authorize:
         user = self._user(query.get("as"))
         if "as" in query and user is None:
             return _page("Nobody", f"<p>There is no person {escape(query['as'])}.</p>", 404)
-        if user is None and query.get("prompt") == "none" and not WITHOUT_REDIRECT & set(scopes):
+        if user is None and query.get("prompt") == "none" and not WITHOUT_USER & set(scopes):
             remembered = self._user(request.cookies.get(REMEMBERED))
             if remembered and set(scopes) <= self.discord.oauth.granted_scopes(remembered.id):
                 user = remembered
@@ -75,15 +70,25 @@ class Authorize:
 
     def _redirect(self, query: Mapping[str, str], scopes: list[str]) -> str | None:
         redirect, response_type = query.get("redirect_uri"), query.get("response_type")
-        if redirect is None and response_type is None and set(scopes) <= WITHOUT_REDIRECT:
+        if redirect is None and response_type is None and set(scopes) <= WITHOUT_USER:
             return None
         if response_type != "code":
             raise BadRequest("response_type is missing or not supported; this sandbox does the code grant.")
-        if redirect is None or not _registered(redirect):
-            raise BadRequest(
-                f"Invalid OAuth2 redirect_uri. Registered: any address of this machine with path {CALLBACK_PATH}"
+        if redirect is None or not self._is_registered(redirect):
+            known = (
+                ", ".join(self.discord.application.redirects)
+                or f"any address of this machine with path {CALLBACK_PATH}"
             )
+            raise BadRequest(f"Invalid OAuth2 redirect_uri. Registered: {known}")
         return redirect
+
+    def _is_registered(self, redirect: str) -> bool:
+        """Whether it is, letter for letter, one of the registered addresses; where none are, any of this machine."""
+        return (
+            redirect in self.discord.application.redirects
+            if self.discord.application.redirects
+            else _is_of_this_machine(redirect)
+        )
 
     def _user(self, username: str | None) -> User | None:
         user = self.discord.user_called(username) if username else None
@@ -159,7 +164,7 @@ class Authorize:
         return _page("Add the bot to a server", body + _cancel(query), 200)
 
 
-def _registered(redirect: str) -> bool:
+def _is_of_this_machine(redirect: str) -> bool:
     parts = urlsplit(redirect)
     loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
     return loopback and parts.scheme in ("http", "https") and parts.path == CALLBACK_PATH and not parts.fragment

@@ -31,6 +31,8 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
             discord.application.set_intent(text(body, "members_intent"))
         if "user_install" in body:
             discord.application.user_install = body["user_install"] is True
+        if "redirect_uris" in body:
+            discord.application.register(body["redirect_uris"])
         return web.json_response({})
 
     return [web.post("/control/gateway", gateway), web.post("/control/application", application)]

@@ -19,6 +19,12 @@ from sandbox.discord.rest import VERSIONS, answered
 if TYPE_CHECKING:
     from sandbox.discord import Discord
 
+SCOPES = (
+    "identify", "email", "guilds", "guilds.join", "guilds.members.read", "connections", "openid",
+    "bot", "applications.commands", "applications.commands.permissions.update", "role_connections.write",
+)  # fmt: skip
+# These are about the application alone; they need no redirect either, and the page ends with "Authorized".
+WITHOUT_USER = {"bot", "applications.commands"}
 CODE_SECONDS = 60
 TOKEN_SECONDS = 604_800
 
@@ -127,6 +133,8 @@ class OAuth:
                 return self._exchanged(form)
             case "refresh_token":
                 return self._refreshed(form)
+            case "client_credentials":
+                return self._own(form)
             case None:
                 raise TokenRefusal("invalid_request", 'Missing "grant_type" in request.')
             case _:
@@ -143,6 +151,15 @@ class OAuth:
         answer = self._issue(code.user_id, list(code.scopes))
         guild = self.discord.world.guilds.get(code.guild_id or "")
         return {**answer, "guild": _guild(guild)} if guild else answer
+
+    def _own(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """A token for the application's owner, without one to refresh it with (RFC 6749 section 4.4)."""
+        scopes = form.get("scope", "").split()
+        if not scopes or not set(scopes) <= set(SCOPES) - WITHOUT_USER:
+            raise TokenRefusal("invalid_scope", "The requested scope is invalid, unknown, or malformed.")
+        answer = self._issue(self.discord.sandbox.people[0].id, scopes)
+        del answer["refresh_token"]
+        return answer
 
     def _refreshed(self, form: Mapping[str, str]) -> dict[str, Any]:
         wanted = form.get("refresh_token", "")

@@ -18,6 +18,16 @@ async def post_callback(call: Call) -> dict[str, Any] | None:
     return interactions.resource(interaction) if call.switch("with_response") else None
 
 
+async def get_webhook(call: Call) -> dict[str, Any]:
+    """GET /webhooks/{application}/{token}: the webhook that answers an interaction."""
+    _interaction(call)
+    bot = call.discord.world.users[call.discord.bot_id]
+    return {
+        "id": bot.id, "application_id": bot.id, "name": bot.username, "avatar": bot.avatar, "type": 3,
+        "channel_id": None, "guild_id": None, "token": call.request.match_info["webhook_token"],
+    }  # fmt: skip
+
+
 async def post_follow_up(call: Call) -> dict[str, Any]:
     """POST /webhooks/{application}/{token}."""
     return _shape(call, call.discord.interactions.follow_up(_interaction(call), call.form()))
@@ -60,6 +70,7 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/interactions/{interaction_id}/{interaction_token}/callback", post_callback, "anyone", exempt=True
     ),
+    Endpoint("GET", "/webhooks/{webhook_id}/{webhook_token}", get_webhook, "anyone", _LIMIT, exempt=True),
     Endpoint("POST", "/webhooks/{webhook_id}/{webhook_token}", post_follow_up, "anyone", _LIMIT, exempt=True),
     Endpoint("GET", _ONE, get_message, "anyone", _LIMIT, exempt=True),
     Endpoint("PATCH", _ONE, patch_message, "anyone", _LIMIT, exempt=True),

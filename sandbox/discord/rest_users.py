@@ -11,6 +11,10 @@ from sandbox.discord.limits import Limit
 from sandbox.discord.rest import Bearer, Call, Endpoint
 from sandbox.discord.snowflakes import iso
 
+_SOUNDS = (
+    ("quack", "🦆"), ("airhorn", "🔊"), ("cricket", "🦗"), ("golf clap", "👏"),
+    ("sad horn", "🎺"), ("ba dum tss", "🥁"),
+)  # fmt: skip
 # Tight for each user's token (facts §1.3); how long the window is, Discord does not say.
 OWN_LIST = Limit("a user's own guilds", 1, 1.0)
 
@@ -83,7 +87,7 @@ async def get_application(call: Call) -> dict[str, Any]:
     owner = discord.world.users[discord.sandbox.people[0].id]
     return {
         **shapes.application(discord.bot_id, bot, discord.application.flags),
-        "redirect_uris": [],
+        "redirect_uris": list(discord.application.redirects),
         "interactions_endpoint_url": None,
         "role_connections_verification_url": None,
         "owner": shapes.user(owner),
@@ -94,6 +98,24 @@ async def get_application(call: Call) -> dict[str, Any]:
         "team": None,
         "eligible_oauth2_scopes": ["identify", "guilds", "guilds.members.read", "bot", "applications.commands"],
     }
+
+
+async def get_emojis(call: Call) -> dict[str, Any]:
+    """GET /applications/{application}/emojis: the application has none."""
+    if call.snowflake("application_id") != call.discord.bot_id:
+        raise unknown("Application")
+    return {"items": []}
+
+
+async def get_sounds(call: Call) -> list[Any]:
+    """GET /soundboard-default-sounds."""
+    return [
+        {
+            "name": name, "sound_id": str(number), "volume": 1.0, "emoji_id": None, "emoji_name": emoji,
+            "available": True,
+        }
+        for number, (name, emoji) in enumerate(_SOUNDS, start=1)
+    ]  # fmt: skip
 
 
 async def get_gateway(call: Call) -> dict[str, Any]:
@@ -134,6 +156,8 @@ ENDPOINTS = (
     Endpoint("GET", "/oauth2/@me", get_authorization, "bearer"),
     Endpoint("GET", "/oauth2/applications/@me", get_application),
     Endpoint("GET", "/applications/@me", get_application),
+    Endpoint("GET", "/applications/{application_id}/emojis", get_emojis),
+    Endpoint("GET", "/soundboard-default-sounds", get_sounds),
     Endpoint("GET", "/gateway", get_gateway, "anyone"),
     Endpoint("GET", "/gateway/bot", get_gateway_bot),
 )

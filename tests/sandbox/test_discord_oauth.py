@@ -113,3 +113,46 @@ async def test_an_extended_invite_redirects_with_the_guild(discord: Outside):
     answer = (await discord.token(grant_type="authorization_code", **form)).json()
     assert answer["guild"]["id"] == CLUB
     assert isinstance(answer["guild"]["roles"][0]["permissions"], int)
+
+
+async def test_without_permissions_the_bot_gets_no_role_of_its_own(discord: Outside):
+    await invite(discord, "ada", CLUB, permissions="0")
+    guild = await discord.guild(CLUB)
+    assert guild["bot_added"]
+    assert "HoldfastBot" not in [role["name"] for role in guild["roles"]]
+    assert (await discord.bot("GET", f"/guilds/{CLUB}/roles")).status_code == 200
+    await discord.control("guilds", guild=CLUB, action="kick_bot")
+
+
+async def test_an_application_gets_a_token_for_its_owner(discord: Outside):
+    basic = (discord.settings["DISCORD_CLIENT_ID"], discord.settings["DISCORD_CLIENT_SECRET"])
+    form = {"grant_type": "client_credentials", "scope": "identify guilds"}
+    answer = await discord.http.post("/discord/api/v10/oauth2/token", data=form, auth=basic)
+    told = answer.json()
+    assert (set(told), told["scope"]) == ({"access_token", "token_type", "expires_in", "scope"}, "identify guilds")
+    me = await discord.rest("GET", "/users/@me", f"Bearer {told['access_token']}")
+    assert me.json()["username"] == "ada"
+    wrong = await discord.token(grant_type="client_credentials", scope="bot")
+    assert (wrong.status_code, wrong.json()["error"]) == (400, "invalid_scope")
+
+
+async def test_registered_redirects_are_compared_letter_for_letter(discord: Outside):
+    await discord.control("application", redirect_uris=[CALLBACK])
+    assert (await discord.authorize("ada")).status_code == 302
+    others = ("http://127.0.0.1:3000", "http://localhost:9999", "https://localhost:3000", "http://LOCALHOST:3000")
+    for other in others:
+        answer = await discord.authorize("ada", redirect_uri=CALLBACK.replace("http://localhost:3000", other))
+        assert answer.status_code == 400, other
+        assert "Invalid OAuth2 redirect_uri" in answer.text
+    told = (await discord.bot("GET", "/applications/@me")).json()
+    assert told["redirect_uris"] == [CALLBACK]
+
+
+@pytest.mark.parametrize(("strict", "statuses"), [(True, [302, 400]), (False, [302, 302])])
+async def test_a_strict_sandbox_has_the_products_redirect_registered(
+    discord: Outside, strict: bool, statuses: list[int]
+):
+    discord.sandbox.strict = strict
+    await discord.control("reset")
+    answers = [await discord.authorize("ada", redirect_uri=each) for each in (CALLBACK, CALLBACK.replace("3000", "1"))]
+    assert [answer.status_code for answer in answers] == statuses

@@ -1,0 +1,190 @@
+"""What Discord refuses in answers to interactions: modals, the choices of an autocomplete, and what is no answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.sandbox.conftest import BASE, Outside
+from tests.sandbox.test_discord_gateway import ready
+
+APP, CAROL = "1160000000000000001", "1150000000000000303"
+LONG = "x" * 101
+
+
+@dataclass
+class Used:
+    """A command that somebody uses: its event, and how the bot answers it."""
+
+    discord: Outside
+    event: dict[str, Any]
+
+    async def answer(self, body: Any, **params: str) -> httpx.Response:
+        return await self.discord.bot(
+            "POST", f"/interactions/{self.event['id']}/{self.event['token']}/callback", body, params=params
+        )
+
+    @property
+    def webhook(self) -> str:
+        return f"/webhooks/{APP}/{self.event['token']}"
+
+
+@asynccontextmanager
+async def used(discord: Outside, kind: str = "command", option_type: int = 3) -> AsyncIterator[Used]:
+    """carol uses /go, or types into its option."""
+    options = [{"type": option_type, "name": "word", "description": "A word", "autocomplete": True}]
+    await discord.bot("POST", f"/applications/{APP}/commands", {"name": "go", "description": "Go", "options": options})
+    async with ready(discord) as (client, _):
+        value = "1" if option_type == 4 else "a"
+        body = {"guild": BASE, "user": "carol", "kind": kind, "name": "go", "options": {"word": value}}
+        doing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
+        event = await client.until("INTERACTION_CREATE")
+        yield Used(discord, event["d"])
+        doing.cancel()
+
+
+def text_input(**more: Any) -> dict[str, Any]:
+    return {"type": 4, "custom_id": "word", "style": 1, **more}
+
+
+def label(component: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": 18, "label": "Word", "component": component or text_input(), **more}
+
+
+def select(*values: str, **more: Any) -> dict[str, Any]:
+    options = [{"label": "A", "value": value} for value in values]
+    return {"type": 3, "custom_id": "menu", "options": options, **more}
+
+
+def modal(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"custom_id": "form", "title": "Form", "components": list(rows), **more}
+
+
+PART = "components.0.component"
+MODALS: dict[str, tuple[dict[str, Any], str]] = {
+    "no components": (modal(), "components"),
+    "six rows": (modal(*[label(text_input(custom_id=str(n))) for n in range(6)]), "components"),
+    "title over 45": (modal(label(), title="x" * 46), "title"),
+    "no title": (modal(label(), title=""), "title"),
+    "custom_id over 100": (modal(label(), custom_id=LONG), "custom_id"),
+    "label over 45": (modal(label(label="x" * 46)), "components.0.label"),
+    "label's description over 100": (modal(label(description=LONG)), "components.0.description"),
+    "placeholder over 100": (modal(label(text_input(placeholder=LONG))), f"{PART}.placeholder"),
+    "min over max": (modal(label(text_input(min_length=5, max_length=4))), f"{PART}.min_length"),
+    "max_length over 4000": (modal(label(text_input(max_length=4001))), f"{PART}.max_length"),
+    "value over 4000": (modal(label(text_input(value="x" * 4001))), f"{PART}.value"),
+    "duplicate custom_ids": (modal(label(), label()), "components.1.component.custom_id"),
+    "style missing": (modal(label({"type": 4, "custom_id": "x"})), f"{PART}.style"),
+    "style 7": (modal(label(text_input(style=7))), f"{PART}.style"),
+    "custom_id of the input missing": (modal(label({"type": 4, "style": 1})), f"{PART}.custom_id"),
+    "input custom_id over 100": (modal(label(text_input(custom_id=LONG))), f"{PART}.custom_id"),
+    "a button in a modal": (modal(label({"type": 2, "style": 1, "label": "x", "custom_id": "x"})), PART),
+    "a button in a modal's row": (
+        modal({"type": 1, "components": [{"type": 2, "style": 1, "label": "x", "custom_id": "x"}]}),
+        "components.0.components.0",
+    ),
+    "select without options": (modal(label(select())), f"{PART}.options"),
+    "select option label over 100": (
+        modal(label({**select("a"), "options": [{"label": LONG, "value": "a"}]})),
+        f"{PART}.options.0.label",
+    ),
+    "duplicate option values": (modal(label(select("a", "a"))), f"{PART}.options.1.value"),
+    "label without component": (modal({"type": 18, "label": "x"}), "components.0.component"),
+    "unknown part type 99": (modal({"type": 99}), "components.0"),
+    "action row: label missing (old layout)": (
+        modal({"type": 1, "components": [text_input()]}),
+        "components.0.components.0.label",
+    ),
+    "action row: two inputs": (
+        modal({"type": 1, "components": [text_input(label="a"), text_input(label="b", custom_id="b")]}),
+        "components.0.components.1",
+    ),
+}
+
+
+def place_of(answer: httpx.Response, path: str) -> Any:
+    assert (answer.status_code, answer.json()["code"]) == (400, 50035), answer.text
+    node = answer.json()["errors"]
+    for part in ("data", *path.split(".")):
+        assert part in node, answer.text
+        node = node[part]
+    return node["_errors"]
+
+
+async def test_a_modal_that_discord_refuses(discord: Outside):
+    async with used(discord) as use:
+        for case, (body, path) in MODALS.items():
+            assert place_of(await use.answer({"type": 9, "data": body}), path), case
+        right = modal(
+            label(text_input(value=None, placeholder=None, max_length=40)),
+            label(select("a", "b"), description="Which"),
+            {"type": 1, "components": [text_input(custom_id="old", label="Old")]}, {"type": 10, "content": "Words"},
+        )  # fmt: skip
+        assert (await use.answer({"type": 9, "data": right})).status_code == 204
+
+
+CHOICES: dict[str, tuple[Any, str]] = {
+    "choice name over 100": ([{"name": LONG, "value": "a"}], "choices.0.name"),
+    "choice value over 100": ([{"name": "a", "value": LONG}], "choices.0.value"),
+    "choice name empty": ([{"name": "", "value": "a"}], "choices.0.name"),
+    "choice without value": ([{"name": "a"}], "choices.0.value"),
+    "number for a text option": ([{"name": "a", "value": 5}], "choices.0.value"),
+    "26 choices": ([{"name": "a", "value": "a"}] * 26, "choices"),
+    "choices that are no list": ("a", "choices"),
+}
+
+
+async def test_choices_that_discord_refuses(discord: Outside):
+    async with used(discord, "autocomplete") as use:
+        for case, (choices, path) in CHOICES.items():
+            assert place_of(await use.answer({"type": 8, "data": {"choices": choices}}), path), case
+        assert (await use.answer({"type": 8, "data": {"choices": [{"name": "a", "value": "a"}]}})).status_code == 204
+
+
+async def test_choices_have_the_type_of_the_option(discord: Outside):
+    async with used(discord, "autocomplete", option_type=4) as use:
+        wrong = await use.answer({"type": 8, "data": {"choices": [{"name": "a", "value": "a"}]}})
+        assert place_of(wrong, "choices.0.value")
+        assert (await use.answer({"type": 8, "data": {"choices": [{"name": "a", "value": 7}]}})).status_code == 204
+
+
+@pytest.mark.parametrize("body", [{"type": 4, "data": "words"}, {"type": 4, "data": [1]}, {"type": 9, "data": 5}])
+async def test_data_that_is_no_object_is_refused(discord: Outside, body: dict[str, Any]):
+    async with used(discord) as use:
+        answer = await use.answer(body)
+        assert (answer.status_code, list(answer.json()["errors"])) == (400, ["data"])
+
+
+async def test_a_message_that_discord_refuses_as_an_answer_too(discord: Outside):
+    async with used(discord) as use:
+        assert place_of(await use.answer({"type": 4, "data": {"content": "x" * 2001}}), "content")
+        assert (await use.answer({"type": 4})).json()["code"] == 50006
+        assert (await use.answer({"type": 5})).status_code == 204
+        edit = await discord.bot("PATCH", f"{use.webhook}/messages/@original", {"embeds": [{"title": "x" * 257}]})
+        assert edit.json()["errors"]["embeds"]["0"]["title"]
+
+
+async def test_an_answer_calls_whom_it_names_and_its_webhook_tells_of_itself(discord: Outside):
+    async with used(discord) as use:
+        data = {"content": f"<@{CAROL}> @everyone"}
+        told = (await use.answer({"type": 4, "data": data}, with_response="true")).json()["resource"]["message"]
+        assert [user["username"] for user in told["mentions"]] == ["carol"]
+        assert told["mention_everyone"] is False
+        webhook = await discord.http.get(f"/discord/api/v10{use.webhook}")
+        assert (webhook.json()["application_id"], webhook.json()["type"]) == (APP, 3)
+
+
+async def test_an_application_tells_of_its_emojis_and_of_discords_sounds(discord: Outside):
+    assert (await discord.bot("GET", f"/applications/{APP}/emojis")).json() == {"items": []}
+    sounds = (await discord.bot("GET", "/soundboard-default-sounds")).json()
+    assert sounds[0]["name"] == "quack"
+
+
+async def test_the_first_frames_have_the_fields_of_this_year(discord: Outside):
+    async with ready(discord) as (client, first):
+        assert first["application"]["flags_new"] == str(first["application"]["flags"])
+        assert (await client.until("GUILD_CREATE"))["d"]["hub_type"] is None
