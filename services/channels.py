@@ -145,7 +145,7 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
         me = (await outside.discord.me()).id
         channel, done = await _channel(outside, found, me)
         server.verify_channel_id = channel.id
-        done += await _panel(outside, server, channel, me)
+        done += await _panel(outside, found, channel, me)
     except MissingAccess:
         raise Conflict(
             f"The bot cannot see the verification channel any more. Let {settings().bot_name} view it, or delete it, "
@@ -236,11 +236,25 @@ async def _stored_panel(outside: Gateways, server: Server, channel: Channel) -> 
         return None
 
 
-async def _panel(outside: Gateways, server: Server, channel: Channel, me: str) -> list[str]:
+def _may_read(found: Rights, channel: Channel, me: str) -> bool:
+    """Whether a list of messages says what there is: without Read Message History Discord lists none, and no refusal
+    tells (Discord's documentation of Get Channel Messages)."""
+    bot = found.guild_with_bot()[2]
+    have = _have(channel, me)
+    return bot.is_admin or bool((bot.permissions | (have.allow if have else 0)) & HISTORY)
+
+
+async def _panel(outside: Gateways, found: Rights, channel: Channel, me: str) -> list[str]:
+    server = found.server
     wanted: Mapping[str, object] = panel.body(me)
     message = await _stored_panel(outside, server, channel)
     if message is None:
         recent = await outside.discord.recent_messages(channel.id)
+        if not recent and not _may_read(found, channel, me):
+            raise Conflict(
+                f"The bot lacks {_NAMES[HISTORY]} in this server, and cannot see whether its panel is there. Switch it "
+                "on for the bot's role in Server Settings › Roles."
+            )
         message = next((one for one in recent if panel.is_panel(one, me)), None)
     if message is None:
         posted = await outside.discord.post_message(channel.id, wanted, secrets.token_hex(8))

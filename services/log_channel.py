@@ -45,6 +45,8 @@ async def _greet(outside: Gateways, guild_id: str, channel_id: str) -> str:
     hello = {"embeds": [{"title": "Alerts arrive here", "description": text, "color": COLORS["info"]}]}
     try:
         await outside.discord.post_message(channel_id, hello, secrets.token_hex(8))
+        # Discord lists no messages to who may not read them, and an alert that may be there would be posted twice.
+        readable = bool(await outside.discord.recent_messages(channel_id))
     except (MissingAccess, MissingPermissions):
         raise FieldRefused(
             "channelId",
@@ -52,4 +54,6 @@ async def _greet(outside: Gateways, guild_id: str, channel_id: str) -> str:
         ) from None
     except ProviderError as fault:
         raise unavailable(fault) from fault
+    if not readable:
+        raise FieldRefused("channelId", f"The bot may not read #{channel.name}. Give it Read Message History there.")
     return channel.name

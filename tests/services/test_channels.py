@@ -10,7 +10,7 @@ from gateways import gateways
 from models import Event, Server, transaction
 from services import channels, log_channel, panel
 from services.actors import Actor
-from services.channels import BOT_ALLOWED, MEMBERS_ALLOWED, SEND, VIEW, Repaired
+from services.channels import BOT_ALLOWED, EMBED, HISTORY, MEMBERS_ALLOWED, SEND, VIEW, Repaired
 from services.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
 from settings import settings
 from tests.jobs.conftest import product as product
@@ -143,6 +143,35 @@ async def test_a_channel_that_the_bot_cannot_see_any_more_is_told_not_doubled(to
     with pytest.raises(Conflict, match="cannot see"):
         await repair(town)
     assert len([one for one in (await town.guild())["channels"] if one["name"] == "verify"]) == 1
+
+
+async def without_history(town: Town, *channel_ids: str) -> None:
+    """Take Read Message History from the bot everywhere: Discord then lists no messages and says nothing of it."""
+    guild, me = (await town.guild())["id"], (await gateways().discord.me()).id
+    for channel_id in channel_ids:
+        for id_, kind in ((guild, 0), (me, 1)):
+            body = {"type": kind, "allow": str(VIEW | SEND | EMBED), "deny": "0"}
+            await discord(town, "PUT", f"/channels/{channel_id}/permissions/{id_}", body)
+    await town.call("guilds", action="edit_role", guild=town.name, role=guild, permissions=str(VIEW))
+    await grant_the_bot(town, 2416004112 & ~HISTORY)
+
+
+async def test_messages_that_the_bot_may_not_read_are_not_taken_for_none(town: Town):
+    made = await repair(town)
+    async with transaction() as db:
+        await db.exec(update(Server).where(col(Server.id) == town.server_id).values(panel_message_id=None))
+    await without_history(town, made.channel_id)
+    with pytest.raises(Conflict, match="Read Message History"):
+        await repair(town)
+    assert len((await shown(town, made.channel_id))["messages"]) == 1
+
+
+async def test_a_log_channel_in_which_the_bot_may_not_read_is_refused(town: Town):
+    general = (await town.guild())["channels"][0]["id"]
+    await without_history(town, general)
+    with pytest.raises(FieldRefused, match="Read Message History"):
+        async with transaction() as db:
+            await log_channel.choose(db, gateways(), acting(town, "ada"), town.server_id, general)
 
 
 async def test_inside_discord_manage_server_is_enough_and_checked_there_and_then(town: Town):
