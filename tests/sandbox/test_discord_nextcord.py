@@ -160,3 +160,13 @@ async def test_silence_is_a_504_and_a_command_out_of_reach_a_403(discord: Outsid
     silent = await discord.http.post("/control/interactions", json={**body, "user": "ada"}, timeout=10)
     assert (refused.status_code, silent.status_code) == (403, 504)
     assert silent.json()["messages"] == []
+
+
+async def test_its_commands_come_back_as_it_sent_them_so_that_a_restart_sends_none(
+    discord: Outside, bot: "commands.Bot"
+):
+    base = f"/applications/{discord.settings['DISCORD_CLIENT_ID']}/commands"
+    told = (await discord.bot("GET", base, params={"with_localizations": "true"})).json()
+    mine = {command.name: command for command in bot.get_application_commands()}
+    assert set(mine) == {"greet", "ask", "silent"} == {each["name"] for each in told}
+    assert all(mine[each["name"]].is_payload_valid(each) for each in told)
