@@ -49,14 +49,16 @@ def call_out(discord: "Discord", message: Message, allowed: Form | None) -> None
     """
     if allowed is None:
         allowed = {"parse": ["users"] if message.webhook_id else ["users", "roles", "everyone"]}
-    channel = discord.world.channels[message.channel_id]
+    message.mentions = [
+        shapes.user(user) for user in called(discord, message.content) if _lets(allowed, "users", user.id)
+    ]
+    channel = discord.world.channels.get(message.channel_id)
+    if channel is None:
+        return  # no guild's, so that there are no roles and no everyone
     guild = discord.world.guilds[channel.guild_id]
     own = guild.members.get(discord.bot_id)
     granted = permissions.channel_permissions(guild, channel, own) if own else 0
     may_call_all = bool(granted & permissions.MENTION_EVERYONE)
-    message.mentions = [
-        shapes.user(user) for user in called(discord, message.content) if _lets(allowed, "users", user.id)
-    ]
     roles = [guild.roles[id_] for id_ in dict.fromkeys(_ROLE.findall(message.content)) if id_ in guild.roles]
     message.mention_roles = [
         role.id for role in roles if (role.mentionable or may_call_all) and _lets(allowed, "roles", role.id)
