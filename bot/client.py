@@ -142,7 +142,7 @@ def build() -> Bot:
     )
     presses = Presses()
     events = Events(bot)
-    listeners = (events, Rereads(bot, events), Pulse(bot), presses)
+    listeners = (events, Rereads(bot, events), Pulse(bot, events), presses)
     for cog in (*listeners, Verify(presses), Roles(presses), Wallets(presses), Service(presses)):
         bot.add_cog(cog)
     return bot

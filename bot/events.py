@@ -14,7 +14,7 @@ from bot.busy import Busy
 from bot.facts import guild_facts, member_facts
 from gateways import gateways
 from models import transaction
-from services import channels, guilds
+from services import channels, guilds, members_intent
 from services.database_faults import is_the_databases, tell
 
 log = logging.getLogger("holdfast.bot")
@@ -65,6 +65,8 @@ class Events(Busy):
         """Guilds whose list Discord refused since it last gave one."""
         self.refused_at: float = 0.0
         """When it last did (loop time)."""
+        self.untold: bool = False
+        """Whether Discord tells us of no member because the application may not hear of them."""
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Readings and judgements."""
@@ -184,7 +186,14 @@ class Events(Busy):
                 pause = min(2 * pause, LONGEST_REFUSED_PAUSE if refused else LONGEST_PAUSE)
             else:
                 self.refused.clear()
+                self.untold = False
                 return
+
+    async def _look_at_the_switch(self) -> None:
+        """Find out whether a refused list is the application's, which is one operator's to mend, and say so once."""
+        was, self.untold = self.untold, await members_intent.is_off(gateways())
+        if self.untold and not was:
+            log.critical("%s", members_intent.NOT_TOLD)
 
     async def _room_for_refusals(self) -> None:
         """Wait while lists are refused in more guilds than one: then the next one will hardly be given either."""
@@ -205,6 +214,7 @@ class Events(Busy):
             self.refused_at = asyncio.get_running_loop().time()
             if isinstance(fault, nextcord.Forbidden):
                 gateways().discord.refusals.add()
+                await self._look_at_the_switch()
             raise
         if guild.me.id not in listed:
             raise ListIncomplete(f"the bot itself is not among {len(listed)} members")

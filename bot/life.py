@@ -10,6 +10,7 @@ from nextcord.ext import commands
 from nextcord.gateway import KeepAliveHandler
 
 from bot.pulse import tell
+from services import members_intent
 
 log = logging.getLogger("holdfast.bot")
 
@@ -21,7 +22,7 @@ LIVED_WELL = 180.0
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
 TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0
 
-NO_INTENT = "Discord refuses the intent (4014). Turn on Server Members Intent: Developer Portal › Bot."
+NO_INTENT = f"Discord refuses the intent (4014). {members_intent.WHERE}"
 NO_TOKEN = "Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token."
 _TOKEN_CODES, _INTENT_CODES = frozenset({4004}), frozenset({4013, 4014})
 """Close codes after which trying on changes nothing (external-apis §1.8)."""

@@ -9,9 +9,10 @@ from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
 from bot.busy import Busy
+from bot.events import Events
 from gateways import gateways
 from models import transaction
-from services import counters, market_limits, providers, rate_shares, refusals
+from services import counters, market_limits, members_intent, providers, rate_shares, refusals
 
 log = logging.getLogger("holdfast.bot")
 
@@ -21,8 +22,9 @@ PAUSE_SECONDS = 5.0
 class Pulse(Busy):
     """Writes the bot's own state and what this process's clients noted."""
 
-    def __init__(self, bot: commands.AutoShardedBot) -> None:
+    def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
         self.bot: commands.AutoShardedBot = bot
+        self.events: Events = events
         self.recorder: providers.Recorder = providers.Recorder()
         self.met: bool = False
         """Whether there was a connection at all: until then `tell` knows better why there is none."""
@@ -50,7 +52,11 @@ class Pulse(Busy):
         """Write the state of this moment."""
         connected = self.connected
         self.met = self.met or connected
-        states = [providers.bot_is(connected, None if connected else "no open connection")] if self.met else []
+        if connected:
+            reason = members_intent.NOT_TOLD if self.events.untold else None
+        else:
+            reason = "no open connection"
+        states = [providers.bot_is(connected, reason)] if self.met else []
         try:
             async with transaction() as db:
                 await providers.keep(db, [*self.recorder.news(), *states])

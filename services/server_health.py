@@ -114,6 +114,9 @@ def _bot(server: Server, states: provider_health.States, moment: datetime) -> Bo
         text = "The bot is not in this server, so no role can be given or taken."
         mend = "Invite it from the dashboard; rules that rest because of it resume by themselves."
         return BotHealth(BAD, False, connected, heard, since, text, mend)
+    if connected and row is not None and row.reason:
+        text = f"The bot is in this server. {row.reason} Roles still follow the daily round."
+        return BotHealth(BAD, True, True, heard, since, text, "Whoever runs the bot has to do that.")
     if connected:
         return BotHealth(GOOD, True, True, heard, since, "The bot is in this server and listens.", None)
     if fresh and row is not None:

@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 from sqlmodel import select
 
+from app import live_check
 from bot import rereads
+from gateways import gateways
 from models import Member, Rule, Server, transaction
+from services import members_intent, server_health
+from services.actors import Actor
 from services.expressions import Requirement, to_document
+from settings import settings
 from tests.bot.test_bad_weather import EVERYBODY, is_, members, names, server
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
@@ -240,3 +245,43 @@ async def test_a_guild_that_comes_after_ready_or_never_keeps_no_other_waiting(
             return {row.name for row in (await db.exec(select(Server))).all()}
 
     await is_(both, {"Base Builders", "Cool Holders Club"})
+
+
+OFF = f"The bot is in this server. {members_intent.NOT_TOLD} Roles still follow the daily round."
+
+
+async def bot_health(discord: Outside) -> tuple[str, str]:
+    row = await server()
+    async with transaction() as db:
+        seen = await server_health.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+    return seen.bot.state, seen.bot.text
+
+
+async def test_an_intent_that_is_switched_off_under_the_bot_is_said_once_in_one_sentence_and_heals(
+    discord: Outside, living: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    await is_(names, EVERYBODY)
+    await is_(lambda: bot_health(discord), ("good", "The bot is in this server and listens."))
+    await discord.control("application", members_intent="off")
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Whale")
+    unclear = {"guild_id": BASE, "user": {}}
+    await discord.control("gateway", action="send", event="GUILD_MEMBER_UPDATE", payload=unclear)
+    await is_(lambda: bot_health(discord), ("bad", OFF))
+    assert (await roles_of("Carol"), await roles_of("Dave")) == (0, 0), "nobody left, and nothing more is known"
+    said = [record.getMessage() for record in caplog.records if record.levelname == "CRITICAL"]
+    assert said == [members_intent.NOT_TOLD]
+    await discord.control("application", members_intent="on")
+    await is_(lambda: bot_health(discord), ("good", "The bot is in this server and listens."))
+    await is_(lambda: same(discord), True)
+
+
+@pytest.mark.parametrize(("switch", "right"), [("off", False), ("limited", True), ("on", True)])
+async def test_the_live_check_says_which_switch_is_off(
+    discord: Outside, product: None, switch: str, right: bool
+) -> None:
+    await discord.control("application", members_intent=switch)
+    found = await live_check._asked(  # pyright: ignore[reportPrivateUsage]
+        "the application",
+        lambda: live_check._application(gateways(), settings()),  # pyright: ignore[reportPrivateUsage]
+    )
+    assert (found.good, "Server Members Intent is off" in found.text) == (right, not right)

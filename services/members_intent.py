@@ -1,0 +1,15 @@
+"""The Server Members Intent of our application: without it Discord lists no members and tells of no change of them."""
+
+from gateways import Gateways
+from gateways.errors import ProviderError
+
+WHERE = "Turn on Server Members Intent: Developer Portal › Bot."
+NOT_TOLD = f"Discord no longer tells the bot who joins, leaves or changes (50001). {WHERE}"
+
+
+async def is_off(outside: Gateways) -> bool:
+    """Whether Discord says that the switch is off; False where it does not answer."""
+    try:
+        return not (await outside.discord.application()).members_intent
+    except ProviderError:
+        return False
