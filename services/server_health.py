@@ -43,6 +43,10 @@ NEEDED = {
     "Embed Links": (1 << 14, "The panel and alerts cannot be shown as they should."),
     "Read Message History": (1 << 16, "The panel cannot be found again to be repaired."),
 }
+_AT_THE_BOTTOM = (
+    "The bot's own role stands below every role that a rule could give, so the bot can give none yet. "
+    "Drag it above them in Server Settings › Roles."
+)
 _INVITE = "Switch it on for the bot's role in Server Settings › Roles, or invite the bot again."
 
 
@@ -156,11 +160,21 @@ def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
             problem = _remembered(rule)
         if problem is not None:
             problems[rule.role_id] = problem
+    if not rules and _lowest(place):
+        return RoleOrderHealth(WARNING, (), _AT_THE_BOTTOM)
     if not problems:
         text = "Every role of the rules can be given." if rules else "No rule names a role yet."
         return RoleOrderHealth(GOOD, (), text)
     found = tuple(problems.values())
     return RoleOrderHealth(BAD, found, " ".join(problem.text for problem in found))
+
+
+def _lowest(place: _Place) -> bool:
+    """Whether the bot's place is all that keeps every role of the server from being given."""
+    if place.roles is None or place.bot is None:
+        return False
+    refused = [judge(role, place.server.discord_id, place.bot) for role in place.roles]
+    return all(refused) and any(one is not None and one.cause == "above_bot" for one in refused)
 
 
 def _judged(roles: Sequence[Role], guild_id: str, bot: Standing, rule: Rule) -> RoleProblem | None:

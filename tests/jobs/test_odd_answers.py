@@ -10,7 +10,7 @@ from jobs import writer
 from models import Member, Rule, transaction
 from tests.jobs.conftest import Engine
 from tests.jobs.test_engine import given, grants, looked_at
-from tests.jobs.town import Town, until
+from tests.jobs.town import Town, a_town, until
 
 WRITES = "/guilds/{}/members/*/roles/*"
 LIES = [
@@ -148,3 +148,30 @@ async def test_a_member_whom_one_read_denies_is_still_there(town: Town, engine: 
 
         await until(gone)
     assert await left(town) == []
+
+
+async def test_a_server_that_wants_two_factors_rests_with_its_reason_and_slows_no_other(
+    town: Town, engine: Engine, sandbox_url: str
+) -> None:
+    async with a_town(sandbox_url, "ada", "erin", "mallory") as other:
+        for place, people in ((town, ("carol", "dave")), (other, ("erin", "mallory"))):
+            for who in people:
+                await place.buys(who)
+                await place.prove(who)
+            await place.rule("Holder")
+        await lies(town, 403, {"message": "Two factor is required for this operation", "code": 60003})
+        mark = await town.mark()
+        async with engine():
+            await until(lambda: paused(town))
+            for who in ("erin", "mallory"):
+                await until(lambda who=who: other.has(who, "Holder"))
+            assert await rules(other) == {("active", None)}
+            async with transaction() as db:
+                (row,) = (await db.exec(select(Rule).where(Rule.server_id == town.server_id))).all()
+            assert (row.pause_cause, "two-factor authentication" in (row.pause_reason or "")) == ("refused", True)
+            assert len(await town.writes(mark)) <= 4, "those that were under way together, and then none"
+            assert {grant.state for grant in await grants(town)} == {"giving"}
+
+
+async def paused(town: Town) -> bool:
+    return await rules(town) == {("paused", "refused")}

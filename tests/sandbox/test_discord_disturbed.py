@@ -1,9 +1,11 @@
 """What the gateway of the sandbox's Discord does at will: protocol frames, closing codes, outages, odd events."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from sandbox.discord import connection
 from tests.sandbox.conftest import BASE, CLUB, HOLDER, Outside, role_of
 from tests.sandbox.test_discord_gateway import Client, connected, ready
 
@@ -43,6 +45,19 @@ async def test_a_heartbeat_can_be_asked_for(discord: Outside):
         await client.until("GUILD_CREATE")
         await discord.control("gateway", action="send", payload={"op": 1, "d": None})
         assert (await client.frame())["op"] == 1
+
+
+async def test_a_heartbeat_is_answered_no_sooner_than_a_network_brings_it(
+    discord: Outside, monkeypatch: pytest.MonkeyPatch
+):
+    async with ready(discord) as (client, _):
+        await client.until("GUILD_CREATE")
+        await client.send(1, None)
+        assert (await client.frame())["op"] == 11
+        monkeypatch.setattr(connection, "ROUND_TRIP", 60.0)
+        await client.send(1, None)
+        with pytest.raises(asyncio.TimeoutError):
+            await client.socket.receive(timeout=0.2)
 
 
 @pytest.mark.parametrize(("code", "resumes"), [(4000, True), (1001, True), (4008, True), (4009, False), (4007, False)])
