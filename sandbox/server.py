@@ -105,6 +105,9 @@ async def _logged(request: web.Request, handler: Handler) -> web.StreamResponse:
     except web.HTTPException as answer:
         status, size = answer.status, _size(answer)
         raise
+    except Exception:
+        status = 500  # a fault of our own, which the server below answers
+        raise
     finally:
         status = 0 if request.get(HUNG_UP) else status
         if note is not None:

@@ -1,0 +1,85 @@
+"""Whatever stands in a body, the sandbox's Discord answers with a refusal and never with a fault of its own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sandbox.discord import shapes
+from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
+
+APP, CAROL, GENERAL = "1160000000000000001", "1150000000000000303", str(int(BASE) + 100)
+ODD = (None, True, -1, 1.5, 2**70, "", "x" * 7000, "\x00", [], [None], [[]], {}, {"type": []}, {"": None})
+_ROW = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go", "emoji": {"name": "✅"}}]}
+_SELECT = {"type": 3, "custom_id": "menu", "options": [{"label": "A", "value": "a", "default": True}]}
+_EMBED = {
+    "title": "T", "color": 1, "timestamp": "2026-01-01T00:00:00Z", "url": "https://example.org",
+    "fields": [{"name": "n", "value": "v"}], "author": {"name": "a"}, "image": {"url": "https://example.org/a.png"},
+}  # fmt: skip
+_OPTION = {
+    "type": 3, "name": "word", "description": "A word", "choices": [{"name": "A", "value": "a"}],
+    "name_localizations": {"de": "wort"},
+}  # fmt: skip
+_COMMAND = {
+    "name": "go", "description": "Go", "type": 1, "contexts": [0], "default_member_permissions": "8",
+    "options": [{"type": 1, "name": "sub", "description": "A part", "options": [_OPTION]}],
+}  # fmt: skip
+BODIES: dict[tuple[str, str], Any] = {
+    ("POST", f"/channels/{GENERAL}/messages"): {
+        "content": "Hi", "embeds": [_EMBED], "components": [_ROW, {"type": 1, "components": [_SELECT]}], "flags": 0,
+        "allowed_mentions": {"parse": [], "users": [CAROL]}, "nonce": "n", "enforce_nonce": True,
+    },
+    ("POST", f"/channels/{GENERAL}/messages?"): {
+        "flags": 1 << 15,
+        "components": [
+            {"type": 17, "components": [{"type": 10, "content": "x"}, {"type": 14, "spacing": 1}, _ROW]},
+            {"type": 9, "components": [{"type": 10, "content": "x"}], "accessory": _ROW["components"][0]},
+        ],
+    },
+    ("POST", f"/guilds/{BASE}/channels"): {
+        "name": "new", "type": 0, "topic": "T", "position": 1, "rate_limit_per_user": 1,
+        "permission_overwrites": [{"id": CAROL, "type": 1, "allow": "1024", "deny": "0"}],
+    },
+    ("PATCH", f"/channels/{GENERAL}"): {"name": "general", "topic": "T", "parent_id": None},
+    ("PUT", f"/channels/{GENERAL}/permissions/{CAROL}"): {"type": 1, "allow": "1024", "deny": "0"},
+    ("POST", f"/applications/{APP}/commands"): _COMMAND,
+    ("PUT", f"/applications/{APP}/commands"): [_COMMAND],
+    ("POST", f"/guilds/{BASE}/roles"): {"name": "New", "permissions": "0", "colors": {"primary_color": 1}},
+    ("PATCH", f"/guilds/{BASE}/roles"): [{"id": role_of(BASE, HOLDER), "position": 1}],
+    ("PATCH", f"/guilds/{BASE}/roles/{role_of(BASE, HOLDER)}"): {"name": "Holder", "hoist": True, "color": 1},
+    ("PATCH", f"/guilds/{BASE}/members/{CAROL}"): {"roles": [role_of(BASE, HOLDER)]},
+}  # fmt: skip
+
+
+def altered(value: Any) -> Iterator[Any]:
+    """The value with each of its parts in turn replaced by each odd one."""
+    yield from ODD
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            for other in altered(inner):
+                yield {**value, name: other}
+    if isinstance(value, list):
+        for at, inner in enumerate(value):
+            for other in altered(inner):
+                yield [*value[:at], other, *value[at + 1 :]]
+
+
+@pytest.mark.parametrize("call", BODIES, ids=lambda call: f"{call[0]} {call[1]}")
+async def test_an_odd_body_is_no_fault_of_ours(discord: Outside, call: tuple[str, str]):
+    method, path = call
+    refused = 0
+    for body in altered(BODIES[call]):
+        discord.sandbox.discord.limits.clear()
+        answer = await discord.bot(method, path, body)
+        assert answer.status_code < 500, body
+        refused += answer.status_code >= 400
+    assert refused
+
+
+async def test_a_fault_of_our_own_stands_in_the_log_of_requests(discord: Outside, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(shapes, "me")
+    before = (await discord.http.get("/control/requests")).json()["next"]
+    headers = {"Authorization": f"Bot {discord.settings['DISCORD_BOT_TOKEN']}"}
+    assert (await discord.http.get("/discord/api/v10/users/@me", headers=headers)).status_code == 500
+    seen = (await discord.http.get("/control/requests", params={"since": before})).json()["requests"]
+    assert [request["status"] for request in seen] == [500]
