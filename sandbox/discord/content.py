@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.discord import talk
 from sandbox.discord.entities import EPHEMERAL, Message
-from sandbox.discord.fields import Form
 from sandbox.discord.forms import messages
 from sandbox.discord.forms.components import CONTAINER, SELECTS, SEPARATOR, all_of
 from sandbox.discord.forms.messages import COMPONENTS_V2
-from sandbox.discord.forms.schema import Path
+from sandbox.discord.forms.schema import Form, Path
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

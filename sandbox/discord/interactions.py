@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sandbox.discord import channels, content, shapes
 from sandbox.discord.entities import EPHEMERAL, Message
 from sandbox.discord.errors import DiscordError, form_error, unknown
-from sandbox.discord.fields import Form, given_number
-from sandbox.discord.forms import modals
-from sandbox.discord.forms.schema import NO_OBJECT
+from sandbox.discord.forms import messages, modals
+from sandbox.discord.forms.schema import NO_OBJECT, Form
 from sandbox.discord.snowflakes import now_iso
 
 if TYPE_CHECKING:
@@ -104,8 +103,8 @@ class Interactions:
             raise DiscordError(400, 40060, "Interaction has already been acknowledged.")
         if time.monotonic() - interaction.began > ANSWER_SECONDS:
             raise unknown("interaction")
-        kind = given_number(form, "type")
-        if kind is None or not _fits(interaction, kind):
+        kind = form.get("type")
+        if type(kind) is not int or not _fits(interaction, kind):
             raise form_error("type", "This callback type does not fit the interaction.")
         data = form.get("data")
         if data is not None and not isinstance(data, dict):
@@ -124,7 +123,7 @@ class Interactions:
                 interaction.original = message
             case 5:
                 message = self._message(interaction)
-                message.flags |= LOADING | (given_number(data, "flags") or 0) & EPHEMERAL
+                message.flags |= LOADING | (messages.message(data, ("data",)).get("flags") or 0) & EPHEMERAL
                 interaction.original = interaction.messages[message.id] = message
             case 6 | 7:
                 interaction.original = interaction.source

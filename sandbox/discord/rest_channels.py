@@ -5,8 +5,8 @@ from typing import Any
 from sandbox.discord import audit, channels, permissions, shapes
 from sandbox.discord.entities import Channel, Guild, Overwrite
 from sandbox.discord.errors import DiscordError, form_error, missing_permissions, unknown
-from sandbox.discord.fields import Form
 from sandbox.discord.forms import channels as forms
+from sandbox.discord.forms.schema import Form
 from sandbox.discord.limits import Limit
 from sandbox.discord.rest import Call, Endpoint, TooMany, answered
 

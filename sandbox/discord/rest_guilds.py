@@ -5,8 +5,9 @@ from typing import Any
 
 from sandbox.discord import permissions, roles, shapes
 from sandbox.discord.entities import Guild, Role
-from sandbox.discord.errors import DiscordError, form_error, missing_permissions, unknown
-from sandbox.discord.fields import Form, given_number, given_switch, given_text, snowflake_text
+from sandbox.discord.errors import DiscordError, missing_permissions, unknown
+from sandbox.discord.forms import guilds as forms
+from sandbox.discord.forms.schema import Form
 from sandbox.discord.limits import Limit
 from sandbox.discord.rest import Call, Endpoint
 from sandbox.discord.roles import RoleEdit
@@ -46,7 +47,7 @@ async def post_role(call: Call) -> dict[str, Any]:
     call.need(guild, permissions.MANAGE_ROLES)
     if len(guild.roles) >= MOST_ROLES:
         raise DiscordError(400, 30005, f"Maximum number of guild roles reached ({MOST_ROLES})")
-    return shapes.role(roles.create(call.discord, guild, _edit(call, guild, call.form()), call.by))
+    return shapes.role(roles.create(call.discord, guild, _edit(call, guild, forms.role(call.form())), call.by))
 
 
 async def patch_role(call: Call) -> dict[str, Any]:
@@ -55,7 +56,7 @@ async def patch_role(call: Call) -> dict[str, Any]:
     call.need(guild, permissions.MANAGE_ROLES)
     role = call.role(guild)
     _need_above(call, guild, role)
-    roles.change(call.discord, role, _edit(call, guild, call.form()), call.by)
+    roles.change(call.discord, role, _edit(call, guild, forms.role(call.form())), call.by)
     return shapes.role(role)
 
 
@@ -75,16 +76,11 @@ async def patch_positions(call: Call) -> list[Any]:
     the bot's highest role and all above it stay in theirs."""
     guild = call.guild()
     call.need(guild, permissions.MANAGE_ROLES)
-    if not isinstance(call.body, list):
-        raise DiscordError(400, 50035, "Invalid Form Body")
     positions: dict[str, int] = {}
-    for at, item in enumerate(call.body):
-        if not isinstance(item, dict):
-            raise form_error(str(at), "Only dictionaries may be used in a DictType")
-        role_id = snowflake_text(item.get("id"), f"{at}.id")
+    for item in forms.positions(call.body):
+        role_id, position = item["id"], item.get("position")
         if role_id not in guild.roles:
             raise unknown("Role")
-        position = given_number(item, "position")
         if role_id == guild.id:
             if position:
                 raise missing_permissions()
@@ -107,21 +103,11 @@ def _need_above(call: Call, guild: Guild, role: Role) -> None:
 def _edit(call: Call, guild: Guild, form: Form) -> RoleEdit:
     """The fields of a role; permissions that the bot lacks cannot be put into one."""
     own = permissions.guild_permissions(guild, call.own_member(guild))
-    wanted = given_number(form, "permissions")
+    wanted = form.get("permissions")
     if wanted is not None and wanted & ~own:
         raise missing_permissions()
-    color = given_number(form, "color")
-    if isinstance(form.get("colors"), dict):
-        color = given_number(form["colors"], "primary_color")
-    if color is not None and not 0 <= color <= 0xFFFFFF:
-        raise form_error("color", "int value should be less than or equal to 16777215.")
-    return RoleEdit(
-        given_text(form, "name", 100, 1),
-        wanted,
-        color,
-        given_switch(form, "hoist"),
-        given_switch(form, "mentionable"),
-    )
+    color = form.get("colors", {}).get("primary_color", form.get("color"))
+    return RoleEdit(form.get("name"), wanted, color, form.get("hoist"), form.get("mentionable"))
 
 
 ENDPOINTS = (

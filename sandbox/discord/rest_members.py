@@ -1,15 +1,13 @@
 """REST: members and the roles they hold."""
 
-from datetime import datetime
 from typing import Any
 
 from sandbox.discord import audit, intents, members, permissions, shapes
 from sandbox.discord.entities import Guild, Member, Role
 from sandbox.discord.errors import form_error, invalid_role, missing_access, missing_permissions, unknown
-from sandbox.discord.fields import given_text, snowflake_text
+from sandbox.discord.forms import guilds as forms
 from sandbox.discord.limits import Limit
 from sandbox.discord.rest import Call, Endpoint
-from sandbox.discord.snowflakes import iso
 
 # A fixed window of 10 writes in 10 s a guild, over all its members (facts: discord-api-docs#7680).
 MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)
@@ -57,16 +55,16 @@ async def patch_member(call: Call) -> dict[str, Any]:
     """PATCH /guilds/{guild}/members/{user}: roles (the whole set), nick, time-out."""
     guild = call.guild()
     member = call.member(guild)
-    form = call.form()
+    form = forms.member(call.form())
     changes: list[str] = []
     wanted = _wanted_roles(call, guild, member, form["roles"]) if form.get("roles") is not None else member.roles
     if "nick" in form:
         _need_over(call, guild, member, permissions.MANAGE_NICKNAMES)
-    nick = given_text(form, "nick", 32) or None if "nick" in form else member.nick
+    nick = form["nick"] or None if "nick" in form else member.nick
     timeout = member.timeout_until
     if "communication_disabled_until" in form:
         _need_over(call, guild, member, permissions.MODERATE_MEMBERS)
-        timeout = _moment(form)
+        timeout = form["communication_disabled_until"]
     for name, value in (("roles", wanted), ("nick", nick), ("timeout_until", timeout)):
         if getattr(member, name) != value:
             setattr(member, name, value)
@@ -81,10 +79,10 @@ async def patch_own_member(call: Call) -> dict[str, Any]:
     """PATCH /guilds/{guild}/members/@me: the bot's own nick."""
     guild = call.guild()
     member = call.own_member(guild)
-    form = call.form()
+    form = forms.member(call.form())
     if "nick" in form:
         call.need(guild, permissions.CHANGE_NICKNAME)
-        member.nick = given_text(form, "nick", 32) or None
+        member.nick = form["nick"] or None
         members.changed(call.discord, member)
     return {**_shape(call, member), "permissions": str(permissions.guild_permissions(guild, member))}
 
@@ -96,15 +94,6 @@ async def kick(call: Call) -> None:
     _need_over(call, guild, member, permissions.KICK_MEMBERS)
     members.leave(call.discord, guild, member)
     audit.note(call.discord.world, guild.id, call.by, "kicked a member", member.user_id)
-
-
-def _moment(form: dict[str, Any]) -> str | None:
-    """When a time-out ends. Raises 50035 for what is no time."""
-    value = given_text(form, "communication_disabled_until", 64)
-    try:
-        return iso(datetime.fromisoformat(value)) if value else None
-    except ValueError:
-        raise form_error("communication_disabled_until", f'"{value}" is not a valid ISO 8601 timestamp.') from None
 
 
 def _assignment(call: Call) -> tuple[Member, Role]:
@@ -123,10 +112,8 @@ def _need_grantable(call: Call, guild: Guild, role: Role) -> None:
         raise missing_permissions()
 
 
-def _wanted_roles(call: Call, guild: Guild, member: Member, value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise form_error("roles", "Only iterables may be used in a ListType")
-    wanted = list(dict.fromkeys(snowflake_text(item, f"roles.{at}") for at, item in enumerate(value)))
+def _wanted_roles(call: Call, guild: Guild, member: Member, value: list[str]) -> list[str]:
+    wanted = list(dict.fromkeys(value))
     call.need(guild, permissions.MANAGE_ROLES)
     for role_id in wanted:
         if role_id not in guild.roles:

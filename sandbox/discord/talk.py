@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.discord import channels, permissions, shapes
 from sandbox.discord.entities import Channel, Guild, Member, Message, User
-from sandbox.discord.fields import Form
+from sandbox.discord.forms.schema import Form
 from sandbox.discord.snowflakes import now_iso
 from sandbox.refusal import Refusal
 

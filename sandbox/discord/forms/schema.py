@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from sandbox.discord.errors import DiscordError
 from sandbox.discord.snowflakes import iso
 
+Form = dict[str, Any]
+"""A body that is an object."""
 Path = tuple[str | int, ...]
 INVALID_FORM = 50035
 BAD: Final = object()

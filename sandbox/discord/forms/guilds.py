@@ -1,0 +1,44 @@
+"""Bodies of roles and members (external facts: Discord's guild resource and its OpenAPI description)."""
+
+from typing import Any
+
+from sandbox.discord.forms.schema import ListOf, Moment, Schema, Shape, Snowflake, Switch, Text, Whole, read
+
+_COLOR = Whole(0, 0xFFFFFF)
+_COLORS = Shape(
+    {"primary_color": _COLOR, "secondary_color": _COLOR, "tertiary_color": _COLOR},
+)
+_ROLE: dict[str, Schema] = {
+    "name": Text(100, 1),
+    "permissions": Whole(0, 2**63, as_text=True),
+    "color": _COLOR,
+    "colors": _COLORS,
+    "hoist": Switch(),
+    "mentionable": Switch(),
+}
+_POSITIONS = ListOf(Shape({"id": Snowflake(), "position": Whole(0, 2**31 - 1)}, ("id",)), 1521)
+_MEMBER = Shape(
+    {
+        "nick": Text(32),
+        "roles": ListOf(Snowflake(), 1521),
+        "mute": Switch(),
+        "deaf": Switch(),
+        "communication_disabled_until": Moment(),
+    },
+    nulls_tell=True,
+)
+
+
+def role(body: Any) -> dict[str, Any]:
+    """The fields of a role. Raises 50035."""
+    return read(Shape(_ROLE), body)
+
+
+def positions(body: Any) -> list[dict[str, Any]]:
+    """Roles with the positions they are to have. Raises 50035."""
+    return read(_POSITIONS, body)
+
+
+def member(body: Any) -> dict[str, Any]:
+    """The fields of a member. Raises 50035."""
+    return read(_MEMBER, body)
