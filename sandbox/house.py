@@ -14,7 +14,7 @@ from sandbox.discord import Discord
 from sandbox.faults import Faults
 from sandbox.marketplaces import Marketplaces
 from sandbox.people import PEOPLE, Person
-from sandbox.solana import Solana
+from sandbox.solana import Solana, das
 from sandbox.traffic import Traffic
 
 PRODUCT_ENV = Path(__file__).with_name("product.env")
@@ -114,7 +114,12 @@ class Sandbox:
 
     def limits(self) -> dict[str, Any]:
         """GET /control/limits."""
-        return {"strict": self.strict, "rpc": self.chains.limits() if self.chains else {}}
+        return {
+            "strict": self.strict,
+            "rpc": self.chains.limits() if self.chains else {},
+            **(self.marketplaces.limits() if self.marketplaces else {}),
+            **({"solana": {"lists_a_second": das.LISTS_A_SECOND}} if self.solana and self.strict else {}),
+        }
 
 
 def product_settings(port: int) -> dict[str, str]:

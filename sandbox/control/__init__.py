@@ -12,6 +12,8 @@ from sandbox.refusal import Refusal
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
 
+LONGEST_WINDOW = 86_400
+
 
 def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
     """World, reset, requests, faults, limits and readiness."""
@@ -46,6 +48,16 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
     async def limits(_: web.Request) -> web.Response:
         return web.json_response(sandbox.limits())
 
+    async def set_limit(request: web.Request) -> web.Response:
+        body = await fields(request)
+        target, left, seconds = text(body, "target"), number(body, "left"), number(body, "seconds")
+        if sandbox.marketplaces is None or target not in sandbox.marketplaces.accounts:
+            raise Refusal(404, f"No limit of {target!r} can be set: opensea and magiceden have one.")
+        if not (left >= 0 and 0 < seconds <= LONGEST_WINDOW):
+            raise Refusal(400, f"left is at least 0, and seconds are more than 0 and at most {LONGEST_WINDOW}.")
+        sandbox.marketplaces.set_limit(target, int(left), seconds)
+        return web.json_response(sandbox.limits())
+
     async def ready(_: web.Request) -> web.Response:
         return web.json_response({"ready": sandbox.ready.is_set()}, status=200 if sandbox.ready.is_set() else 503)
 
@@ -56,5 +68,6 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
         web.post("/control/faults", set_fault),
         web.delete("/control/faults", clear_faults),
         web.get("/control/limits", limits),
+        web.put("/control/limits", set_limit),
         web.get("/control/ready", ready),
     ]

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.budget import Budget
 from sandbox.control.body import fields
-from sandbox.marketplaces.accounts import Accounts
+from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.alchemy import Alchemy
 from sandbox.marketplaces.catalogue import Catalogue
 from sandbox.marketplaces.magiceden import MagicEden
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from sandbox.house import Sandbox
 
 PLACES = {"opensea": "OpenSea", "magiceden": "Magic Eden"}
+LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0)}
+"""Requests in so many seconds, when the sandbox is strict: a free key at OpenSea (external-apis §2.1), and one address
+without a key at Magic Eden (§3.3)."""
 
 
 class Marketplaces:
@@ -28,6 +32,19 @@ class Marketplaces:
         self.catalogue = Catalogue(sandbox)
         folder = sandbox.data / "marketplaces"
         self.accounts = {place: Accounts(folder / f"{place}.jsonl", sandbox.people) for place in PLACES}
+        self.budgets: dict[str, Budget] = self._full()
+        """What each marketplace still answers, where it has a limit."""
+
+    def _full(self) -> dict[str, Budget]:
+        return {place: Budget(*limit) for place, limit in LIMITS.items()} if self.sandbox.strict else {}
+
+    def limits(self) -> dict[str, Any]:
+        """What GET /control/limits says of the marketplaces."""
+        return {place: budget.view() for place, budget in self.budgets.items()}
+
+    def set_limit(self, place: str, left: int, seconds: float) -> None:
+        """Give a marketplace a window with so many requests left, strict or not, until the next reset."""
+        self.budgets.setdefault(place, Budget(*LIMITS[place])).set(left, seconds)
 
     async def start(self) -> None:
         """Read the accounts."""
@@ -43,6 +60,8 @@ class Marketplaces:
         """Usernames as at the start, bios empty."""
         for accounts in self.accounts.values():
             accounts.reset()
+        self.budgets.clear()
+        self.budgets.update(self._full())
 
     async def world(self) -> dict[str, Any]:
         """The `accounts` of GET /control/world: EVM addresses as OpenSea has them, Solana's as Magic Eden has them."""
@@ -50,7 +69,7 @@ class Marketplaces:
         for place, accounts in reversed(self.accounts.items()):
             for account in accounts.known():
                 if account.address not in shown or (place == "opensea" and account.address.startswith("0x")):
-                    shown[account.address] = {"username": account.username, "bio": account.bio}
+                    shown[account.address] = _account(account)
         return shown
 
     def routes(self) -> list[web.RouteDef]:
@@ -61,8 +80,8 @@ class Marketplaces:
             for route in Profiles(place, title, self.accounts[place], self.catalogue).routes()
         ]
         return [
-            *OpenSea(self.sandbox, self.accounts["opensea"], self.catalogue).routes(),
-            *MagicEden(self.sandbox, self.accounts["magiceden"], self.catalogue).routes(),
+            *OpenSea(self.sandbox, self.accounts["opensea"], self.catalogue, self.budgets).routes(),
+            *MagicEden(self.sandbox, self.accounts["magiceden"], self.catalogue, self.budgets).routes(),
             *Alchemy(self.sandbox, self.catalogue).routes(),
             *CollectionPages(self.catalogue).routes(),
             *[self._control(place) for place in PLACES],
@@ -72,10 +91,19 @@ class Marketplaces:
     def _control(self, place: str) -> web.RouteDef:
         async def change(request: web.Request) -> web.Response:
             body = await fields(request)
-            for name in ("bio", "username"):
+            for name in ("bio", "username", "ens_name", "linked_to"):
                 if not isinstance(body.get(name, ""), str | None):
                     raise Refusal(400, f"{name} is text.")
-            account = self.accounts[place].change(request.match_info["address"], body.get("bio"), body.get("username"))
-            return web.json_response({"address": account.address, "username": account.username, "bio": account.bio})
+            accounts, address = self.accounts[place], request.match_info["address"]
+            account = accounts.change(address, body.get("bio"), body.get("username"), body.get("ens_name"))
+            if body.get("linked_to") is not None:
+                account = accounts.link(address, body["linked_to"])
+            return web.json_response({"address": account.address, **_account(account)})
 
         return web.put(f"/control/{place}/accounts/{{address}}", change)
+
+
+def _account(account: Account) -> dict[str, Any]:
+    """An account as the control calls show it."""
+    shown = {"username": account.username, "bio": account.bio}
+    return {**shown, **({"linked_to": account.linked_to} if account.linked_to else {})}

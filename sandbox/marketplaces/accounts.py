@@ -2,7 +2,7 @@
 
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sandbox.journal import Journal
@@ -10,6 +10,8 @@ from sandbox.people import Person
 from sandbox.refusal import Refusal
 
 BIO_CHARACTERS = 500
+NAMED = "carol"
+"""Whose EVM address has a name of ENS at the start."""
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}")
 _SOLANA = re.compile(r"[1-9A-HJ-NP-Za-km-z]{32,44}")
 _USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")
@@ -17,11 +19,13 @@ _USERNAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")
 
 @dataclass(frozen=True)
 class Account:
-    """One address at one marketplace."""
+    """One address at one marketplace. `linked_to` is the address whose profile shows this wallet, if not its own."""
 
     address: str
     username: str
     bio: str
+    ens_name: str = ""
+    linked_to: str = ""
 
 
 def normal(address: str) -> str:
@@ -55,13 +59,14 @@ class Accounts:
         self._journal = Journal(self._path)
         self._seed()
         for record in self._journal.records():
-            self._set(0.0, Account(record["address"], record["username"], record["bio"]))
+            self._set(0.0, Account(**record))
 
     def _seed(self) -> None:
         self._history = {}
         for one in self._people:
             for address in (one.wallets.evm.lower(), one.wallets.solana):
-                self._set(0.0, Account(address, one.username, ""))
+                has_name = one.username == NAMED and address.startswith("0x")
+                self._set(0.0, Account(address, one.username, "", f"{one.username}.eth" if has_name else ""))
 
     def _set(self, moment: float, account: Account) -> None:
         self._history.setdefault(account.address, []).append((moment, account))
@@ -89,7 +94,21 @@ class Accounts:
                 return shown[-1]
         return None
 
-    def change(self, address: str, bio: str | None = None, username: str | None = None) -> Account:
+    def profile(self, address_or_username: str, at: float | None = None) -> Account | None:
+        """The account whose profile is shown for an address: its own, or the one that it is linked to."""
+        account = self.find(address_or_username, at)
+        return self.find(account.linked_to, at) if account and account.linked_to else account
+
+    def link(self, address: str, to: str) -> Account:
+        """Show another account's profile for an address; `to` may be empty: its own again. Raises Refusal(400)."""
+        account, target = self.change(address), self.change(to) if to else None
+        if target and (target.linked_to or target.address == account.address):
+            raise Refusal(400, "A wallet is linked to a profile that is not linked itself.")
+        return self._keep(replace(account, linked_to=target.address if target else ""))
+
+    def change(
+        self, address: str, bio: str | None = None, username: str | None = None, ens_name: str | None = None
+    ) -> Account:
         """Set what is given, opening the account if need be. Raises Refusal (400, 409)."""
         address = normal(address)
         before = self.find(address) or Account(address, "", "")
@@ -104,10 +123,14 @@ class Accounts:
             before,
             bio=before.bio if bio is None else bio,
             username=before.username if username is None else username,
+            ens_name=before.ens_name if ens_name is None else ens_name,
         )
-        self.journal.append({"address": address, "username": after.username, "bio": after.bio})
-        self._set(time.monotonic(), after)
-        return after
+        return self._keep(after)
+
+    def _keep(self, account: Account) -> Account:
+        self.journal.append(asdict(account))
+        self._set(time.monotonic(), account)
+        return account
 
     def _same_person(self, one: str, other: str) -> bool:
         return any({one, other} == {who.wallets.evm.lower(), who.wallets.solana} for who in self._people)

@@ -1,10 +1,12 @@
 """`/magiceden/v2`: Magic Eden's public API about Solana: wallets, tokens and collections (external-apis §3.3)."""
 
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.budget import Budget
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Market, Token
@@ -22,10 +24,13 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 class MagicEden:
     """The API over accounts and Solana; a collection's symbol, Magic Eden's own label, is here its slug."""
 
-    def __init__(self, sandbox: "Sandbox", accounts: Accounts, catalogue: Catalogue) -> None:
+    def __init__(
+        self, sandbox: "Sandbox", accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
+    ) -> None:
         self._sandbox = sandbox
         self._accounts = accounts
         self._catalogue = catalogue
+        self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
         """Each path with what it says when it is empty."""
@@ -49,7 +54,9 @@ class MagicEden:
         """The handler behind the faults; what is not known is 400, as there."""
 
         async def throttled(_: web.Request) -> web.Response:
-            return web.json_response({"error": "Too Many Requests"}, status=429, headers={"Retry-After": "1"})
+            budget = self._budgets.get("magiceden")
+            wait = "1" if budget is None or budget.left else str(math.ceil(budget.resets_in))
+            return web.json_response({"error": "Too Many Requests"}, status=429, headers={"Retry-After": wait})
 
         async def empty(request: web.Request) -> web.Response:
             if emptiness is not None:
@@ -65,6 +72,9 @@ class MagicEden:
             answer = await self._sandbox.faults.apply(request, "magiceden", faulty)
             if answer is not None:
                 return answer
+            budget = self._budgets.get("magiceden")
+            if budget is not None and not budget.spend():
+                return await throttled(request)
             try:
                 return web.json_response(await handler(request))
             except web.HTTPBadRequest as wrong:

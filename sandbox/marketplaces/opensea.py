@@ -2,16 +2,19 @@
 
 import binascii
 import json
+import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.budget import Budget
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces import shapes
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
+from sandbox.marketplaces.networks import network
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
@@ -26,10 +29,13 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 class OpenSea:
     """The API over accounts and chains. Handlers return the JSON; what is not there raises HTTPNotFound."""
 
-    def __init__(self, sandbox: "Sandbox", accounts: Accounts, catalogue: Catalogue) -> None:
+    def __init__(
+        self, sandbox: "Sandbox", accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
+    ) -> None:
         self._sandbox = sandbox
         self._accounts = accounts
         self._catalogue = catalogue
+        self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
         """Every read of external-apis §2.2 that does not page through events, each with its form's emptiness."""
@@ -85,12 +91,18 @@ class OpenSea:
             key = request.headers.get("X-Api-Key", "")
             if key != self._sandbox.settings["OPENSEA_API_KEY"]:
                 return _errors(401, "Invalid API key" if key else "Missing an API key")
+            budget = self._budgets.get("opensea")
+            if budget is not None and not budget.spend():
+                wait = math.ceil(budget.resets_in)
+                throttled = f"Request was throttled. Expected available in {wait} second{'s' * (wait != 1)}."
+                return _errors(429, throttled, {"Retry-After": str(wait), **budget.headers()})
+            limits = budget.headers() if budget else {}
             try:
-                return _json(await handler(request))
+                return _json(await handler(request), headers=limits)
             except web.HTTPNotFound as missing:
-                return _errors(404, missing.text or "Not found")
+                return _errors(404, missing.text or "Not found", limits)
             except web.HTTPBadRequest as wrong:
-                return _errors(400, wrong.text or "Bad request")
+                return _errors(400, wrong.text or "Bad request", limits)
 
         return serve
 
@@ -99,7 +111,7 @@ class OpenSea:
         return fault.since if fault and fault.kind == "stale" else None
 
     def _find_account(self, request: web.Request) -> Account:
-        account = self._accounts.find(request.match_info["who"], self._since())
+        account = self._accounts.profile(request.match_info["who"], self._since())
         if account is None:
             raise web.HTTPNotFound(text="Account not found")
         return account
@@ -137,14 +149,34 @@ class OpenSea:
         return [token for part in parts for token in await self._catalogue.tokens(*part)]
 
     async def _account(self, request: web.Request) -> Any:
-        return _shown(self._find_account(request))
+        account = self._find_account(request)
+        return {**_shown(account), **await self._picture(account)}
+
+    async def _picture(self, account: Account) -> dict[str, Any]:
+        """Who has a name shows one of their NFTs, too."""
+        market = self._catalogue.market("ethereum", self._since()) if account.ens_name else None
+        have = await self._catalogue.of_account(market, account.address) if market else []
+        if not have:
+            return {}
+        first, url = have[0], self._catalogue.url
+        return {
+            "nft_pfp": {
+                "contract_address": first.collection.contract,
+                "token_id": str(first.id),
+                "chain": first.market.opensea,
+                "collection_slug": first.collection.slug,
+                "image_url": f"{url}/metadata/{first.market.name}/{first.collection.contract}/{first.id}/image.svg",
+                "is_verified": True,
+            }
+        }
 
     async def _resolve(self, request: web.Request) -> Any:
         account = self._find_account(request)
-        return {"address": account.address, **({"username": account.username} if account.username else {})}
+        names = {"username": account.username, "ens_name": account.ens_name}
+        return {"address": account.address, **{kind: name for kind, name in names.items() if name}}
 
     async def _chains(self, request: web.Request) -> Any:
-        return {"chains": [{"chain": market.opensea} for market in self._catalogue.markets().values()]}
+        return {"chains": [network(market.opensea) for market in self._catalogue.markets().values()]}
 
     async def _collection(self, request: web.Request) -> Any:
         return await self._collection_shape(request.match_info["slug"])
@@ -245,6 +277,7 @@ def _pairs(token: Token) -> set[tuple[str, str]]:
 def _shown(account: Account) -> dict[str, Any]:
     """AccountResponse: what is optional is absent when it is not set."""
     named = {"username": account.username, "display_name": account.username} if account.username else {}
+    named |= {"ens_name": account.ens_name} if account.ens_name else {}
     return {
         "address": account.address,
         **named,

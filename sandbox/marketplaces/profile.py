@@ -63,7 +63,7 @@ class Profiles:
 
     def _find(self, request: web.Request) -> Account:
         who = request.match_info["who"]
-        account = self._accounts.find(who)
+        account = self._accounts.profile(who)
         if account is not None:
             return account
         try:

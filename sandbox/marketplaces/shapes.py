@@ -6,13 +6,14 @@ from typing import Any
 
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces.catalogue import Market, Token
+from sandbox.marketplaces.networks import coin
 
 Item = dict[str, Any]
 STANDARDS = {"ERC721": "erc721", "ERC721Enumerable": "erc721", "ERC1155": "erc1155", "Solana": "metaplex"}
 
 
 def nft(url: str, token: Token) -> Item:
-    """Nft."""
+    """Nft; what the description says is a text is left out where there is none."""
     collection, path = token.collection, f"{token.market.name}/{token.collection.contract}/{token.id}"
     return {
         "identifier": str(token.id),
@@ -23,18 +24,12 @@ def nft(url: str, token: Token) -> Item:
         "description": f"A token of {collection.name}.",
         "image_url": f"{url}/metadata/{path}/image.svg",
         "display_image_url": f"{url}/metadata/{path}/image.svg",
-        "display_animation_url": None,
         "metadata_url": f"{url}/metadata/{path}",
         "opensea_url": f"{url}/opensea/item/{token.market.opensea}/{collection.contract}/{token.id}",
         "updated_at": "2026-01-01T00:00:00.000000",
         "is_disabled": False,
         "is_nsfw": False,
-        "original_image_url": None,
-        "original_animation_url": None,
-        "traits": [
-            {"trait_type": kind, "display_type": None, "max_value": None, "value": value}
-            for kind, value in token.traits.items()
-        ],
+        "traits": [{"trait_type": kind, "value": value} for kind, value in token.traits.items()],
     }
 
 
@@ -42,11 +37,9 @@ def detailed(url: str, token: Token) -> Item:
     """NftDetailed."""
     return {
         **nft(url, token),
-        "animation_url": None,
         "is_suspicious": False,
         "creator": token.market.deployer,
         "owners": owned(token.holders),
-        "rarity": None,
     }
 
 
@@ -76,12 +69,17 @@ def collection(url: str, parts: Sequence[tuple[Market, Collection]], items: int)
         "contracts": [{"address": one.contract, "chain": market.opensea} for market, one in parts],
         "editors": [],
         "fees": [],
-        "required_zone": None,
-        "rarity": None,
+        "rarity": {
+            "strategy_id": "openrarity",
+            "strategy_version": "1.0",
+            "calculated_at": "2026-01-01T00:00:00.000000",
+            "max_rank": items,
+            "total_supply": items,
+        },
         "total_supply": items,
         "unique_item_count": items,
         "created_date": "2026-01-01",
-        "pricing_currencies": {"listing_currency": {}, "offer_currency": {}},
+        "pricing_currencies": {name: coin(url, market.opensea) for name in ("listing_currency", "offer_currency")},
     }
 
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.budget import Budget
 from sandbox.chains.seeds import Collection
-from sandbox.solana import control, front, metadata, names
+from sandbox.solana import control, das, front, metadata, names
 from sandbox.solana.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class Solana:
     def __init__(self, sandbox: "Sandbox") -> None:
         self.sandbox = sandbox
         self._ledger: Ledger | None = None
+        self.lists = Budget(das.LISTS_A_SECOND, 1.0) if sandbox.strict else None
+        """The lists that the index gives in this second, where it has a limit."""
 
     @property
     def ledger(self) -> Ledger:

@@ -149,6 +149,10 @@ def _address(params: Named, name: str) -> str:
     return given
 
 
+LISTS = frozenset({"getAssetsByOwner", "getAssetsByGroup", "searchAssets"})
+LISTS_A_SECOND = 2
+"""What a free plan answers of the lists, when the sandbox is strict (Helius: 2 requests of DAS a second)."""
+
 METHODS: dict[str, tuple[Method, tuple[str, ...]]] = {
     "getAsset": (get_asset, ("id",)),
     "getAssetBatch": (get_asset_batch, ("ids",)),

@@ -63,6 +63,9 @@ async def _respond(solana: "Solana", request: web.Request, items: list[Any], man
         return _json(BROKEN)
     if not items or len(items) > MOST_IN_A_BATCH:
         return _json(refusal(None, -32600, "Invalid request"))
+    lists = solana.lists
+    if lists is not None and not all(lists.spend() for item in items if method_of(item) in das.LISTS):
+        return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
     view = _view(solana, kind)
     return _json(_joined([_answer(view, item, kind) for item in items], many))
 

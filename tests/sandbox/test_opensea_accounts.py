@@ -26,7 +26,8 @@ def test_people_have_their_names_and_an_empty_bio(nodes: Nodes):
     for who in (carol, carol.upper().replace("0X", "0x"), "carol"):
         account = ask(nodes, f"/accounts/{who}").json()
         assert (account["address"], account["username"], account["bio"]) == (carol, "carol", "")
-    assert ask(nodes, "/accounts/resolve/carol").json() == {"address": carol, "username": "carol"}
+    names = {"username": "carol", "ens_name": "carol.eth"}
+    assert ask(nodes, "/accounts/resolve/carol").json() == {"address": carol, **names}
     assert nodes.world()["accounts"][carol] == {"username": "carol", "bio": ""}
 
 
@@ -62,6 +63,98 @@ def test_a_control_call_opens_an_account_at_one_marketplace_only(nodes: Nodes):
     nodes.http.put(f"/control/magiceden/accounts/{nodes.wallet('erin')}", json={"bio": "gm"})
     wallet = nodes.http.get(f"/magiceden/v2/wallets/{nodes.wallet('erin')}").json()
     assert wallet == {"walletAddress": nodes.wallet("erin"), "displayName": "erin", "bio": "gm"}
+
+
+def test_a_wallet_that_is_linked_to_another_profile_is_answered_with_that_one(nodes: Nodes):
+    main, linked = "0x" + "1a" * 20, "0x" + "2b" * 20
+
+    def put(address: str, **body: Any) -> httpx.Response:
+        return nodes.http.put(f"/control/opensea/accounts/{address}", json=body)
+
+    assert put(main, username="mainly", bio="hello").status_code == 200
+    assert put(linked, bio="mine", linked_to=main).json() == {
+        "address": linked, "username": "", "bio": "mine", "linked_to": main,
+    }  # fmt: skip
+    answer = ask(nodes, f"/accounts/{linked}").json()
+    assert (answer["address"], answer["username"], answer["bio"]) == (main, "mainly", "hello")
+    assert ask(nodes, f"/accounts/resolve/{linked}").json()["address"] == main
+    assert main in nodes.http.get(f"/opensea/{linked}").text
+    assert nodes.world()["accounts"][linked] == {"username": "", "bio": "mine", "linked_to": main}
+    assert put(main, linked_to=linked).status_code == 400
+    assert put(main, linked_to=main).status_code == 400
+    nodes.kill()
+    nodes.start()
+    assert ask(nodes, f"/accounts/{linked}").json()["address"] == main
+    assert put(linked, linked_to="").json() == {"address": linked, "username": "", "bio": "mine"}
+    assert ask(nodes, f"/accounts/{linked}").json()["bio"] == "mine"
+
+
+REQUIRED = {
+    "account": {
+        "address": str, "bio": str, "follower_count": int, "following_count": int, "is_verified": bool,
+        "joined_date": str, "social_media_accounts": list,
+    },
+    "nft_pfp": {"contract_address": str, "token_id": str, "chain": str, "image_url": str, "is_verified": bool},
+    "chain": {
+        "chain": str, "name": str, "symbol": str, "supports_swaps": bool, "block_explorer": str,
+        "block_explorer_url": str,
+    },
+    "collection": {
+        "collection": str, "name": str, "opensea_url": str, "safelist_status": str, "created_date": str,
+        "contracts": list, "editors": list, "fees": list, "is_disabled": bool, "is_nsfw": bool,
+        "trait_offers_enabled": bool, "collection_offers_enabled": bool, "total_supply": int,
+        "unique_item_count": int, "pricing_currencies": dict,
+    },
+    "rarity": {
+        "strategy_id": str, "strategy_version": str, "calculated_at": str, "max_rank": int, "total_supply": int,
+    },
+    "coin": {
+        "symbol": str, "address": str, "chain": str, "image": str, "name": str, "decimals": int, "eth_price": str,
+        "usd_price": str,
+    },
+    "nft": {
+        "identifier": str, "collection": str, "contract": str, "token_standard": str, "opensea_url": str,
+        "updated_at": str, "is_disabled": bool, "is_nsfw": bool, "traits": list,
+    },
+}  # fmt: skip
+"""What OpenSea's own description of its API (ProjectOpenSea/api-types, 2.0.0) says is always there, with its type."""
+
+
+def complete(kind: str, answer: dict[str, Any]) -> None:
+    """Everything that is required is there, and nothing is null: the description has no field that may be."""
+    wrong = {name: type_ for name, type_ in REQUIRED[kind].items() if not isinstance(answer.get(name), type_)}
+    assert not wrong, (kind, wrong)
+    nulls = [name for name, value in answer.items() if value is None]
+    assert not nulls, (kind, nulls)
+
+
+def test_answers_are_complete_by_openseas_description(nodes: Nodes):
+    account = ask(nodes, "/accounts/carol").json()
+    complete("account", account)
+    complete("nft_pfp", account["nft_pfp"])
+    assert account["ens_name"] == "carol.eth"
+    complete("account", ask(nodes, "/accounts/bob").json())
+    chains = ask(nodes, "/chains").json()["chains"]
+    for chain in chains:
+        complete("chain", chain)
+    assert {"ethereum", "ape_chain", "solana"} <= {chain["chain"] for chain in chains}
+    for slug in (MELLOW_CATS, "tidepool-otters"):
+        collection = ask(nodes, f"/collections/{slug}").json()
+        complete("collection", collection)
+        complete("rarity", collection["rarity"])
+        for currency in ("listing_currency", "offer_currency"):
+            complete("coin", collection["pricing_currencies"][currency])
+            assert collection["pricing_currencies"][currency]["chain"] == collection["contracts"][0]["chain"]
+    contract = nodes.collection(MELLOW_CATS)["contract"]
+    lists = (
+        f"/chain/base/contract/{contract}/nfts", f"/collection/{MELLOW_CATS}/nfts",
+        f"/chain/base/account/{nodes.wallet('carol')}/nfts",
+    )  # fmt: skip
+    one = ask(nodes, f"/chain/base/contract/{contract}/nfts/1").json()["nft"]
+    for nft in [one, *(nft for path in lists for nft in ask(nodes, path).json()["nfts"])]:
+        complete("nft", nft)
+        for trait in nft["traits"]:
+            assert set(trait) == {"trait_type", "value"}
 
 
 def test_collections_tokens_and_traits_follow_the_chain(nodes: Nodes):

@@ -1,0 +1,51 @@
+"""How much a provider answers in a while: a window that begins with the first request, as real keys have it."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Budget:
+    """So many requests in so many seconds; times are monotonic seconds."""
+
+    requests: int
+    seconds: float
+    left: int = -1
+    ends: float = field(default=-math.inf)
+
+    def spend(self) -> bool:
+        """Count one request; False where the window has none left."""
+        now = time.monotonic()
+        if now >= self.ends:
+            self.left, self.ends = self.requests, now + self.seconds
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+    def set(self, left: int, seconds: float) -> None:
+        """Have so many requests left in a window that ends in so many seconds."""
+        self.left, self.ends = left, time.monotonic() + seconds
+
+    @property
+    def resets_in(self) -> float:
+        """Seconds until the window ends; a whole one where none has begun."""
+        left = self.ends - time.monotonic()
+        return left if left > 0 else self.seconds
+
+    def headers(self) -> dict[str, str]:
+        """The window as OpenSea's headers tell it (external-apis §2.1)."""
+        return {
+            "X-RateLimit-Limit": str(self.requests),
+            "X-RateLimit-Remaining": str(max(0, self.left)),
+            "X-RateLimit-Reset": str(math.ceil(time.time() + self.resets_in)),
+        }
+
+    def view(self) -> dict[str, Any]:
+        """The window for GET /control/limits."""
+        left = self.left if time.monotonic() < self.ends else self.requests
+        return {
+            "requests": self.requests, "seconds": self.seconds, "left": left, "resets_in": round(self.resets_in, 3)
+        }  # fmt: skip
