@@ -44,7 +44,7 @@ class Use(IntEnum):
     """A bio that somebody asks us to look at now."""
 
 
-SHARES = {Use.PROOF: 0.5, Use.AGAIN: 0.15, Use.RULES: 0.2, Use.LOOKUP: 0.05}
+SHARES = {Use.PROOF: 0.6, Use.AGAIN: 0.1, Use.RULES: 0.2, Use.LOOKUP: 0.05}
 """Which part of a window's reads each use has to itself; the rest is for whoever comes first. Proofs may use the part
 for looking again as well."""
 RELEASED_IN = 0.5

@@ -58,6 +58,11 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
         sandbox.marketplaces.set_limit(target, int(left), seconds)
         return web.json_response(sandbox.limits())
 
+    async def clear_limits(_: web.Request) -> web.Response:
+        if sandbox.marketplaces is not None:
+            sandbox.marketplaces.renew_limits()
+        return web.json_response(sandbox.limits())
+
     async def ready(_: web.Request) -> web.Response:
         return web.json_response({"ready": sandbox.ready.is_set()}, status=200 if sandbox.ready.is_set() else 503)
 
@@ -69,5 +74,6 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
         web.delete("/control/faults", clear_faults),
         web.get("/control/limits", limits),
         web.put("/control/limits", set_limit),
+        web.delete("/control/limits", clear_limits),
         web.get("/control/ready", ready),
     ]

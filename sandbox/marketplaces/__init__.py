@@ -42,8 +42,13 @@ class Marketplaces:
         """What GET /control/limits says of the marketplaces."""
         return {place: budget.view() for place, budget in self.budgets.items()}
 
+    def renew_limits(self) -> None:
+        """Begin whole windows, or none where the sandbox is not strict."""
+        self.budgets.clear()
+        self.budgets.update(self._full())
+
     def set_limit(self, place: str, left: int, seconds: float) -> None:
-        """Give a marketplace a window with so many requests left, strict or not, until the next reset."""
+        """Give a marketplace a window with so many requests left, strict or not, until `renew_limits`."""
         self.budgets.setdefault(place, Budget(*LIMITS[place])).set(left, seconds)
 
     async def start(self) -> None:
@@ -60,8 +65,7 @@ class Marketplaces:
         """Usernames as at the start, bios empty."""
         for accounts in self.accounts.values():
             accounts.reset()
-        self.budgets.clear()
-        self.budgets.update(self._full())
+        self.renew_limits()
 
     async def world(self) -> dict[str, Any]:
         """The `accounts` of GET /control/world: EVM addresses as OpenSea has them, Solana's as Magic Eden has them."""

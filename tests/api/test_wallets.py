@@ -78,6 +78,34 @@ async def test_a_wallet_is_proved_by_what_the_challenge_asked_for(
     assert [(one["walletAddress"], one["verificationMethod"]) for one in listed] == [(address, "transaction")]
 
 
+async def test_a_wallet_that_opensea_shows_as_anothers_profile_is_told_so(
+    browser: Browser, sandbox: httpx.AsyncClient
+) -> None:
+    await browser.sign_in("dave")
+    main, linked = fresh(), fresh()
+    for address, body in ((main, {"username": f"n{main[2:12]}"}), (linked, {"linked_to": main})):
+        assert (await sandbox.put(f"/control/opensea/accounts/{address}", json=body)).status_code == 200
+    answer = await verify(browser, linked, verificationMethod="opensea_bio")
+    assert (answer["success"], answer["again"], answer["retryAfter"]) == (False, False, 0)
+    url = f"{settings().opensea_url}/{main}"
+    assert answer["linked"] == {"address": main, "name": f"n{main[2:12]}", "url": url}
+    assert main in answer["message"]
+
+
+async def test_it_is_told_in_how_many_seconds_opensea_answers_again(
+    browser: Browser, sandbox: httpx.AsyncClient
+) -> None:
+    await browser.sign_in("dave")
+    no_more = {"target": "opensea", "left": 0, "seconds": 100}
+    try:
+        assert (await sandbox.put("/control/limits", json=no_more)).status_code == 200
+        answer = await verify(browser, fresh(), verificationMethod="opensea_bio")
+    finally:
+        await sandbox.delete("/control/limits")
+    assert (answer["success"], answer["again"]) == (False, True)
+    assert 90 <= answer["retryAfter"] <= 101
+
+
 async def test_a_name_is_resolved_and_has_to_be_confirmed_by_its_address(
     browser: Browser, sandbox: httpx.AsyncClient
 ) -> None:

@@ -38,7 +38,9 @@ class Key:
 async def test_what_one_process_read_the_others_do_not_read_again() -> None:
     web, bot, jobs = quotas = [Quota("OpenSea") for _ in range(3)]
     key = Key()
-    assert key.reads(jobs, Use.RULES) == pytest.approx(LIMIT * (SHARES[Use.RULES] + 0.1), abs=3)
+    assert key.reads(jobs, Use.RULES) == pytest.approx(
+        LIMIT * (1 - SHARES[Use.PROOF] - SHARES[Use.AGAIN] - SHARES[Use.LOOKUP]), abs=3
+    )
     await exchange(jobs)
     await asyncio.gather(exchange(web), exchange(bot))
     assert key.reads(web, Use.RULES) <= 1

@@ -1,6 +1,7 @@
 """Whose wallet it is: what moves it to somebody else, and what OpenSea has to say for it."""
 
 import json
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -9,12 +10,17 @@ from aiohttp import web
 
 from gateways import gateways, use_gateways
 from gateways.opensea import OpenSea
+from gateways.quota import LONGEST_PAUSE
 from models import transaction
 from services import users, wallets
 from services.actors import Actor
+from services.claims import LinkedProfile
 from tests.jobs.conftest import product as product
 from tests.jobs.conftest import town as town
 from tests.jobs.town import Town
+
+SHOWN = {0: "0x" + "aa" * 20}
+"""The address that every profile of the marketplace of another wallet names."""
 
 
 async def actor(town: Town, who: str) -> Actor:
@@ -26,6 +32,11 @@ async def actor(town: Town, who: str) -> Actor:
 
 async def says(town: Town, address: str, bio: str) -> None:
     answer = await town.control.put(f"/control/opensea/accounts/{address}", json={"bio": bio})
+    assert answer.status_code == 200
+
+
+async def links(town: Town, address: str, to: str) -> None:
+    answer = await town.control.put(f"/control/opensea/accounts/{address}", json={"linked_to": to})
     assert answer.status_code == 200
 
 
@@ -87,13 +98,66 @@ async def test_a_provider_in_trouble_is_try_again_and_never_a_verdict(town: Town
     assert "OpenSea" in verdict.message
 
 
+async def test_a_linked_wallet_is_not_proved_by_the_profile_that_shows_it(town: Town) -> None:
+    carol = await actor(town, "carol")
+    main, linked = ("0x" + secrets.token_hex(20) for _ in range(2))
+    name = f"n{secrets.token_hex(5)}"
+    await town.control.put(f"/control/opensea/accounts/{main}", json={"username": name})
+    await links(town, linked, main)
+    for said in (await code_of(carol, linked), f"holdfast:{carol.username}"):
+        await says(town, main, said)
+        verdict = await verify(carol, linked)
+        assert (verdict.success, verdict.again, verdict.linked) == (
+            False, False, LinkedProfile(main, name, gateways().opensea.profile_url(main)),
+        )  # fmt: skip
+        assert f"put its code into the bio of {name}" in verdict.message
+        assert "choose Transaction Proof" in verdict.message
+        assert await held_by(carol) == []
+    await says(town, main, await code_of(carol, main))
+    assert (await verify(carol, main)).success
+    assert not (await verify(carol, linked)).success
+    await links(town, linked, "")
+    await says(town, linked, await code_of(carol, linked))
+    assert (await verify(carol, linked)).success
+    assert await held_by(carol) == [main, linked]
+
+
+async def test_looks_that_overlap_tell_the_same(town: Town) -> None:
+    carol, dave = await actor(town, "carol"), await actor(town, "dave")
+    address = town.wallet("carol")
+    await says(town, address, await code_of(carol, address))
+    assert (await verify(carol, address)).success
+    assert (await verify(carol, address)).success
+    assert not (await verify(dave, address)).success
+
+
+async def test_without_reads_nothing_is_proved_and_the_other_way_is_offered(town: Town) -> None:
+    carol = await actor(town, "carol")
+    address = town.wallet("carol")
+    await says(town, address, await code_of(carol, address))
+    no_more = {"target": "opensea", "left": 0, "seconds": 900}
+    try:
+        assert (await town.control.put("/control/limits", json=no_more)).status_code == 200
+        for _ in range(2):
+            verdict = await verify(carol, address)
+            assert (verdict.success, verdict.again) == (False, True)
+            assert "OpenSea lets us look at no more profiles right now. Please try again in 1" in verdict.message
+            assert "Or choose Transaction Proof" in verdict.message
+            assert 0 < verdict.wait <= LONGEST_PAUSE
+        async with transaction() as db:
+            view = await wallets.challenge(db, gateways(), carol, address)
+        assert view.shortage.startswith("OpenSea lets us look at no more profiles right now; we can look again in 1")
+    finally:
+        await town.control.delete("/control/limits")
+
+
 @pytest.fixture
 async def opensea_of_another_wallet() -> AsyncIterator[str]:
     """A marketplace that answers with the profile of a linked wallet, whatever it is asked."""
 
     async def profile(_: web.Request) -> web.Response:
         body = {
-            "address": "0x" + "aa" * 20, "username": "x", "bio": "holdfast:*", "joined_date": "2024-01-01",
+            "address": SHOWN[0], "username": "x", "bio": "holdfast:*", "joined_date": "2024-01-01",
             "follower_count": 0, "following_count": 0, "is_verified": False, "social_media_accounts": [],
         }  # fmt: skip
         return web.Response(text=json.dumps(body), content_type="application/json")
@@ -108,15 +172,25 @@ async def opensea_of_another_wallet() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ("0x" + "aa" * 20, "put its code into the bio of x (0xaaaa...aaaa)"),
+        ("11111111111111111111111111111111", "to the profile of x (111111...1111), which cannot prove it"),
+        ("nonsense", "answered with the profile of another wallet"),
+    ],
+)
 async def test_a_profile_that_names_another_wallet_speaks_for_that_one_only(
-    town: Town, opensea_of_another_wallet: str
+    town: Town, opensea_of_another_wallet: str, monkeypatch: pytest.MonkeyPatch, shown: str, said: str
 ) -> None:
     carol = await actor(town, "carol")
     ours = gateways()
     elsewhere = OpenSea(opensea_of_another_wallet, opensea_of_another_wallet, None)
+    monkeypatch.setitem(SHOWN, 0, shown)
     use_gateways(replace(ours, opensea=elsewhere))
     verdict = await verify(carol, town.wallet("carol"))
     use_gateways(ours)
     await elsewhere.close()
     assert (verdict.success, verdict.again) == (False, False)
-    assert "linked" in verdict.message
+    assert said in verdict.message
+    assert "ransaction Proof" in verdict.message

@@ -18,8 +18,8 @@ KEY = {"x-api-key": "sandbox-opensea-key"}
 def http(strict_sandbox_url: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=strict_sandbox_url, trust_env=False, timeout=20) as client:
         yield client
-        for target, left, seconds in (("opensea", 600, 3600), ("magiceden", 120, 60)):
-            client.put("/control/limits", json={"target": target, "left": left, "seconds": seconds})
+        told = client.delete("/control/limits").json()
+        assert (told["opensea"]["left"], told["magiceden"]["left"]) == (600, 120)
 
 
 def left(http: httpx.Client, target: str, left: int, seconds: float) -> None:
