@@ -174,8 +174,8 @@ def test_two_hundred_people_prove_a_wallet_within_an_hour_and_rules_have_their_s
     key = Key()
 
     async def hour() -> None:
-        clients = [OpenSea("http://opensea", "http://opensea", "key") for _ in range(3)]
-        town = Town(key, *clients, random.Random(seed))
+        web, bot, jobs = clients = [OpenSea("http://opensea", "http://opensea", "key") for _ in range(3)]
+        town = Town(key, web, bot, jobs, random.Random(seed))
         beside = [asyncio.create_task(work) for work in (town.share(), town.rules())]
         began = now()
         await asyncio.gather(*(town.person(number) for number in range(1, PEOPLE + 1)))
