@@ -16,11 +16,13 @@ from math import ceil
 
 from benchmarks import reads
 from benchmarks.lab import ROOT, lab
-from benchmarks.plans import FREE, HELIUS, PAID, PUBLIC, SOLANA, Plan
+from benchmarks.plans import ALCHEMY_LIST, FREE, HELIUS, OPENSEA_READS_AN_HOUR, PAID, PUBLIC, SOLANA, Plan
 from benchmarks.reads import DAY
 from gateways.chain_table import CHAINS
 from gateways.evm_fallbacks import AGGREGATE_CHECKS
+from gateways.opensea import TOKENS_A_BATCH
 from jobs.looker import BATCH
+from services import bio_looks
 from services.asset_polling import OWNERS_AT_ONCE
 from services.open_challenges import SLOWLY
 from services.providers import PROBED_UNFOLLOWED
@@ -37,6 +39,8 @@ OF_THE_EXAMPLE = ("ethereum", "base")
 LIFE = {"purchases": 10, "sales": 10, "proofs": 5, "challenges": 1}
 """What a thousand members do a day; a challenge for a transaction stays open for an hour."""
 OPEN_SECONDS = 3_600
+SOON_IN_THE_BIO = 120
+"""Seconds after which most people have saved the code in their bio."""
 OFTEN = 600
 """Seconds between two rounds of who goes round often instead of following."""
 
@@ -359,6 +363,38 @@ def solana_following_table(counted: Counted) -> str:
     return table(("`SOLANA_FOLLOW_REQUESTS`", "credits a day", *names, "the free plan lasts"), rows)
 
 
+def looks_at_a_bio(seconds: float) -> int:
+    """How many reads a proof takes whose bio shows the code so many seconds after the code was shown."""
+    looks, passed, count = bio_looks.shown(), 0.0, 0
+    while looks.next_in is not None and passed < seconds:
+        passed += looks.next_in
+        count += 1
+        looks = looks.after()
+    return count
+
+
+def marketplaces_table(_: Counted) -> str:
+    """What proofs and rules read from OpenSea, and from Alchemy's lists."""
+    rows: list[list[str]] = []
+    for members in sorted({*MEMBERS, EXAMPLE}):
+        proofs = members / 1_000 * LIFE["proofs"]
+        rows.append(
+            [
+                f"{members:,}",
+                *(number(proofs * looks_at_a_bio(seconds)) for seconds in (SOON_IN_THE_BIO, DAY)),
+                number(members),
+                number(ceil(members / TOKENS_A_BATCH)),
+                number(members * ALCHEMY_LIST),
+            ]
+        )
+    rows.append(["a free key reads, a day", *[number(24 * OPENSEA_READS_AN_HOUR)] * 4, "—"])
+    head = (
+        "Members", "bios, code there after 2 minutes", "bios, code never there", "any NFT, a round and chain",
+        "traits, a round", "any NFT in Alchemy's lists, CU a round and chain",
+    )  # fmt: skip
+    return table(head, rows)
+
+
 TABLES: dict[str, Callable[[Counted], str]] = {
     "plans": plans_table,
     "example": example_table,
@@ -372,6 +408,7 @@ TABLES: dict[str, Callable[[Counted], str]] = {
     "paid": paid_table,
     "solana": solana_table,
     "solana-following": solana_following_table,
+    "marketplaces": marketplaces_table,
 }
 _PLACE = "<!-- benchmarks/costs.py: {} -->\n"
 

@@ -90,6 +90,11 @@ HELIUS_BUSINESS = Plan(
     price="$499 a month", page=_HELIUS_PAGE,
 )  # fmt: skip
 
+OPENSEA_READS_AN_HOUR = 600
+"""Of a key that is free at once (https://docs.opensea.io/reference/api-keys)."""
+ALCHEMY_LIST = 480
+"""CU of `getNFTsForOwner`, a page of 100 tokens."""
+
 FREE = (ALCHEMY, INFURA, QUICKNODE)
 PAID = (ALCHEMY_PAID, INFURA_PAID, QUICKNODE_PAID)
 SOLANA = (HELIUS, HELIUS_PAID, HELIUS_BUSINESS)
