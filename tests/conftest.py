@@ -125,8 +125,9 @@ class OneProduct(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
-        shared = next((name for name in ("web", "strict") if nodeid.startswith(f"tests/{name}/")), None)
-        return shared or super()._split_scope(nodeid)
+        if nodeid.startswith(("tests/strict/", "tests/soak/test_soak.py")):
+            return "strict"
+        return "web" if nodeid.startswith("tests/web/") else super()._split_scope(nodeid)
 
 
 @pytest.fixture(autouse=True)
@@ -307,7 +308,7 @@ def sandbox_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def strict_sandbox_url() -> Iterator[str]:
-    """The address of a sandbox with the limits of real plans; its tests are in `tests/strict`, on one worker."""
+    """The address of a sandbox with the limits of real plans; all its tests are on one worker."""
     with running_sandbox(strict=True) as url:
         httpx.post(f"{url}/control/application", json={"max_concurrency": 1_000}).raise_for_status()
         yield url

@@ -214,7 +214,7 @@ def main() -> int:
     first, _, last = given.seeds.partition("-")
     pace = Pace(seconds=given.seconds, members=given.members, late_writes=True)
     bad: list[int] = []
-    with running_sandbox() as sandbox:
+    with running_sandbox(strict=True) as sandbox:
         for seed in range(int(first), int(last or first) + 1):
             bad += [seed] if _one(seed, sandbox, pace) else []
     print(f"seeds that failed: {bad}" if bad else "every seed kept the promise")
