@@ -1,7 +1,7 @@
 """`python -m app.live_check`: asks the real providers, reading only, whether they answer as the product expects.
 
 Only the operator can run it, for it needs the operator's keys. Answers are read by the product's own clients, which
-accept nothing but the shapes that they were written for.
+accept nothing but the shapes that they were written for. What the nodes give is kept for the product's processes.
 """
 
 import asyncio
@@ -9,9 +9,15 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from sqlalchemy.exc import DBAPIError
+
 from app.doctor import CALLBACK
 from gateways import Gateways, close_gateways, gateways
 from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
+from gateways.log_spans import WIDEST_SPAN
+from gateways.node_limits import NodeLimits
+from models import use
+from services import health, node_limits
 from settings import CHAINS, EVM_CHAINS, Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
@@ -47,6 +53,8 @@ async def ask_all(outside: Gateways, chosen: Settings) -> list[Result]:
     for chain in CHAINS:
         for place in range(outside.chains.endpoints(chain)):
             checks.append((f"{chain}: node {place + 1}", _node(outside, chain, place)))
+            if chain in EVM_CHAINS:
+                checks.append((f"{chain}: node {place + 1} gives", _limits(outside, chain, place)))
     return [await _asked(name, check) for name, check in checks]
 
 
@@ -117,7 +125,7 @@ def _node(outside: Gateways, chain: str, place: int) -> Check:
         head = await outside.chains.head(chain, place)
         if chain in EVM_CHAINS:
             first = max(0, head.block - BLOCKS)
-            moved = (await outside.transfers.of_wallets(chain, [NOBODY], first, head.block, place)).transfers
+            moved = (await outside.transfers.of_contracts(chain, [NOBODY], first, head.block, place)).transfers
             return f"the right chain, its newest block is {head.block}; logs are told ({len(moved)} transfers)"
         held = await outside.chains.anything(chain, [NOBODY_ON_SOLANA], endpoint=place)
         return f"the right network, its newest slot is {head.block}; the index of assets answers at {held.block}"
@@ -125,9 +133,48 @@ def _node(outside: Gateways, chain: str, place: int) -> Check:
     return ask
 
 
-async def _run() -> list[Result]:
+def _limits(outside: Gateways, chain: str, place: int) -> Check:
+    async def ask() -> str:
+        return limits_said(await outside.node_probe.limits(chain, place))
+
+    return ask
+
+
+def limits_said(found: NodeLimits) -> str:
+    """What a node gives, in words; what could not be found out is said to be so."""
+    blocks = f"logs of {found.log_blocks or WIDEST_SPAN:,} block{'' if found.log_blocks == 1 else 's'} at a time"
+    if found.logs_need_address:
+        blocks += ", of named contracts only"
+    batch = f"batches of {found.batch}" if found.batch != 1 else "no batches"
+    override = {True: "state override", False: "no state override", None: "unknown whether state override"}
+    finalized = {True: "the finalized block", False: "no finalized block", None: "unknown whether a finalized block"}
+    states = "unknown how much old state"
+    if found.states is not None:
+        states = f"the state of the last {found.states:,} blocks" if found.states else "no state but the newest"
+    said = (blocks, batch if found.batch else "batches", override[found.state_override], states)
+    return "; ".join((*said, finalized[found.finalized]))
+
+
+async def store_limits() -> str:
+    """Keep what was found out of the nodes where the product's processes begin with it; a sentence of what came of it.
+
+    The product has to run, or DATABASE_URL to be set.
+    """
     try:
-        return await ask_all(gateways(), settings())
+        await use(health.running_database())
+        await node_limits.exchange()
+    except health.NotRunning:
+        return "What the nodes give is not kept: Holdfast does not run here, and DATABASE_URL is not set."
+    except DBAPIError as fault:
+        return f"What the nodes give is not kept: {str(fault.orig).splitlines()[0]}"
+    finally:
+        await use(None)
+    return "What the nodes give is kept: processes that start from now on begin with it."
+
+
+async def _run() -> tuple[list[Result], str]:
+    try:
+        return await ask_all(gateways(), settings()), await store_limits()
     finally:
         await close_gateways()
 
@@ -140,12 +187,13 @@ def main() -> int:
         print(f"{fault}\n`make doctor` says how to get each thing.")
         return 1
     print(f"Asking {where}, reading only.")
-    results = asyncio.run(_run())
+    results, kept = asyncio.run(_run())
     for one in results:
         print(f"{'ok' if one.good else 'WRONG':<6} {one.name}: {one.text}")
     off = [chain for chain, urls in settings().rpc.items() if not urls]
     if off:
         print(f"off    Without a node, and so not asked: {', '.join(off)}")
+    print(kept)
     return 0 if all(one.good for one in results) else 1
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import transaction
-from services import counters, market_limits, providers, rate_shares, refusals, rejections
+from services import counters, market_limits, node_limits, providers, rate_shares, refusals, rejections
 from services.tasks import stop
 
 log = logging.getLogger("holdfast.web")
@@ -20,7 +20,10 @@ PAUSE_SECONDS = 2.0
 @asynccontextmanager
 async def noting() -> AsyncGenerator[None]:
     """Writes while the block lasts."""
-    work = (_write_for_ever(), rate_shares.keep(rate_shares.WEB), market_limits.keep(), rejections.write_on())
+    work = (
+        _write_for_ever(), rate_shares.keep(rate_shares.WEB), market_limits.keep(), node_limits.run(),
+        rejections.write_on(),
+    )  # fmt: skip
     tasks = [asyncio.create_task(one) for one in work]
     try:
         yield

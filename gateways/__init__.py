@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 
+from gateways import node_limits
 from gateways.alchemy import Alchemy
 from gateways.chain_families import AllChains
 from gateways.chains import Chains, EvmChains, Mints
@@ -18,6 +19,7 @@ from gateways.magiceden import MagicEden, Symbols
 from gateways.marketplaces import Marketplace
 from gateways.metadata import Metadata, TokenMetadata
 from gateways.names import EnsNames, Names
+from gateways.node_probe import NodeProbe
 from gateways.opensea import OpenSea
 from gateways.solana import SolanaChains
 from gateways.solana_names import SolanaNames
@@ -53,6 +55,7 @@ class Gateways:
     transactions: Transactions
     names: Names
     solana_names: SolanaNames
+    node_probe: NodeProbe
     listings: tuple[Alchemy, ...] = ()
     """Who lists what accounts have, beside OpenSea; asked only through the chains."""
 
@@ -79,6 +82,7 @@ async def close_gateways() -> None:
     """Close the connections of the gateways in use; the next `gateways()` makes new ones."""
     chosen = _in_use
     use_gateways(None)
+    node_limits.forget()
     await end_all()
     if chosen is None:
         return
@@ -130,5 +134,6 @@ def _connect() -> Gateways:
         transactions=EvmTransactions(nodes),
         names=EnsNames(nodes, fetching),
         solana_names=SolanaNames(chosen.solana_names_url, fetching),
+        node_probe=NodeProbe(nodes),
         listings=alchemy,
     )

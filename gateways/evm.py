@@ -98,7 +98,7 @@ class Node:
         self._track = HeadTrack(chain.block_seconds)
         self._asking: dict[bool, _SharedHead] = {}
         self._handed: tuple[Head, float] | None = None
-        self._batches = BatchSize()
+        self._batches = BatchSize(url)
         self._http = GatedClient(
             self.name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE, FOR_URGENT), one_server=True
         )

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
+from gateways import node_limits
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Head, Node, binary, patiently
 from gateways.evm_bulk import CLOCK_SLACK, NothingCame
@@ -59,6 +60,8 @@ class Asker:
 
     async def _alike(self, head: Head, questions: list[Question]) -> list[Said]:
         """Questions of one length."""
+        if not self._batches_until and node_limits.known(self.node.url).state_override is False:
+            self._batches_until = monotonic() + REMEMBERED
         if monotonic() >= self._batches_until:
             try:
                 return await self._patiently(self._by_program, head, questions)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
-from gateways import question_time
+from gateways import node_limits, question_time
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from gateways.evm import Head, Node, binary, quantity
 from gateways.evm_errors import NeedsAddress, TookTooLong, TooMuch
@@ -23,6 +23,8 @@ CONSECUTIVE = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133
 _RECEIVER = {TRANSFER: 2, TRANSFER_SINGLE: 3, TRANSFER_BATCH: 3, CONSECUTIVE: 3}
 """Which topic is the owner that the tokens came to."""
 
+UNTRIED = 1 << 40
+"""Blocks in a piece as long as the node has refused none: all that there are."""
 OWNERS_A_QUERY = 500
 """geth takes at most 1,000 values for one topic."""
 SETTLED = 64
@@ -74,8 +76,7 @@ class LogReader:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self._most = 1 << 40
-        self._ceiling = 1 << 40
+        self._most = self._ceiling = UNTRIED
         self._in_a_row = 0
         self._until = 0.0
         """Until when (monotonic seconds) what the node gives is not tried to be exceeded: it said that it is a rule."""
@@ -95,6 +96,9 @@ class LogReader:
         `many` says ERC-1155; without a contract the tokens of every one are followed. Returns whose history is
         complete, and why others' is not.
         """
+        if self._most == UNTRIED and (known := node_limits.known(self.node.url).log_blocks):
+            self._most = self._ceiling = known
+            self._until = monotonic() + RANGE_REMEMBERED
         topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER, CONSECUTIVE)
         if not contract:
             topics = tuple(_RECEIVER)
@@ -174,6 +178,8 @@ class LogReader:
             fewer = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
             self._most = self._ceiling = stated if stated is not None and stated < size else fewer
             self._in_a_row, self._until = 0, monotonic() + RANGE_REMEMBERED if about_range(fault) else 0.0
+            if about_range(fault) and self._most == stated and search.contract:
+                node_limits.note(self.node.url, log_blocks=stated)
             return False
         for answer in logs:
             self._read(search, answer, set(owners), start, end)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from time import monotonic
 
-from gateways import question_time
+from gateways import node_limits, question_time
 from gateways.balance_sheet import Asked, BalanceSheet
 from gateways.costly import CostlyContracts
 from gateways.errors import ProviderConfused, ProviderError
@@ -74,7 +74,10 @@ class BulkReader:
         """
         known = self.way if monotonic() < self._way_until else None
         fault: ProviderError | None = None
-        for way in (known,) if known else Way:
+        ways = (known,) if known else tuple(Way)
+        if self.way is None and node_limits.known(self.node.url).state_override is False:
+            ways = (Way.MULTICALL, Way.BATCH)
+        for way in ways:
             if way is Way.MULTICALL and self.node.chain.multicall3 is None:
                 continue
             try:
@@ -89,7 +92,11 @@ class BulkReader:
             if way is Way.OVERRIDE or known is None:
                 # The best way stays as long as it works; a lesser one only until it is time to look again.
                 self.way, self._way_until = way, monotonic() + REMEMBERED
+            if Way.OVERRIDE in ways:
+                node_limits.note(self.node.url, state_override=way is Way.OVERRIDE)
             return asked
+        if known is None and Way.OVERRIDE not in ways:
+            node_limits.note(self.node.url, state_override=None)
         raise fault or ProviderConfused(self.node.name, "no way to read balances works")
 
     async def _by(self, way: Way, head: Head, asked: list[Asked], deadline: float) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 import orjson
 
-from gateways import delegations, question_time
+from gateways import delegations, node_limits, question_time
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 from gateways.evm import Head, Node, patiently
 from gateways.evm_errors import NeedsAddress, TookTooLong
@@ -220,15 +220,20 @@ class TransferLogs:
                 if isinstance(fault, NeedsAddress) and done:
                     until = asyncio.get_running_loop().time() + WALLETS_TRIED_AGAIN
                     self._wallets_refused[done[-1].node.url] = until
+                    node_limits.note(done[-1].node.url, logs_need_address=True)
                 raise
         reading = done[-1]
+        if kind == WALLETS:
+            node_limits.note(reading.node.url, logs_need_address=False)
         return Read(reading.found, reading.last, reading.excessive, reading.skipped)
 
     async def _pieces(self, reading: _Reading, first: int, last: int) -> None:
         """Read the range in pieces that the node takes, until the time is over."""
         node, kind, before = reading.node, reading.kind, reading.last
         until = question_time.now() + SPENT_SHARE * self._nodes.deadline
-        span = self._spans.setdefault((node.url, kind), LogSpan())
+        span = self._spans.get((node.url, kind))
+        if span is None:
+            span = self._spans[node.url, kind] = LogSpan(node_limits.known(node.url).log_blocks)
         while first <= last and (reading.last == before or question_time.now() < until):
             end = min(last, first + span.blocks - 1)
             try:
@@ -246,6 +251,8 @@ class TransferLogs:
             reading.found += found
             reading.last = end
             span.gave(end - first + 1)
+            if kind == CONTRACTS:
+                _note_limit(node.url, span.limit, end - first + 1)
             first = end + 1
 
     def _note_failure(self, reading: _Reading, first: int, fault: ProviderError) -> None:
@@ -330,6 +337,13 @@ class TransferLogs:
             answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
             found += read_logs(node.name, answer, first, last, node.chain.delegates, reading.skipped)
         return found
+
+
+def _note_limit(url: str, limit: int | None, passed: int) -> None:
+    """Note how many blocks a node gives, or that it gives more than was known."""
+    before = node_limits.known(url).log_blocks
+    if limit is not None or (before is not None and passed > before):
+        node_limits.note(url, log_blocks=limit)
 
 
 def _cut(addresses: Sequence[str], most: int) -> list[Sequence[str]]:

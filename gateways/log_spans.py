@@ -11,12 +11,20 @@ RANGE_REMEMBERED, CONTENT_REMEMBERED = 3_600.0, 60.0
 class LogSpan:
     """The number of blocks that one node is asked for next, for one kind of filter."""
 
-    def __init__(self) -> None:
-        self.blocks = FIRST_SPAN
-        self._good = 1
+    def __init__(self, known: int | None = None) -> None:
+        """`known` is how many blocks the node was found to give, by whoever asked it before."""
+        self.blocks = min(known or FIRST_SPAN, WIDEST_SPAN)
+        self._good = known or 1
         """The greatest size that went well since the last refusal that was not above it."""
-        self._ceiling: tuple[int, float] | None = None
+        self._ceiling = (known, monotonic() + RANGE_REMEMBERED) if known else None
         """The greatest size that was not refused, and until when (monotonic seconds) it binds."""
+        self._for_range = bool(known)
+        """Whether the last refusal was of the number of blocks as such."""
+
+    @property
+    def limit(self) -> int | None:
+        """How many blocks the node gives at most, as far as has been found out; None where that is not limited."""
+        return self._good if self._for_range and self._ceiling is not None else None
 
     def gave(self, size: int) -> None:
         """Note that a request for `size` blocks went well; only one of the full size allows a wider one."""
@@ -33,6 +41,7 @@ class LogSpan:
         """
         if self._good >= size:
             self._good = 1
+        self._for_range = for_range
         kept = RANGE_REMEMBERED if for_range else CONTENT_REMEMBERED
         if stated is not None and stated < size and not slow:
             self.blocks = stated

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TypeVar
 
+from gateways import node_limits
 from gateways.errors import ProviderError, ProviderRefused, Unauthorized
 from gateways.evm_errors import Reverted, RpcRefused, TooMuch
 from gateways.stated_limits import stated_calls
@@ -39,16 +40,28 @@ def one_by_one_refused(result: object) -> bool:
 class BatchSize:
     """The largest batch that one node takes; None while it has refused none."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str = "") -> None:
+        self._url = url
         self._most: int | None = None
         self._until = 0.0
+        """Until when (monotonic seconds) it binds; 0.0 while nothing was learnt here."""
 
     @property
     def most(self) -> int | None:
         """How many calls a request may have."""
+        if self._until == 0.0 and (known := self._known):
+            self._most, self._until = known, monotonic() + REMEMBERED
         if self._most is not None and monotonic() >= self._until:
             self._most = None
         return self._most
+
+    @property
+    def _known(self) -> int | None:
+        return node_limits.known(self._url).batch if self._url else None
+
+    def _note(self, size: int | None) -> None:
+        if self._url:
+            node_limits.note(self._url, batch=size)
 
     async def ask(self, count: int, ask: Ask[T]) -> list[T]:
         """Return the results of `count` calls in their order, in as few requests as the node takes.
@@ -76,7 +89,10 @@ class BatchSize:
                     found[start] = answer
             if refusal and found:
                 self._most, self._until = size, monotonic() + REMEMBERED
+                self._note(size)
             todo = again + pieces[len(now) :]
+        if self._known is not None and max(map(len, found.values()), default=0) > self._known:
+            self._note(None)
         return [result for start in sorted(found) for result in found[start]]
 
 

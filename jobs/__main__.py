@@ -25,7 +25,7 @@ from jobs.turns import Turns
 from jobs.watch import Watch
 from jobs.writer import Writer
 from models import transaction, use
-from services import audiences, due, health, heap, logs, market_limits, rate_shares, rollups, sweep
+from services import audiences, due, health, heap, logs, market_limits, node_limits, rate_shares, rollups, sweep
 from services.asset_polling import SOLANA
 from services.calls import Listener
 from services.due import CHANNEL
@@ -46,6 +46,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
         partial(rate_shares.keep, rate_shares.JOBS),
         market_limits.keep,
+        node_limits.run,
     ]
     if "looker" in parts:
         # Somebody who waits, came or traded does not wait for a round over a million members.

@@ -18,7 +18,7 @@ from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.grant import Breaker, Grant, RoleRefusal, Unanswered
 from models.holding import Collection, Observation, Survey, Surveyed, Tally, Token, TokenTrail
-from models.provider import Alert, MarketLimit, ProviderState
+from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
@@ -51,6 +51,7 @@ __all__ = [
     "MarketLimit",
     "Member",
     "MemberChoice",
+    "NodeLimit",
     "Notice",
     "Observation",
     "ProviderState",

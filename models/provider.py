@@ -46,6 +46,22 @@ class MarketLimit(SQLModel, table=True):
     """What each use still has to itself, by its name."""
 
 
+class NodeLimit(SQLModel, table=True):
+    """What a node was found to give (`gateways/node_limits.py`); null is not known, or no limit that was met."""
+
+    __tablename__ = "node_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    node: str = Field(primary_key=True)
+    """A digest of its URL, which may hold a key."""
+    log_blocks: int | None = None
+    logs_need_address: bool | None = None
+    batch: int | None = None
+    state_override: bool | None = None
+    states: int | None = None
+    finalized: bool | None = None
+    seen_at: datetime = moment()
+
+
 class Alert(SQLModel, table=True):
     """A trouble that a server's admins are told of in their log channel, once when it begins and once when it ends."""
 

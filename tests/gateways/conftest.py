@@ -1,10 +1,19 @@
 """What the gateways' tests share."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from gateways import node_limits
 from tests.gateways.wire import Wire, wire
+
+
+@pytest.fixture(autouse=True)
+def nothing_known_of_nodes() -> Iterator[None]:
+    """Each test's readers find out anew what nodes give."""
+    node_limits.forget()
+    yield
+    node_limits.forget()
 
 
 @pytest.fixture

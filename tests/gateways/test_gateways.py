@@ -18,6 +18,7 @@ from gateways.heads import NewHeads
 from gateways.magiceden import MagicEden
 from gateways.metadata import TokenMetadata
 from gateways.names import EnsNames
+from gateways.node_probe import NodeProbe
 from gateways.opensea import OpenSea
 from gateways.solana import SolanaChains
 from gateways.solana_names import SolanaNames
@@ -64,6 +65,7 @@ async def test_tests_may_bring_their_own() -> None:
         transactions=EvmTransactions(nodes),
         names=EnsNames(nodes, fetching),
         solana_names=SolanaNames("", fetching),
+        node_probe=NodeProbe(nodes),
     )
     use_gateways(own)
     assert gateways.gateways() is own

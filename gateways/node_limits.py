@@ -1,0 +1,92 @@
+"""What each node was found to give, so that a process that starts need not find it out again by being refused.
+
+A node is known by a digest of its URL, which may hold a key. Readers begin with what is known here and go on learning
+by themselves: a limit is tried to be exceeded after a while, so a better plan is noticed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import NotRequired, TypedDict, Unpack
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLimits:
+    """None is what is not known, or no limit that was met."""
+
+    log_blocks: int | None = None
+    """Blocks of logs in one request, both ends included."""
+    logs_need_address: bool | None = None
+    batch: int | None = None
+    """Calls in one JSON-RPC batch; 1 where the node takes none."""
+    state_override: bool | None = None
+    states: int | None = None
+    """How many blocks back the state was found to be there."""
+    finalized: bool | None = None
+    """Whether the node knows the tag `finalized`."""
+
+
+class Found(TypedDict):
+    """Some fields of NodeLimits."""
+
+    log_blocks: NotRequired[int | None]
+    logs_need_address: NotRequired[bool | None]
+    batch: NotRequired[int | None]
+    state_override: NotRequired[bool | None]
+    states: NotRequired[int | None]
+    finalized: NotRequired[bool | None]
+
+
+Changes = Mapping[str, Mapping[str, int | bool | None]]
+"""What was found out by the digests of nodes: fields of NodeLimits and their values."""
+
+_NOTHING = NodeLimits()
+_known: dict[str, NodeLimits] = {}
+_news: dict[str, dict[str, int | bool | None]] = {}
+
+
+def digest(url: str) -> str:
+    """What a node is called where its URL must not stand."""
+    return sha256(url.encode()).hexdigest()[:32]
+
+
+def known(url: str) -> NodeLimits:
+    """What is known of a node."""
+    return _known.get(digest(url), _NOTHING)
+
+
+def note(url: str, **found: Unpack[Found]) -> None:
+    """Note what has just been found out about a node."""
+    name = digest(url)
+    before = _known.get(name, _NOTHING)
+    after = replace(before, **found)
+    if after != before or name not in _known:
+        _known[name] = after
+        _news.setdefault(name, {}).update({one: getattr(after, one) for one in found})
+
+
+def news() -> Changes:
+    """What was noted and not yet taken off by `told`."""
+    return {name: dict(changes) for name, changes in _news.items()}
+
+
+def told(changes: Changes) -> None:
+    """Take what somebody else keeps now off the news; what was noted meanwhile stays news."""
+    for name, fields in changes.items():
+        left = {one: value for one, value in _news.get(name, {}).items() if one not in fields or fields[one] != value}
+        if left:
+            _news[name] = left
+        else:
+            _news.pop(name, None)
+
+
+def learn(others: Mapping[str, NodeLimits]) -> None:
+    """Take over what others found; of what this process has news, it knows better."""
+    for name, limits in others.items():
+        _known[name] = replace(limits, **_news.get(name, {}))
+
+
+def forget() -> None:
+    """Know nothing, as at the start."""
+    _known.clear()
+    _news.clear()

@@ -1,0 +1,126 @@
+"""Asks one node, reading only, what it gives: logs, batches, state override, old state, the finalized block."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import TypeVar
+
+from gateways import node_limits
+from gateways.errors import ProviderError
+from gateways.evm import Head, Node
+from gateways.evm_errors import NeedsAddress, RpcRefused, StateMissing
+from gateways.evm_logs import TRANSFER, too_much
+from gateways.evm_loop import SCRATCH
+from gateways.evm_pool import NodePool
+from gateways.log_spans import WIDEST_SPAN
+from gateways.node_limits import NodeLimits
+from gateways.stated_limits import stated_blocks
+
+NOBODY = "0x" + 18 * "f1" + "5afe"
+"""An address that nothing was ever heard of, as account and as contract."""
+SPANS = (WIDEST_SPAN, 5_000, 2_000, 1_000, 500, 100, 50, 10, 5, 1)
+"""Blocks of logs that plans give, tried from the most where a refusal does not say how many."""
+DEPTHS = (1_000_000, 100_000, 10_000, 1_000, 127, 64)
+"""How many blocks back the state is asked for, until it is there; full nodes keep 128."""
+LARGEST_BATCH = 100
+"""As many calls as our readers send in one batch at most."""
+ANSWER = 42
+RETURNS_IT = f"0x60{ANSWER:02x}60005260206000f3"
+"""Code that returns the number."""
+
+T = TypeVar("T")
+
+
+class NodeProbe:
+    """What the nodes of the EVM chains give."""
+
+    def __init__(self, pool: NodePool) -> None:
+        self._pool = pool
+
+    async def limits(self, chain: str, endpoint: int) -> NodeLimits:
+        """Ask one node and note what was found; None for what it did not let be found out.
+
+        Raises ProviderError for a node that cannot be trusted right now.
+        """
+
+        async def ask(node: Node) -> NodeLimits:
+            head = await node.head()
+            found = NodeLimits(
+                log_blocks=await _tried(lambda: _log_blocks(node, head)),
+                logs_need_address=await _tried(lambda: _logs_need_address(node, head)),
+                batch=await _tried(lambda: _batch(node)),
+                state_override=await _tried(lambda: _overrides(node, head)),
+                states=await _tried(lambda: _states(node, head)),
+                finalized=await _tried(lambda: _finalized(node)),
+            )
+            node_limits.note(node.url, **asdict(found))  # pyright: ignore[reportArgumentType]
+            return found
+
+        return await self._pool.first(chain, ask, endpoint=endpoint)
+
+
+async def _tried(ask: Callable[[], Awaitable[T]]) -> T | None:
+    try:
+        return await ask()
+    except ProviderError:
+        return None
+
+
+async def _log_blocks(node: Node, head: Head) -> int | None:
+    """None where as many blocks as we ever ask for are given, or all that there are."""
+    size = SPANS[0]
+    while True:
+        where = {"fromBlock": hex(max(0, head.block - size + 1)), "toBlock": hex(head.block)}
+        try:
+            await node.call("eth_getLogs", ({"address": [NOBODY], **where},))
+        except ProviderError as fault:
+            if size == 1 or not too_much(fault):
+                raise
+            stated = stated_blocks(str(fault))
+            fewer = next((one for one in SPANS if one < size), 1)
+            size = stated if stated is not None and stated < size else fewer
+        else:
+            return size if size < SPANS[0] else None
+
+
+async def _logs_need_address(node: Node, head: Head) -> bool:
+    block = hex(head.block)
+    topics = [TRANSFER, "0x" + 24 * "0" + NOBODY[2:]]
+    try:
+        await node.call("eth_getLogs", ({"fromBlock": block, "toBlock": block, "topics": topics},))
+    except NeedsAddress:
+        return True
+    return False
+
+
+async def _batch(node: Node) -> int | None:
+    """None where the largest batch that we send is taken."""
+    await node.batch([("eth_chainId", ())] * LARGEST_BATCH)
+    return node_limits.known(node.url).batch
+
+
+async def _overrides(node: Node, head: Head) -> bool:
+    try:
+        said = await node.call("eth_call", ({"to": SCRATCH}, hex(head.block), {SCRATCH: {"code": RETURNS_IT}}))
+    except RpcRefused:
+        return False
+    return isinstance(said, str) and said == f"0x{ANSWER:064x}"
+
+
+async def _states(node: Node, head: Head) -> int | None:
+    for depth in DEPTHS:
+        if depth > head.block:
+            continue
+        try:
+            await node.call("eth_getBalance", (NOBODY, hex(head.block - depth)))
+        except (StateMissing, RpcRefused):
+            continue
+        return depth
+    return 0
+
+
+async def _finalized(node: Node) -> bool:
+    try:
+        said = await node.call("eth_getBlockByNumber", ("finalized", False))
+    except (StateMissing, RpcRefused):
+        return False
+    return isinstance(said, dict)

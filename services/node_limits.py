@@ -1,0 +1,54 @@
+"""The limits of nodes are learnt by every process and kept in the database, for those that start later."""
+
+import asyncio
+import logging
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFree
+from sqlmodel import select
+
+from gateways import node_limits
+from gateways.node_limits import Changes, NodeLimits
+from models import NodeLimit, now, transaction
+from models.session import AsyncSession
+
+log = logging.getLogger("holdfast.services.node_limits")
+
+BEAT_SECONDS = 10.0
+FIELDS = ("log_blocks", "logs_need_address", "batch", "state_override", "states", "finalized")
+
+
+async def read(db: AsyncSession) -> dict[str, NodeLimits]:
+    """What is kept of every node, by the digest of its URL."""
+    rows = await db.exec(select(NodeLimit).execution_options(populate_existing=True))
+    return {row.node: NodeLimits(**{name: getattr(row, name) for name in FIELDS}) for row in rows.all()}
+
+
+async def write(db: AsyncSession, changes: Changes) -> None:
+    """Write down what was found out of nodes; fields that are not among it stay as they are."""
+    # In one order, so that two processes do not wait for each other.
+    for name, fields in sorted(changes.items()):
+        values = {**fields, "seen_at": now()}
+        new = insert(NodeLimit).values(node=name, **values)
+        await db.execute(new.on_conflict_do_update(index_elements=["node"], set_=values))
+
+
+async def exchange() -> None:
+    """Write down what this process found out, and take over what the others did."""
+    news = node_limits.news()
+    async with transaction() as db:
+        await write(db, news)
+        others = await read(db)
+    node_limits.told(news)
+    node_limits.learn(others)
+
+
+async def run() -> None:
+    """Exchange every few seconds, until cancelled."""
+    while True:
+        try:
+            await exchange()
+        except (DBAPIError, NoneFree) as fault:
+            log.warning("limits of nodes not exchanged reason=%s", getattr(fault, "orig", fault))
+        await asyncio.sleep(BEAT_SECONDS)
