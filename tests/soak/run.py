@@ -117,7 +117,7 @@ async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say:
 
 
 class _Standstill:
-    """Notices that nothing changes any more, and tells now and then what is waited for."""
+    """Notices that nothing changes any more, and tells now and then what is waited for, while the chains go on."""
 
     def __init__(self, world: World, say: Callable[[str], None]) -> None:
         self.world, self.say = world, say
@@ -130,6 +130,7 @@ class _Standstill:
             self.seen, self.since = state, moment
         if moment - self.told > TOLD_EVERY:
             self.told = moment
+            await self.world.chains_go_on()
             for sentence in await _differences(self.world):
                 self.say(f"waiting: {sentence}")
         return moment - self.since > STANDSTILL
