@@ -14,7 +14,7 @@ from bot.busy import Busy
 from bot.facts import guild_facts, member_facts
 from gateways import gateways
 from models import transaction
-from services import channels, guilds, members_intent
+from services import channels, guilds, members, members_intent
 from services.database_faults import is_the_databases, tell
 
 log = logging.getLogger("holdfast.bot")
@@ -29,8 +29,8 @@ LONGEST_REFUSED_PAUSE, REFUSED_APART = 300.0, 10.0
 """Seconds between tries where Discord refuses the list, and for which no other guild's is asked for either once it did
 so in two: refusals are counted by address, and 10,000 in 10 minutes shut it out (external-apis §1.7)."""
 
-LISTS_AT_ONCE, PART = 4, 1_000
-"""Guilds whose members are read at the same time, and members that one transaction writes."""
+LISTS_AT_ONCE, PART, PAGE = 4, 1_000, 1_000
+"""Guilds whose members are read at the same time, members that one transaction writes, and those on one page."""
 
 READY_WITHIN = 60.0
 """Seconds after which the bot counts as ready although some guild's members were not read yet."""
@@ -216,6 +216,9 @@ class Events(Busy):
                 gateways().discord.refusals.add()
                 await self._look_at_the_switch()
             raise
+        except (KeyError, TypeError, ValueError, AttributeError):
+            # What the library makes of somebody whom it cannot read; everybody else is read all the same.
+            listed = await self._list_readable(guild)
         if guild.me.id not in listed:
             raise ListIncomplete(f"the bot itself is not among {len(listed)} members")
         for member in listed.values():
@@ -236,9 +239,41 @@ class Events(Busy):
             pass
         await self._judge(guild)
 
+    async def _list_readable(self, guild: nextcord.Guild) -> dict[int, nextcord.Member]:
+        """Return those members whom the library can read, and pass the others on as our own client reads them.
+
+        Raises what the library does where a page itself is no list, and ProviderUnavailable.
+        """
+        found: dict[int, nextcord.Member] = {}
+        after = 0
+        while page := await self.bot.http.get_members(guild.id, PAGE, after):
+            for data in page:
+                after = max(after, int(data["user"]["id"]))
+                try:
+                    found[after] = nextcord.Member(data=data, guild=guild, state=guild._state)  # pyright: ignore[reportPrivateUsage]
+                except Exception as fault:  # noqa: BLE001  the library names none
+                    log.warning("member %s of guild %s could not be read (%r)", after, guild.id, fault)
+                    await self.read_member(guild.id, after)
+            if len(page) < PAGE:
+                break
+        return found
+
+    async def read_member(self, guild_id: int, user_id: int) -> None:
+        """Ask Discord for a member and pass on what it says, while the guild's events wait: they are newer.
+
+        Raises ProviderUnavailable.
+        """
+        guild, user = str(guild_id), str(user_id)
+        async with self.turns[guild_id]:
+            facts = await members.live(gateways(), guild, user)
+            if facts is None:
+                await self.write(lambda db: guilds.member_left(db, guild, user))
+            else:
+                await self.write(lambda db: guilds.member_read(db, guild, facts))
+
     async def _write_part(self, db: Any, guild: nextcord.Guild, ids: Sequence[int]) -> None:
-        members = [member for one in ids if (member := guild.get_member(one)) is not None]
-        await guilds.listed(db, str(guild.id), [member_facts(member) for member in members])
+        found = [member for one in ids if (member := guild.get_member(one)) is not None]
+        await guilds.listed(db, str(guild.id), [member_facts(member) for member in found])
 
     def _changed(self, guild_id: int) -> None:
         """Judge a guild's roles, and who runs it, once for all changes that come together."""

@@ -12,8 +12,6 @@ from nextcord.ext import commands
 
 from bot.busy import Busy
 from bot.events import Events
-from gateways import gateways
-from services import guilds, members
 from services.errors import ProviderUnavailable
 
 log = logging.getLogger("holdfast.bot")
@@ -116,11 +114,10 @@ class Rereads(Busy):
 
     async def _guild(self, guild: nextcord.Guild) -> None:
         state: Any = self.bot._connection  # pyright: ignore[reportPrivateUsage]
+        data = await self.bot.http.get_guild(guild.id)
         try:
             # The answer has the fields of the event, so the library's cache and our own listeners learn of it alike.
-            state.parse_guild_update(await self.bot.http.get_guild(guild.id))
-        except nextcord.HTTPException:
-            raise
+            state.parse_guild_update(data)
         except Exception as fault:  # noqa: BLE001  the library names none for what it cannot read
             log.warning("guild %s is not readable over REST either: %r", guild.id, fault)
 
@@ -129,14 +126,7 @@ class Rereads(Busy):
             # The library tells of changes only for members that it has in its cache.
             with contextlib.suppress(Exception):
                 guild._add_member(await guild.fetch_member(int(user_id)))  # pyright: ignore[reportPrivateUsage]
-        guild_id = str(guild.id)
-        # Events of the guild wait meanwhile: they are newer than what is read here.
-        async with self.events.turns[guild.id]:
-            facts = await members.live(gateways(), guild_id, user_id)
-            if facts is None:
-                await self.events.write(lambda db: guilds.member_left(db, guild_id, user_id))
-            else:
-                await self.events.write(lambda db: guilds.member_read(db, guild_id, facts))
+        await self.events.read_member(guild.id, int(user_id))
 
 
 def _id(value: object) -> str | None:

@@ -1,10 +1,10 @@
-"""The first steps of every real server: the bot comes in at the bottom, is moved up, and gives its first role."""
+"""A server's first steps with the bot, from its bottom to the first gift, and what an outage costs afterwards."""
 
 import pytest
 from sqlmodel import select
 
 from gateways import gateways
-from models import Rule, transaction
+from models import Grant, Rule, transaction
 from services import server_health
 from services.actors import Actor
 from services.health_views import HealthView
@@ -96,3 +96,36 @@ async def test_a_permission_that_was_unticked_at_the_invitation_is_named_and_can
         await move_up(town)
         await is_(lambda: rule_of(town), ("active", None))
         await is_(lambda: town.has("carol", "Holder"), True)
+
+
+async def test_an_outage_takes_no_role_and_pauses_no_rule(town: Town, bot: Bot, engine: Engine) -> None:
+    async with bot(), engine():
+        await town.rule("Holder")
+        for who in ("carol", "dave"):
+            await town.prove(who)
+        await town.buys("carol")
+        await town.look()
+        await is_(lambda: town.has("carol", "Holder"), True)
+        mark = await town.mark()
+        guild = (await town.guild())["id"]
+        await town.call("gateway", action="unavailable", guild=town.name)
+        gone = {"message": "Unknown Guild", "code": 10004}
+        await town.call(
+            "faults", target="discord", kind="answer", path=f"/guilds/{guild}*", status=404, body=gone, seconds=600
+        )
+        await town.buys("dave")
+        await town.look()
+        await is_(lambda: tried(town, "dave"), True)
+        await is_(lambda: rule_of(town), ("active", None))
+        assert "DELETE" not in await town.writes(mark)
+        await town.heal()
+        await town.call("gateway", action="available", guild=town.name)
+        await is_(lambda: town.has("dave", "Holder"), True)
+        assert await town.has("carol", "Holder") is True
+        assert await rule_of(town) == ("active", None)
+
+
+async def tried(town: Town, who: str) -> bool:
+    async with transaction() as db:
+        rows = await db.exec(select(Grant).where(Grant.discord_id == town.people[who]["id"], Grant.attempts > 0))
+        return rows.first() is not None

@@ -285,3 +285,21 @@ async def test_the_live_check_says_which_switch_is_off(
         lambda: live_check._application(gateways(), settings()),  # pyright: ignore[reportPrivateUsage]
     )
     assert (found.good, "Server Members Intent is off" in found.text) == (right, not right)
+
+
+async def test_a_member_whom_the_library_cannot_read_keeps_nobody_else_from_being_listed(
+    discord: Outside, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("gateway", action="lose", guild=BASE, times=2)
+    for who in ("carol", "dave"):
+        await discord.control("members", guild=BASE, user=who, action="add_role", role="Whale")
+    listed = (await discord.bot("GET", f"/guilds/{BASE}/members?limit=1000")).json()
+    for member in listed:
+        if member["user"]["username"] == "carol":
+            member["roles"] = 7
+    path = f"/guilds/{BASE}/members"
+    await discord.control("faults", target="discord", kind="answer", path=path, status=200, body=listed)
+    unclear = {"guild_id": BASE, "user": {}}
+    await discord.control("gateway", action="send", event="GUILD_MEMBER_UPDATE", payload=unclear)
+    await is_(lambda: same(discord), True)
