@@ -88,7 +88,7 @@ class World:
                 await self.mint(chain, self.address(who, chain))
 
     async def chains_go_on(self) -> None:
-        """Make as many blocks as settle what was there: a chain of the world never stands still, an idle one here does."""
+        """Make as many blocks as settle what was there: the chains of the world never stand still."""
         for chain in STANDARDS:
             if chain != "solana":
                 await self.call(f"chains/{chain}/mine", blocks=str(SETTLED_BLOCKS))
