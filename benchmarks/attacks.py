@@ -37,6 +37,7 @@ HEALTH_EVERY, PAGE_EVERY = 0.1, 0.5
 ROLES, ROLE_SECONDS = 2, 60
 MOST_MS, MOST_PER_SECOND, MOST_MB = 500, 10, 150
 _ROLE = re.compile(r"/members/(\d+)/roles/")
+STAYED = "the attacker did not stop"
 REPLY = ("/interactions/", "/webhooks/")
 """What Discord does not count among a bot's requests."""
 
@@ -122,6 +123,8 @@ class Siege:
             try:
                 seen.said = await self._attack(name, target) if name else await asyncio.sleep(self._seconds / 2, "")
                 seen.seconds = time.monotonic() - began
+                if seen.said == STAYED:
+                    seen.faults.append(STAYED)
                 self.over.set()
                 await asyncio.wait_for(asyncio.gather(*probes), 150)
             finally:
@@ -166,9 +169,12 @@ class Siege:
             told, _ = await asyncio.wait_for(
                 process.communicate(json.dumps(asdict(target)).encode()), self._seconds + 90
             )
+        except TimeoutError:
+            return STAYED
         finally:
             if process.returncode is None:
                 process.kill()
+                await process.wait()
         return told.decode().strip()
 
     async def _again(self, seen: Seen, took: list[float], every: float, once: Callable[[], Awaitable[None]]) -> None:
