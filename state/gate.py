@@ -19,6 +19,7 @@ from models import reading
 from services import rejections, request_ids, sessions
 from services.actors import Actor
 from services.errors import NotSignedIn
+from services.texts import can_be_kept
 
 PAYLOAD_BYTES = 64 * 1024
 """No screen sends more in one event; a collection's list of token ids is the longest."""
@@ -115,7 +116,7 @@ def _check_values(payload: object) -> None:
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
-            if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            if not can_be_kept(value):
                 raise Refused("a text has characters that cannot be stored")
         elif isinstance(value, int):
             if abs(value) > LARGEST_NUMBER:

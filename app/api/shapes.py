@@ -7,6 +7,8 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 
+from services.texts import can_be_kept
+
 _LARGEST_ID = 2**31 - 1
 
 
@@ -55,7 +57,7 @@ def _check_texts(value: object) -> None:
 
 
 def _kept(text: str) -> str:
-    if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not can_be_kept(text):
         raise ValueError("a text has characters that cannot be stored")
     return text
 

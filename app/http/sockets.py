@@ -15,6 +15,7 @@ from app.http.proxies import caller_address, peer
 from app.http.unfinished import Meter, Unfinished
 from services import limits, rejections
 from services.errors import TooMany
+from services.texts import has_utf_8
 from settings import settings
 
 FIRST_WORD_SECONDS = 10.0
@@ -23,6 +24,8 @@ LARGEST_MESSAGE = 128 * 1024
 """Characters; an event's payload has 64 KiB at most, which `state/gate.py` checks."""
 OPENED_A_MINUTE = 10
 """How many times as many sockets as may be open an address opens in a minute: pages that are loaded again open one."""
+CHARACTERS_OF_AN_EVENT = 8 * 1024
+"""A longer message counts as several events: each of its letters is read, checked and kept again and again."""
 BURST_SECONDS = 10.0
 """How many seconds' share of events may come at once."""
 ADDRESS_EVENTS = 5
@@ -56,9 +59,9 @@ class _Pace:
     def __init__(self) -> None:
         self.made_up = 0.0
 
-    def ahead(self, now: float) -> float:
+    def ahead(self, now: float, events: float = 1) -> float:
         """Count one more message; how many seconds it has to wait, after those that wait already."""
-        self.made_up = max(self.made_up, now) + limits.MINUTE / (ADDRESS_EVENTS * settings().limit_events)
+        self.made_up = max(self.made_up, now) + events * limits.MINUTE / (ADDRESS_EVENTS * settings().limit_events)
         return self.made_up - now - ADDRESS_BURST_SECONDS
 
 
@@ -155,8 +158,9 @@ class _Listener:
         if message["type"] == "websocket.receive":
             if self._meter is not None:
                 self._meter.deliver(message.get("text") or "")
-            self._check(message.get("text"))
-            await self._pace()
+            text = message.get("text")
+            self._check(text)
+            await self._pace(max(1, len(text or "") / CHARACTERS_OF_AN_EVENT))
         return message
 
     def _check(self, text: str | None) -> None:
@@ -182,11 +186,11 @@ class _Listener:
         if said[0] == "event":
             _check_event(cast("list[Any]", said)[1] if len(cast("list[Any]", said)) == 2 else None, self._knows)
 
-    async def _pace(self) -> None:
+    async def _pace(self, events: float) -> None:
         """Wait where this socket or its address is ahead of its share; meanwhile the network makes its sender wait."""
         now = time.monotonic()
-        self._made_up = max(self._made_up, now) + limits.MINUTE / settings().limit_events
-        if (ahead := max(self._made_up - now - BURST_SECONDS, self._address.ahead(now))) > 0:
+        self._made_up = max(self._made_up, now) + events * limits.MINUTE / settings().limit_events
+        if (ahead := max(self._made_up - now - BURST_SECONDS, self._address.ahead(now, events))) > 0:
             await asyncio.sleep(ahead)
 
 
@@ -237,7 +241,7 @@ def _check_event(said: object, knows: Callable[[str], bool]) -> None:
 
 def _check_place(text: object) -> None:
     """A part of an address is a text that can be sent back (half a surrogate pair cannot)."""
-    if not isinstance(text, str) or len(text) > LONGEST_ADDRESS or any("\ud800" <= c <= "\udfff" for c in text):
+    if not isinstance(text, str) or len(text) > LONGEST_ADDRESS or not has_utf_8(text):
         raise _Refused("a page's address has a wrong shape")
 
 

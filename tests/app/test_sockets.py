@@ -232,6 +232,27 @@ async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
     assert slept[-1] == pytest.approx(5, abs=1)
 
 
+async def test_a_long_message_counts_as_several_events(
+    limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(limit_events=60)
+    slept: list[float] = []
+
+    async def note(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(sockets.asyncio, "sleep", note)
+    app = Listening()
+    socket = Socket(SocketGate(app, known))
+    assert await socket.opened()
+    long = event(payload={"text": "a" * 64 * 1024})
+    socket.say(HELLO, long, long)
+    await socket.end()
+    assert app.heard == [HELLO, long, long]
+    assert len(slept) == 1, "one fits into ten seconds' share"
+    assert slept[0] == pytest.approx(7, abs=1)
+
+
 async def test_many_tabs_of_one_address_are_read_more_slowly_together(
     limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ from tests.state.conftest import Beside
 from tests.web.test_event_fuzz import handlers
 
 MOST_SECONDS = 0.05
+GATE_SECONDS = 0.002
 LONG = 60_000
 CONTRACT = "0x" + "11" * 20
 INPUTS = ("contractAddress", "tokenEntry", "name", "query", "address", "serverId", "discordServerId")
@@ -143,6 +144,16 @@ async def test_no_handler_that_a_stranger_reaches_holds_the_loop(at_once: None, 
         found[name] = await cost(send)
     assert len(found) > 80
     assert {name: spent for name, spent in found.items() if spent > MOST_SECONDS} == {}
+
+
+async def test_the_gate_itself_costs_next_to_nothing() -> None:
+    """It stands before every event, and an address may send fifty of them in a second."""
+    name, payload = "reflex___state____state.state___toasts____toast_state.show", {"text": "a" * LONG}
+
+    async def checked() -> None:
+        gate.check(name, {**payload, "title": "", "destructive": False})
+
+    assert await cost(checked) < GATE_SECONDS
 
 
 @pytest.fixture
