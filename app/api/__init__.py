@@ -37,7 +37,7 @@ def _made() -> FastAPI:
         title=f"{settings().product_name} API",
         description="Everything the dashboard does. Sign in with the cookie or the `x-session-id` header.",
         version="1",
-        openapi_url="/api/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -1,9 +1,9 @@
 """The API's own description, for programs and as a page for people that loads nothing from elsewhere."""
 
+from functools import cache
 from html import escape
-from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 router = APIRouter(include_in_schema=False)
@@ -14,21 +14,37 @@ _STYLE = (
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
 
+@router.get("/openapi.json")
+async def document(request: Request) -> Response:
+    """All calls as the OpenAPI document."""
+    return Response(_document(request.app), media_type="application/json")
+
+
 @router.get("/docs")
 async def page(request: Request) -> Response:
     """All calls with what they do: as a page for browsers, as the OpenAPI document for programs."""
-    described: dict[str, Any] = request.app.openapi()
     if "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse(described, headers={"Vary": "Accept"})
+        return Response(_document(request.app), media_type="application/json", headers={"Vary": "Accept"})
+    return HTMLResponse(_page(request.app), headers={"Content-Security-Policy": _POLICY, "Vary": "Accept"})
+
+
+# Anybody may ask, as often as they like, and it stays the same as long as the process lives.
+@cache
+def _document(app: FastAPI) -> bytes:
+    return bytes(JSONResponse(app.openapi()).body)
+
+
+@cache
+def _page(app: FastAPI) -> str:
+    described = app.openapi()
     title = escape(described["info"]["title"])
     calls = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(call.get('description', ''))}</dd>"
         for path, methods in described["paths"].items()
         for method, call in methods.items()
     )
-    return HTMLResponse(
+    return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
         f"<h1>{title}</h1><p>{escape(described['info']['description'])} "
-        f'The whole description: <a href="/api/openapi.json">/api/openapi.json</a>.</p><dl>{calls}</dl>',
-        headers={"Content-Security-Policy": _POLICY, "Vary": "Accept"},
+        f'The whole description: <a href="/api/openapi.json">/api/openapi.json</a>.</p><dl>{calls}</dl>'
     )
