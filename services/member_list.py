@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import text
 from sqlmodel import col, select
@@ -16,6 +17,8 @@ from services.addresses import shorten
 
 PAGE_SIZE = 50
 LONGEST_QUERY = 100
+FEW = 1_000
+"""Where fewer members fit, one pass over the names tells how many and who; for more, where they begin is soon found."""
 OURS = frozenset({"held", "taking"})
 """The states of the ledger in which a member has a role from us."""
 
@@ -79,27 +82,37 @@ async def list_members(
     wanted = query.strip()[:LONGEST_QUERY]
     values = {"server": server_id, "wanted": wanted, "part": "%" + re.sub(r"([\\%_])", r"\\\1", wanted) + "%"}
     condition = f"{_LISTED} AND {_FITTING}" if wanted else _LISTED
-    if wanted:
-        total = int((await db.execute(text(f"SELECT count(*) FROM member WHERE {condition}"), values)).scalar_one())
-    else:
-        total = await rollups.members(db, server_id)
     first = (page - 1) * PAGE_SIZE
-    size = max(0, min(PAGE_SIZE, total - first))
-    # From the nearer end, since the members before the page are passed over one by one.
-    from_end = first > total // 2
-    skipped = max(0, total - first - size) if from_end else first
-    order = "lower(name) DESC, discord_id DESC" if from_end else "lower(name), discord_id"
-    found = await db.execute(
-        text(f"SELECT discord_id FROM member WHERE {condition} ORDER BY {order} LIMIT :size OFFSET :skipped"),
-        values | {"size": size, "skipped": skipped},
-    )
-    ids = [str(discord_id) for (discord_id,) in found.all()]
-    if from_end:
-        ids.reverse()
+    few = await _ids(db, condition, values, size=FEW, skipped=0) if wanted else None
+    if few is not None and len(few) < FEW:
+        total, ids = len(few), few[first : first + PAGE_SIZE]
+    else:
+        if wanted:
+            total = int((await db.execute(text(f"SELECT count(*) FROM member WHERE {condition}"), values)).scalar_one())
+        else:
+            total = await rollups.members(db, server_id)
+        size = max(0, min(PAGE_SIZE, total - first))
+        # From the nearer end, since the members before the page are passed over one by one.
+        from_end = first > total // 2
+        skipped = max(0, total - first - size) if from_end else first
+        ids = await _ids(db, condition, values, size=size, skipped=skipped, from_end=from_end)
     listed = select(Member).where(Member.server_id == server_id, col(Member.discord_id).in_(ids))
     members = {member.discord_id: member for member in (await db.exec(listed)).all()}
     shown = [members[discord_id] for discord_id in ids if discord_id in members]
     return MembersPage(await _rows(db, server_id, shown), page, PAGE_SIZE, total)
+
+
+async def _ids(
+    db: AsyncSession, condition: str, values: Mapping[str, Any], *, size: int, skipped: int, from_end: bool = False
+) -> list[str]:
+    """So many members behind those that are skipped, which `from_end` counts from the last; in the order of names."""
+    order = "lower(name) DESC, discord_id DESC" if from_end else "lower(name), discord_id"
+    found = await db.execute(
+        text(f"SELECT discord_id FROM member WHERE {condition} ORDER BY {order} LIMIT :size OFFSET :skipped"),
+        {**values, "size": size, "skipped": skipped},
+    )
+    ids = [str(discord_id) for (discord_id,) in found.all()]
+    return ids[::-1] if from_end else ids
 
 
 # What the index of names holds, so that searching and paging read it and no row of the table; the columns are named as
@@ -132,21 +145,34 @@ async def _rows(
     proved = await wallets_of(db, server_id, people)
     roles = await _roles(db, server_id)
     ours = await _ours(db, server_id, people)
+    # Four objects a role, however many members there are: 50 members of 250 roles would be 12,500.
+    views = {
+        role_id: {
+            (held, granted): MemberRoleView(role_id, name, color, held, granted)
+            for held in (False, True)
+            for granted in (False, True)
+        }
+        for role_id, (name, color) in roles.items()
+    }
     return tuple(
         _row(
-            member, proved.get(member.discord_id, Proved()), roles, ours.get(member.discord_id, frozenset()), every_role
+            member, proved.get(member.discord_id, Proved()), views, ours.get(member.discord_id, frozenset()), every_role
         )
         for member in members
     )
 
 
 def _row(
-    member: Member, proved: Proved, roles: Mapping[str, tuple[str, str]], ours: frozenset[str], every_role: bool
+    member: Member,
+    proved: Proved,
+    roles: Mapping[str, Mapping[tuple[bool, bool], MemberRoleView]],
+    ours: frozenset[str],
+    every_role: bool,
 ) -> MemberRow:
     had = frozenset(member.roles)
     views = [
-        MemberRoleView(role_id, name, color, role_id in had, role_id in ours)
-        for role_id, (name, color) in roles.items()
+        found[role_id in had, role_id in ours]
+        for role_id, found in roles.items()
         if every_role or role_id in had or role_id in ours
     ]
     return MemberRow(

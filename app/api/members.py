@@ -10,6 +10,7 @@ from app.api.shapes import AcceptedAnswer, Answer, PathId, Text
 from gateways import gateways
 from models import transaction
 from services import member_list, member_why, rechecks
+from services.member_list import MembersPage
 
 router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
 
@@ -97,7 +98,26 @@ async def of_server(
     """The members in the order of their names; `query` is part of a name or a whole Discord id."""
     async with transaction() as db:
         found = await member_list.list_members(db, gateways(), caller, server_id, query, page)
-    return MembersAnswer.model_validate(found)
+    return members_answer(found)
+
+
+def members_answer(found: MembersPage) -> MembersAnswer:
+    """A page as it goes over the wire. Members share what their roles look like, so each look is checked once."""
+    looks = {id(role): role for member in found.members for role in member.roles}
+    roles = {number: MemberRoleAnswer.model_validate(role) for number, role in looks.items()}
+    members = [
+        MemberAnswer(
+            discord_id=member.discord_id,
+            name=member.name,
+            avatar_url=member.avatar_url,
+            verified=member.verified,
+            wallet_count=member.wallet_count,
+            wallets=list(member.wallets),
+            roles=[roles[id(role)] for role in member.roles],
+        )
+        for member in found.members
+    ]
+    return MembersAnswer(members=members, page=found.page, page_size=found.page_size, total=found.total)
 
 
 @router.post("/{discord_id}/recheck", status_code=202)

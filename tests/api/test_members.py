@@ -23,6 +23,7 @@ from models import (
     now,
     transaction,
 )
+from services import member_list
 from services.addresses import shorten
 from services.due import WAITING
 from settings import settings
@@ -121,9 +122,12 @@ async def test_many_members_come_in_pages(browser: Browser, ruled: dict[str, Any
     assert (await listed(browser, ruled, page=1000))["members"] == []
 
 
-@pytest.mark.parametrize("members", [1, 49, 50, 51, 149, 150, 230])
-async def test_every_page_goes_on_where_the_one_before_ended(browser: Browser, ruled: dict[str, Any], members: int):
+@pytest.mark.parametrize("members", [1, 49, 50, 51, 99, 100, 101, 150, 230])
+async def test_every_page_goes_on_where_the_one_before_ended(
+    browser: Browser, ruled: dict[str, Any], monkeypatch: pytest.MonkeyPatch, members: int
+):
     """Also those behind the middle, which are counted from the other end; names that are the same go by their ids."""
+    monkeypatch.setattr(member_list, "FEW", 100)
     people = [(str(10**17 + n * 7919 % 1000), f"{'Mm'[n % 2]}{n % 40:02}") for n in range(members)]
     async with transaction() as db:
         db.add_all(Member(server_id=ruled["serverId"], discord_id=who, name=name) for who, name in people)
