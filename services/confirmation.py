@@ -23,6 +23,7 @@ APART = timedelta(minutes=10)
 ASKED_EVERY = 60.0
 """Seconds after which nodes that are silent are asked again, at the most."""
 NOT_SETTLED = "not settled yet"
+CONTRADICTED = "two readings disagree"
 KEPT = timedelta(days=1)
 """How long a first answer waits for the one that confirms it."""
 
@@ -61,7 +62,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     if first.answer is not second.answer:
         unsettled = (first.block or 0) - _settled(second)
         moved = Answer.UNKNOWN not in {first.answer, second.answer} and unsettled > 0
-        reason = second.reason or (NOT_SETTLED if moved else "two readings disagree")
+        reason = second.reason or (NOT_SETTLED if moved else CONTRADICTED)
         return Confirmation(_unknown(second, reason), _seconds(first, unsettled) if moved else None)
     if second.answer is Answer.UNKNOWN or second.source is None or second.block is None:
         return Confirmation(second)
@@ -84,6 +85,36 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     if since < APART:
         return Confirmation(_unknown(second, f"waiting to ask {source} again"), (APART - since).total_seconds())
     return Confirmation(replace(second, first=_told(before), one_source=not lists))
+
+
+def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime) -> Reading:
+    """Return which of the second answers counts: those of other nodes come first, that of the first one's node last.
+
+    A node that answers in part is unable to say. It keeps nobody else from confirming, unless what it does know is
+    against what they say: then nothing is known.
+    """
+    sure = [one for one in said if one.answer is not Answer.UNKNOWN]
+    confirming = (one for one in sure if confirm(first, one, earlier, means, now).reading.answer is not Answer.UNKNOWN)
+    whole = (one for one in sure if not is_partial(one))
+    second = [*confirming, *whole, *sure, *said][0]
+    others = (one for one in said if one is not second and is_partial(one))
+    against = next((one for one in others if _speaks_against(one, second)), None)
+    return second if against is None else replace(against, answer=Answer.UNKNOWN, reason=CONTRADICTED)
+
+
+def is_partial(reading: Reading) -> bool:
+    """Whether something is not known of a wallet, so that another node may know more."""
+    return reading.answer is Answer.UNKNOWN or any(part.reason is not None for part in reading.parts)
+
+
+def _speaks_against(partial: Reading, sure: Reading) -> bool:
+    """Whether what a node knows of some wallets is against what another one says of them."""
+    amounts = {(part.address, part.through, part.mark): part.amount for part in sure.parts}
+    for part in partial.parts:
+        amount = amounts.get((part.address, part.through, part.mark))
+        if amount is None or part.amount > amount or (part.reason is None and part.amount < amount):
+            return True
+    return False
 
 
 def _of_other_tokens(first: Reading, second: Reading) -> bool:
@@ -165,7 +196,7 @@ def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before
             continue
         question = question_of(reading)
         kept = before.get(question)
-        denied = second.answer not in {reading.answer, Answer.UNKNOWN}
+        denied = second.answer not in {reading.answer, Answer.UNKNOWN} or second.reason == CONTRADICTED
         usable = kept is not None and _counts(kept, reading, now) and not (denied and (second.block or 0) >= kept.block)
         lone = second.source == reading.source
         if kept is not None and lone and kept.source != reading.source and now - kept.at > OTHERS_SILENT:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -20,32 +20,26 @@ from services import (
     surveys,
     time_budget,
     token_trails,
-    token_turns,
+    trait_reads,
     traits,
 )
 from services.alike import Alike
 from services.cases import Case
-from services.confirmation import Earlier, Means
+from services.confirmation import Confirmation, Earlier, Means
 from services.delegations import Fetched, Pair
-from services.due import AGAIN
 from services.expressions import Answer, Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
 from services.loop_steps import in_steps
-from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
+from services.policy import Decision, GrantFacts, Move, decide
 from services.readings import Answers, Reading
 from services.stakes import Vault
 from services.token_trails import Trails
-from services.trait_match import TokenTraits
 from services.verdicts import verdict
 from services.wants import ANY, Wants, family_of, with_vaults
 
 MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
-MOST_FETCHED = 600
-"""Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
-MOST_ASKED_AGAIN = 6
-"""Looks for which a source of traits that cannot be read is waited for, some five minutes in all."""
 MOST_IN_A_STEP = 2_000
 """Conditions times wallets of one member that are decided without a thread."""
 MEETING_SECONDS = 10.0
@@ -150,7 +144,7 @@ async def look(
         answered = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True)), began
     answers, began = answered
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
-    await _read_traits(outside, done, cases, answers)
+    await trait_reads.read(outside, done, cases, answers)
     alike = Alike(answers)
     leaves: dict[int, int] = {}
     done.looked = [await _decided(case, answers, now, leaves, alike) async for case in in_steps(cases)]
@@ -160,115 +154,6 @@ async def look(
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
     return done
-
-
-async def _read_traits(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
-    """Read the traits of the held tokens on which an answer still depends.
-
-    For somebody who waits for a role a source that says no is not believed alone: another one may know better. While
-    that one cannot be read it is unknown, for a few looks.
-    """
-    tokens = _unread(cases, answers)
-    if tokens:
-        found = await traits.fetch(outside, token_turns.choose(tokens, MOST_FETCHED))
-        token_turns.remember(found)
-        _learn(done, answers, found)
-    asking = [case for case in cases if case.claim.priority >= AGAIN]
-    known = {
-        token: told
-        for token in _denied(asking, answers)
-        if (told := _traits_in(answers, token)) is not None and traits.sources_on(outside, token[0]) > 1
-    }
-    if known:
-        patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
-        asked = token_turns.choose({"all": known}, MOST_FETCHED)
-        apart_from = {token: known[token].sources for token in asked}
-        for token, other in (await traits.fetch(outside, asked, apart_from=apart_from)).items():
-            waits = isinstance(other, str) and token in patient
-            _learn(done, answers, {token: other if waits else _with(known[token], other)})
-
-
-async def _read_traits_again(
-    outside: Gateways,
-    done: Round,
-    cases: Sequence[Case],
-    answers: Mapping[Place, Answers],
-    confirmed: Mapping[Place, Answers],
-) -> None:
-    """Read traits a second time: from other sources than the first time, where there are any.
-
-    What was known from our own table is asked of every source.
-    """
-    again, both, known = list[traits.Place](), list[traits.Place](), dict[traits.Place, TokenTraits | str]()
-    apart_from = dict[traits.Place, frozenset[str]]()
-    for token in token_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
-        told = done.traits.get(token)
-        if not isinstance(told, TokenTraits):
-            both.append(token)
-        elif len(told.sources) > 1:
-            known[token] = told
-        else:
-            again.append(token)
-            if traits.sources_on(outside, token[0]) > 1:
-                apart_from[token] = told.sources
-    _learn(done, confirmed, known)
-    if both:
-        _learn(done, confirmed, await traits.fetch(outside, both, every_source=True))
-    if again:
-        found = await traits.fetch(outside, again, apart_from=apart_from)
-        first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
-        _learn(done, confirmed, found)
-        done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
-
-
-def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
-    """What one source told, with another one's whole list beside it."""
-    whole = isinstance(other, TokenTraits) and other.whole and other.source != first.source
-    return replace(first, also=other) if whole else first
-
-
-def _learn(done: Round, answers: Mapping[Place, Answers], found: Mapping[traits.Place, TokenTraits | str]) -> None:
-    done.traits.update(found)
-    for (_, chain), told in answers.items():
-        told.traits.update({token: said for token, said in found.items() if token[0] == chain})
-
-
-def _traits_in(answers: Mapping[Place, Answers], token: traits.Place) -> TokenTraits | None:
-    """What the answers say of a token's traits where one source alone has told them."""
-    for (_, chain), told in answers.items():
-        if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
-            return said if len(said.sources) == 1 and said.whole else None
-    return None
-
-
-def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[traits.Place]:
-    """The held tokens whose traits make a requirement's answer no."""
-    return {
-        token
-        for case, rule, leaf in _trait_leaves(cases)
-        for token in readings.denied(
-            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
-        )
-    }
-
-
-def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[traits.Place]]:
-    """By member the held tokens whose traits an answer still depends on."""
-    found: dict[Hashable, set[traits.Place]] = {}
-    for case, rule, leaf in _trait_leaves(cases):
-        told = answers.get((case.claim.server_id, leaf.chain))
-        tokens = set(readings.unread(leaf, case.wallets, told, case.delegated_by(rule, leaf)))
-        if tokens:
-            found.setdefault(case.who, set()).update(tokens)
-    return found
-
-
-def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requirement]]:
-    asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
-    for case in cases:
-        for rule in case.rules if case.claim.server_id in asking else ():
-            if rule.decides:
-                yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.type == "trait")
 
 
 async def _decided(
@@ -372,24 +257,53 @@ async def _confirm(
         return
     places = await _places([item.case for item in losing])
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
-    (doubts, waits), seconds = await asyncio.gather(
+    (doubts, waits), said = await asyncio.gather(
         _delegations_again(outside, done, losing),
-        holdings.ask_all_again(outside, [(again[place], answers[place]) for place in again]),
+        holdings.ask_all_again(outside, [(question, (answers[place],)) for place, question in again.items()]),
     )
-    confirmed = dict(zip(again, seconds, strict=True))
-    done.asked.extend((again[place], confirmed[place]) for place in again)
-    await _read_traits_again(outside, done, [item.case for item in losing], answers, confirmed)
+    readers: list[Mapping[Place, Answers]] = [answers]
+    seconds: list[list[Looked]] = []
     leaves: dict[int, int] = {}
-    async for item in in_steps(losing):
-        second = await _decided(_doubting(item.case, doubts), confirmed, now, leaves)
-        _hold_together(outside, item, second, now)
-        item.again_in = max(
-            (item.again_in, *(waits.get(pair) for pair in item.case.delegated.known)), key=lambda wait: wait or 0.0
+    while True:
+        done.asked.extend((again[place], one) for place, one in zip(again, said, strict=True))
+        confirmed = {**(readers[-1] if seconds else {}), **dict(zip(again, said, strict=True))}
+        await trait_reads.read_again(outside, done, [item.case for item in losing], answers, confirmed)
+        readers.append(confirmed)
+        seconds.append([await _decided(_doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
+        # A node that answers in part can say neither yes nor no: the next one is asked.
+        places = _answered_in_part(losing, seconds, confirmed)
+        again = {place: one for place, one in again.items() if place in places}
+        again = {place: one for place, one in again.items() if len(readers) <= outside.chains.endpoints(one.chain)}
+        if not again:
+            break
+        said = await holdings.ask_all_again(
+            outside, [(question, [one[place] for one in readers]) for place, question in again.items()]
         )
+    for number, item in enumerate(losing):
+        _hold_together(outside, item, [of_reader[number] for of_reader in seconds], now)
+        delegated = (waits.get(pair) for pair in item.case.delegated.known)
+        item.again_in = max((item.again_in, *delegated), key=lambda wait: wait or 0.0)
         item.decisions = _conclude(item.case, item.readings, now)
 
 
-def _hold_together(outside: Gateways, item: Looked, second: Looked, now: datetime) -> None:
+def _answered_in_part(
+    losing: Sequence[Looked], seconds: Sequence[Sequence[Looked]], confirmed: Mapping[Place, Answers]
+) -> set[Place]:
+    """The places where a node's answer leaves open, for what it lacks itself, what would take somebody's role."""
+    found = set[Place]()
+    for number, item in enumerate(losing):
+        server_id, roles = item.case.claim.server_id, {decision.role_id for decision in _confirmable(item)}
+        for rule in item.case.rules:
+            for at, first in enumerate(item.readings.get(rule.id, ()) if rule.role_id in roles else ()):
+                place = server_id, first.requirement.chain
+                said = [of_reader[number].readings[rule.id][at] for of_reader in seconds]
+                is_open = first.answer is not Answer.UNKNOWN and all(map(confirmation.is_partial, said))
+                if is_open and place in confirmed and readings.in_part(first.requirement, confirmed[place]):
+                    found.add(place)
+    return found
+
+
+def _hold_together(outside: Gateways, item: Looked, seconds: Sequence[Looked], now: datetime) -> None:
     """Confirm the readings by which a role would be taken; those for the member's other roles are as they were."""
     losing = {decision.role_id for decision in _confirmable(item)}
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
@@ -399,15 +313,14 @@ def _hold_together(outside: Gateways, item: Looked, second: Looked, now: datetim
         if rule.role_id not in losing or rule.id not in found:
             continue
         first, earlier = found[rule.id], before.get(rule.role_id, {})
-        both = [
-            confirmation.confirm(
-                one, again, earlier.get(confirmation.question_of(one)), _means(outside, one.requirement.chain), now
-            )
-            for one, again in zip(first, second.readings[rule.id], strict=True)
-        ]
+        second, both = list[Reading](), list[Confirmation]()
+        for one, *said in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
+            kept, means = earlier.get(confirmation.question_of(one)), _means(outside, one.requirement.chain)
+            second.append(confirmation.second_of(one, said, kept, means, now))
+            both.append(confirmation.confirm(one, second[-1], kept, means, now))
         found[rule.id] = [one.reading for one in both]
         waits.setdefault(rule.role_id, []).extend(one.wait for one in both if one.wait is not None)
-        first_no.setdefault(rule.role_id, {}).update(confirmation.noted(first, second.readings[rule.id], earlier, now))
+        first_no.setdefault(rule.role_id, {}).update(confirmation.noted(first, second, earlier, now))
     item.found, item.first_no = found, first_no
     item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
 

@@ -50,7 +50,7 @@ async def ask(outside: Gateways, question: Question, joint: JointBalances | None
 
     Questions with the same `joint` that begin together ask each chain for balances together.
     """
-    reader = _Reader(outside, question, None, joint)
+    reader = _Reader(outside, question, (), joint)
     answers = await reader.all()
     await reader.sort_out(answers)
     answers.traits.update(question.traits)
@@ -64,19 +64,21 @@ async def ask_all(outside: Gateways, questions: Sequence[Question]) -> list[Answ
 
 
 async def ask_again(
-    outside: Gateways, question: Question, first: Answers, joint: JointBalances | None = None
+    outside: Gateways, question: Question, before: Sequence[Answers], joint: JointBalances | None = None
 ) -> Answers:
     """Read a second time, at a settled block: by another node, or by the same one where no other answers.
 
-    What was unknown stays so. Nothing is known of traits yet: they are to be read a second time as well.
+    `before` are the first answers, and after them those of second readings that lack something: the nodes that gave
+    these are not asked again. What was unknown at first stays so. Nothing is known of traits yet: they are to be read a
+    second time as well.
     """
-    return await _Reader(outside, question, first, joint).all()
+    return await _Reader(outside, question, before, joint).all()
 
 
-async def ask_all_again(outside: Gateways, asked: Sequence[tuple[Question, Answers]]) -> list[Answers]:
-    """Read every question a second time at once, each beside its first answers."""
+async def ask_all_again(outside: Gateways, asked: Sequence[tuple[Question, Sequence[Answers]]]) -> list[Answers]:
+    """Read every question a second time at once, each beside the answers before."""
     joint = JointBalances(outside.chains, settled=True)
-    return list(await asyncio.gather(*(ask_again(outside, question, first, joint) for question, first in asked)))
+    return list(await asyncio.gather(*(ask_again(outside, question, before, joint) for question, before in asked)))
 
 
 _no_collections: dict[tuple[str, str], float] = {}
@@ -85,15 +87,16 @@ MOST_REMEMBERED = 10_000
 
 
 class _Reader:
-    """Asks the parts of one question, for the first time or, with the first answers, once more elsewhere."""
+    """Asks the parts of one question, for the first time or, with the answers before, once more elsewhere."""
 
     def __init__(
-        self, outside: Gateways, question: Question, first: Answers | None, joint: JointBalances | None = None
+        self, outside: Gateways, question: Question, before: Sequence[Answers], joint: JointBalances | None = None
     ) -> None:
         self._chains = outside.chains
-        self._joint = joint or JointBalances(outside.chains, settled=first is not None)
+        self._joint = joint or JointBalances(outside.chains, settled=bool(before))
         self._question = question
-        self._first = first
+        self._before = before
+        self._first = before[0] if before else None
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def all(self) -> Answers:
@@ -102,7 +105,7 @@ class _Reader:
         answers = Answers(frozenset(self._question.owners), beside=frozenset(wants.beside), settled=first is not None)
 
         async def balances() -> None:
-            said = await self._get(first and (first.sheet or first.fault), self._balances)
+            said = await self._get(lambda one: one.sheet or one.fault, self._balances)
             if isinstance(said, str):
                 # What is only asked beside something else makes nothing unknown by its absence.
                 answers.fault = said if wants.balances else None
@@ -110,13 +113,14 @@ class _Reader:
                 answers.sheet = said
 
         async def tokens(want: TokenWant) -> None:
-            before = first.tokens.get(want) if first is not None else None
             # Each has a deadline of its own: all at once, those at the end of the line would only ever wait.
             async with self._turns:
-                answers.tokens[want] = await self._get(before, lambda node: self._tokens(want, node))
+                answers.tokens[want] = await self._get(
+                    lambda one: one.tokens.get(want), lambda node: self._tokens(want, node)
+                )
 
         async def anything() -> None:
-            answers.anything = await self._get(first and first.anything, self._anything)
+            answers.anything = await self._get(lambda one: one.anything, self._anything)
 
         async def in_time(part: Coroutine[Any, Any, None]) -> None:
             with suppress(TimeoutError):
@@ -171,20 +175,26 @@ class _Reader:
             answers.tokens[want] = OUT_OF_TIME
             answers.tokens[want] = await _attempt(lambda node: self._tokens(want, node), None)
 
-    async def _get(self, before: S | str | None, call: Callable[[int | None], Awaitable[S]]) -> S | str:
+    async def _get(
+        self, part: Callable[[Answers], S | str | None], call: Callable[[int | None], Awaitable[S]]
+    ) -> S | str:
         """Read first by any node; a second time by another one, and by the same only where no other answers.
 
-        The second read is of a settled block.
+        The second read is of a settled block. Nodes whose answers lacked something are not asked once more.
         """
         if self._first is None:
             return await _attempt(call, None)
-        if before is None or isinstance(before, str):
-            return before or "not looked at"
+        first = part(self._first)
+        if first is None or isinstance(first, str):
+            return first or "not looked at"
+        later = [part(one) for one in self._before[1:]]
+        tried = {one.endpoint for one in later if one is not None and not isinstance(one, str)}
         nodes = range(self._chains.endpoints(self._question.chain))
-        others = [node for node in nodes if node != before.endpoint]
-        answer: S | str = "no node is set"
-        for node in (*others, before.endpoint):
-            answer = await _attempt(call, node)
+        others = [node for node in nodes if node != first.endpoint]
+        answer: S | str = "no other node is able to answer"
+        for node in (*others, first.endpoint):
+            if node not in tried:
+                answer = await _attempt(call, node)
             if not isinstance(answer, str):
                 break
         return answer

@@ -13,7 +13,19 @@ from services.stakes import Delegated
 from services.trait_match import TokenTraits
 from services.wants import family_of
 
-__all__ = ["Answers", "Part", "Place", "Reading", "addresses_on", "conclude", "denied", "needed_of", "read", "unread"]
+__all__ = [
+    "Answers",
+    "Part",
+    "Place",
+    "Reading",
+    "addresses_on",
+    "conclude",
+    "denied",
+    "in_part",
+    "needed_of",
+    "read",
+    "unread",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,14 @@ def read(
     answer, reason = conclude(parts, needed)
     return Reading(leaf, answer, needed, held, told.block, told.source, told.block_time, reason, parts,
                    isinstance(told, BalanceSheet))  # fmt: skip
+
+
+def in_part(leaf: Requirement, answers: Answers) -> bool:
+    """Whether what a chain answered about a requirement lacks something, so that another node may know more."""
+    told = told_of(leaf, answers)
+    if isinstance(told, BalanceSheet):
+        return told.unknown(leaf.contract) > 0
+    return isinstance(told, TokenSheet) and bool(told.unsure)
 
 
 def conclude(parts: Iterable[Part], needed: int) -> tuple[Answer, str | None]:

@@ -11,6 +11,7 @@ from sqlmodel import col, select
 
 from gateways import close_gateways, gateways, use_gateways
 from gateways.attributes import Trait, TraitList
+from gateways.balance_sheet import BalanceSheet, Segment
 from gateways.chain_table import CHAINS
 from gateways.chains import EvmChains
 from gateways.errors import ProviderDown
@@ -259,6 +260,66 @@ async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_s
     (reading,) = row.evidence["readings"]
     assert reading["source"] == reading["first"]["source"] == "Base node 1"
     assert reading["first"]["block"] < reading["block"]
+
+
+class SecondInPart(EvmChains):
+    """The chains, whose second node never says how much a wallet has, or says `shows` of all."""
+
+    shows: int | None = None
+
+    async def balances_in_segments(
+        self, chain: str, segments: Sequence[Segment], *, endpoint: int | None = None, not_before_block: int = 0,
+        settled: bool = False,
+    ) -> list[BalanceSheet]:  # fmt: skip
+        sheets = await super().balances_in_segments(
+            chain, segments, endpoint=endpoint, not_before_block=not_before_block, settled=settled
+        )
+        for sheet in sheets:
+            if sheet.endpoint == 1:
+                for row in range(sheet.cells.contracts):
+                    for column in range(sheet.cells.owners):
+                        sheet.cells.put(row, column, self.shows)
+        return sheets
+
+
+async def test_a_second_node_that_always_answers_in_part_keeps_no_loss_unconfirmed_for_ever(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=SecondInPart(NodePool(settings().rpc))))
+    await town.sells(token)
+    await looked_at(town)
+    await town.call("chains/base/mine", blocks=5)
+    await looked_at(town)
+    assert await states(town) == ["held"], "no sooner than if it were silent"
+    monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.state == "taking"
+    (reading,) = row.evidence["readings"]
+    assert reading["source"] == reading["first"]["source"] == "Base node 1"
+    assert reading["first"]["block"] < reading["block"]
+    assert reading["oneSource"]
+
+
+async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_the_first_denies_it(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    monkeypatch.setattr(SecondInPart, "shows", 1)
+    monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=SecondInPart(NodePool(settings().rpc))))
+    await town.sells(token)
+    for _ in range(3):
+        await looked_at(town)
+        await town.call("chains/base/mine", blocks=5)
+    assert await states(town) == ["held"]
 
 
 @dataclass

@@ -38,7 +38,7 @@ async def test_not_all_contracts_are_asked_at_once_so_that_none_spends_its_deadl
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
     question = Question("base", Wants(tokens=MANY), ("0x" + "a1" * 20,))
     first = await holdings.ask(outside, question)
-    second = await holdings.ask_again(outside, question, first)
+    second = await holdings.ask_again(outside, question, (first,))
     assert set(first.tokens) == set(second.tokens) == set(MANY)
     assert 1 < chains.most <= AT_ONCE
 

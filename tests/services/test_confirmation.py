@@ -18,6 +18,7 @@ from services.confirmation import (
     noted,
     parsed,
     question_of,
+    second_of,
 )
 from services.expressions import Answer, Requirement
 from services.readings import Part, Reading
@@ -194,3 +195,50 @@ def test_a_token_that_one_source_alone_denied_has_to_be_held_at_the_settled_bloc
     found = confirm(first, replace(reading(NO, 98, 2, TRAIT), parts=(Part(WALLET, 0),)), None, TWO, NOW)
     assert (found.reading.answer, found.reading.reason) == (UNKNOWN, "not settled yet")
     assert found.wait == 2 * CHAINS["base"].block_seconds + 1
+
+
+def in_part(amount: int, node: int = 2, block: int = 98, reason: str | None = "cut off") -> Reading:
+    """An answer of a node that knows of so many, and cannot say whether these are all."""
+    part = Part(WALLET, amount, reason, judged=frozenset("7"))
+    return Reading(COUNT, UNKNOWN if reason else NO, 3, amount, block, f"Base node {node}", NOW, parts=(part,))
+
+
+def whole(amount: int, node: int = 1, block: int = 98) -> Reading:
+    return in_part(amount, node, block, None)
+
+
+def test_a_node_that_answers_in_part_is_as_good_as_silent() -> None:
+    first, said, before = whole(0, block=100), [in_part(0), whole(0)], earlier(ago=OTHERS_SILENT)
+    second = second_of(first, said, before, TWO, NOW)
+    assert second is said[1]
+    assert confirm(first, second, before, TWO, NOW).reading.one_source
+    # It takes as long as with a silent one, and needs the earlier answer of a block that is settled by now.
+    for sooner in (None, earlier(ago=OTHERS_SILENT / 2), earlier(block=99, ago=OTHERS_SILENT)):
+        second = second_of(first, said, sooner, TWO, NOW)
+        assert confirm(first, second, sooner, TWO, NOW).reading.answer is UNKNOWN
+
+
+def test_a_node_in_full_comes_before_one_in_part_wherever_it_stands() -> None:
+    first, said = whole(0, block=100), [in_part(0, node=2), whole(0, node=3)]
+    second = second_of(first, said, None, Means(3, 2), NOW)
+    found = confirm(first, second, None, Means(3, 2), NOW)
+    assert (found.reading.answer, found.reading.source, found.reading.one_source) == (NO, "Base node 3", False)
+
+
+@pytest.mark.parametrize("others", [[whole(0)], [whole(0, node=3)], [whole(0, node=3), whole(0)]])
+def test_what_a_node_in_part_does_show_is_never_overruled(others: list[Reading]) -> None:
+    first, before = whole(0, block=100), earlier(ago=OTHERS_SILENT)
+    second = second_of(first, [in_part(1), *others], before, Means(3, 2), NOW)
+    assert (second.answer, second.reason) == (UNKNOWN, "two readings disagree")
+    assert confirm(first, second, before, Means(3, 2), NOW).reading.answer is UNKNOWN
+    assert noted([first], [second], {question_of(first): before}, NOW) == {}
+
+
+def test_one_wallet_that_a_node_knows_in_full_is_compared_though_another_is_not_known() -> None:
+    other = "0x" + "b2" * 20
+    known, unknown = Part(WALLET, 1), Part(other, 0, "cut off")
+    first = replace(whole(0, block=100), parts=(Part(WALLET, 2), Part(other, 0)))
+    partial = replace(in_part(1), parts=(known, unknown))
+    for amount, answer in ((1, NO), (2, UNKNOWN), (0, UNKNOWN)):
+        self_said = replace(whole(0), parts=(Part(WALLET, amount), Part(other, 0)))
+        assert second_of(first, [partial, self_said], None, TWO, NOW).answer is answer

@@ -16,7 +16,7 @@ from services import confirmation, due
 from services.confirmation import Confirmation, Means
 from services.expressions import Answer, Requirement
 from services.policy import Decision, GrantFacts, Move, RuleTerms, decide, keeps_differently
-from services.readings import Answers, Reading, read
+from services.readings import Answers, Reading, in_part, read
 from services.trait_match import TokenTraits
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
@@ -84,7 +84,7 @@ class World:
         if manner == DOWN:
             return Answers(frozenset({WALLET}), tokens={(COUNTED.contract, ()): "no answer"})
         unsure = {WALLET: "cut off"} if manner == PARTIAL else {}
-        held = {WALLET: {"7": 1}} if has and manner != PARTIAL else {}
+        held = {WALLET: {"7": 1}} if has and (manner != PARTIAL or self.random.random() < 0.5) else {}
         at = self.now - timedelta(seconds=behind * CHAIN.block_seconds)
         sheet = TokenSheet(CHAIN.key, COUNTED.contract, block, at, node, f"Base node {node + 1}", held, unsure)
         return Answers(frozenset({WALLET}), tokens={(COUNTED.contract, ()): sheet})
@@ -133,16 +133,21 @@ def look(world: World, grant: GrantFacts) -> GrantFacts | Taken:
     sheet = _sheet(answers)
     assert sheet is not None
     others = [node for node in order if node != sheet.endpoint]
-    second = next((one for node in (*others, sheet.endpoint) if _sheet(one := world.answers(node, settled=True))), None)
-    if second is None:
-        return grant
     before = told.source if isinstance(told, TokenTraits) else ""
-    world.told(second, [name for name in names if name != before or world.sources == 1])
-    again = _read(world, second)
-    earlier = confirmation.parsed(grant.first_no)
-    both: Confirmation = confirmation.confirm(
-        first, again, earlier.get(confirmation.question_of(first)), Means(world.nodes, world.sources), world.now
-    )
+    said: list[Reading] = []
+    for node in (*others, sheet.endpoint):
+        if _sheet(second := world.answers(node, settled=True)) is None:
+            continue
+        world.told(second, [name for name in names if name != before or world.sources == 1])
+        said.append(_read(world, second))
+        if not confirmation.is_partial(said[-1]) or not in_part(world.leaf, second):
+            break
+    if not said:
+        return grant
+    earlier, means = confirmation.parsed(grant.first_no), Means(world.nodes, world.sources)
+    kept = earlier.get(confirmation.question_of(first))
+    again = confirmation.second_of(first, said, kept, means, world.now)
+    both: Confirmation = confirmation.confirm(first, again, kept, means, world.now)
     if _decide(world, grant, both.reading.answer) is Move.TAKE:
         return Taken(both.reading.one_source)
     world.wait = both.wait
@@ -201,9 +206,9 @@ def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requiremen
 
 
 def manners_at_last(world: World) -> dict[str, str]:
-    """Everybody is honest, or one node and one source are silent where there are others."""
-    silent = [f"node {world.random.randrange(world.nodes)}"] if world.nodes > 1 and world.random.random() < 0.5 else []
-    return dict.fromkeys(silent, DOWN)
+    """Everybody is honest, or one node is silent where there are others, or one but the first answers in part."""
+    kind = world.random.choice((HONEST, DOWN, PARTIAL)) if world.nodes > 1 else HONEST
+    return {f"node {world.random.randrange(int(kind == PARTIAL), world.nodes)}": kind}
 
 
 def _since(world: World, *, honest: bool) -> int:

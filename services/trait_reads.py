@@ -1,0 +1,128 @@
+"""The traits on which answers depend: read once a look decides, and again, elsewhere, before a role is taken."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from gateways import Gateways
+from services import readings, token_turns, traits
+from services.cases import Case
+from services.due import AGAIN
+from services.expressions import Requirement, requirements
+from services.looked import Place, Round
+from services.policy import RuleTerms
+from services.readings import Answers
+from services.trait_match import TokenTraits
+
+MOST_FETCHED = 600
+"""Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
+MOST_ASKED_AGAIN = 6
+"""Looks for which a source of traits that cannot be read is waited for, some five minutes in all."""
+
+
+async def read(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
+    """Read the traits of the held tokens on which an answer still depends.
+
+    For somebody who waits for a role a source that says no is not believed alone: another one may know better. While
+    that one cannot be read it is unknown, for a few looks.
+    """
+    tokens = _unread(cases, answers)
+    if tokens:
+        found = await traits.fetch(outside, token_turns.choose(tokens, MOST_FETCHED))
+        token_turns.remember(found)
+        _learn(done, answers, found)
+    asking = [case for case in cases if case.claim.priority >= AGAIN]
+    known = {
+        token: told
+        for token in _denied(asking, answers)
+        if (told := _traits_in(answers, token)) is not None and traits.sources_on(outside, token[0]) > 1
+    }
+    if known:
+        patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
+        asked = token_turns.choose({"all": known}, MOST_FETCHED)
+        apart_from = {token: known[token].sources for token in asked}
+        for token, other in (await traits.fetch(outside, asked, apart_from=apart_from)).items():
+            waits = isinstance(other, str) and token in patient
+            _learn(done, answers, {token: other if waits else _with(known[token], other)})
+
+
+async def read_again(
+    outside: Gateways,
+    done: Round,
+    cases: Sequence[Case],
+    answers: Mapping[Place, Answers],
+    confirmed: Mapping[Place, Answers],
+) -> None:
+    """Read traits a second time: from other sources than the first time, where there are any.
+
+    What was known from our own table is asked of every source.
+    """
+    again, both, known = list[traits.Place](), list[traits.Place](), dict[traits.Place, TokenTraits | str]()
+    apart_from = dict[traits.Place, frozenset[str]]()
+    for token in token_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
+        told = done.traits.get(token)
+        if not isinstance(told, TokenTraits):
+            both.append(token)
+        elif len(told.sources) > 1:
+            known[token] = told
+        else:
+            again.append(token)
+            if traits.sources_on(outside, token[0]) > 1:
+                apart_from[token] = told.sources
+    _learn(done, confirmed, known)
+    if both:
+        _learn(done, confirmed, await traits.fetch(outside, both, every_source=True))
+    if again:
+        found = await traits.fetch(outside, again, apart_from=apart_from)
+        first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
+        _learn(done, confirmed, found)
+        done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
+
+
+def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
+    """What one source told, with another one's whole list beside it."""
+    whole = isinstance(other, TokenTraits) and other.whole and other.source != first.source
+    return replace(first, also=other) if whole else first
+
+
+def _learn(done: Round, answers: Mapping[Place, Answers], found: Mapping[traits.Place, TokenTraits | str]) -> None:
+    done.traits.update(found)
+    for (_, chain), told in answers.items():
+        told.traits.update({token: said for token, said in found.items() if token[0] == chain})
+
+
+def _traits_in(answers: Mapping[Place, Answers], token: traits.Place) -> TokenTraits | None:
+    """What the answers say of a token's traits where one source alone has told them."""
+    for (_, chain), told in answers.items():
+        if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
+            return said if len(said.sources) == 1 and said.whole else None
+    return None
+
+
+def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[traits.Place]:
+    """The held tokens whose traits make a requirement's answer no."""
+    return {
+        token
+        for case, rule, leaf in _trait_leaves(cases)
+        for token in readings.denied(
+            leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
+        )
+    }
+
+
+def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[traits.Place]]:
+    """By member the held tokens whose traits an answer still depends on."""
+    found: dict[Hashable, set[traits.Place]] = {}
+    for case, rule, leaf in _trait_leaves(cases):
+        told = answers.get((case.claim.server_id, leaf.chain))
+        tokens = set(readings.unread(leaf, case.wallets, told, case.delegated_by(rule, leaf)))
+        if tokens:
+            found.setdefault(case.who, set()).update(tokens)
+    return found
+
+
+def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, RuleTerms, Requirement]]:
+    asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
+    for case in cases:
+        for rule in case.rules if case.claim.server_id in asking else ():
+            if rule.decides:
+                yield from ((case, rule, leaf) for leaf in requirements(rule.expression) if leaf.type == "trait")
