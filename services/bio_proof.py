@@ -69,6 +69,8 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
             "a name alone is not enough for that.",
             again=True,
         )
+    except claims.TooManyWallets as fault:
+        return Verdict(False, str(fault))
     except claims.AlreadySpent:
         return Verdict(False, "That code has been used. Ask for a new one and try again.")
     return Verdict(True, VERIFIED)

@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Challenge, now
 from models.session import AsyncSession
-from services import bio_proof, names
+from services import bio_proof, claims, names
 from services.actors import Actor
 from services.addresses import AddressRefused, parse
 from services.errors import FieldRefused
@@ -50,13 +50,20 @@ class ChallengeView:
 
 
 async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: str) -> ChallengeView:
-    """The member's challenge for an address or a name: the one they have, else a new one. Raises FieldRefused."""
+    """The member's challenge for an address or a name: the one they have, else a new one.
+
+    Raises FieldRefused, also where they have as many wallets as one person may have.
+    """
     name: str | None = None
     try:
         if names.is_name(claimed):
             name, claimed = await names.resolve(outside, claimed)
         family, address = parse(claimed)
     except (AddressRefused, names.NameRefused) as fault:
+        raise FieldRefused("address", str(fault)) from None
+    try:
+        await claims.check_room(db, actor.user_id, family, address)
+    except claims.TooManyWallets as fault:
         raise FieldRefused("address", str(fault)) from None
     row = await current(db, actor, family, address)
     asks = tuple(ask(chain, address, int(row.amount_wei), row.code) for chain in chains_of(outside, "evm"))

@@ -12,6 +12,7 @@ from models.session import AsyncSession
 from services import due, events
 from services.actors import Actor
 from services.addresses import shorten
+from settings import settings
 
 VERIFIED = "Your wallet has been successfully verified!"
 SPENT = "This transaction has proved a wallet before, and each one counts once. Send a new one, exactly as shown."
@@ -73,11 +74,39 @@ class AlreadySpent(Exception):
     """The transaction has proved a wallet before."""
 
 
+class TooManyWallets(Exception):
+    """The person has as many wallets as one person may have; the message says so to them."""
+
+    def __init__(self, has: int, most: int) -> None:
+        super().__init__(
+            f"You have {has} wallets here, and a person can have at most {most}. "
+            "Remove a wallet that you no longer need, then add this one."
+        )
+
+
+async def check_room(db: AsyncSession, user_id: int, family: str, address: str) -> None:
+    """Raise TooManyWallets if the person may have no wallet more and this one is not theirs yet.
+
+    Nobody is locked out meanwhile, so proofs at the same moment can exceed the limit by as many as they are.
+    """
+    most = settings().wallets_per_person
+    said = await db.execute(
+        text(
+            "SELECT count(*), COALESCE(bool_or(family = :family AND address = :address), false) FROM wallet "
+            "WHERE user_id = :user"
+        ),
+        {"user": user_id, "family": family, "address": address},
+    )
+    has, is_theirs = said.one()
+    if has >= most and not is_theirs:
+        raise TooManyWallets(has, most)
+
+
 async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: Proof) -> None:
     """Make the challenge's address the actor's wallet and use the challenge up; roles are looked at at once.
 
-    Raises HeldByAnother and AlreadySpent, and then has written nothing. A challenge that somebody else's look has used
-    up for the actor meanwhile is no error.
+    Raises HeldByAnother, AlreadySpent and TooManyWallets, and then has written nothing. A challenge that somebody
+    else's look has used up for the actor meanwhile is no error.
     """
     key = f"{row.family}:{row.address}"
     await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:address, 1))"), {"address": key})
@@ -90,6 +119,7 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: Proof) -> 
         return
     if theirs and not proof.strong:
         raise HeldByAnother
+    await check_room(db, actor.user_id, row.family, row.address)
     if proof.spends is not None:
         await _spend(db, *proof.spends)
     if former is None or theirs:

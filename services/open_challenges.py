@@ -144,8 +144,8 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
             user = await db.get_one(User, one.user_id)
             try:
                 await claims.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
-            except claims.AlreadySpent:
-                row.seen, row.note = {}, SPENT
+            except (claims.AlreadySpent, claims.TooManyWallets) as fault:
+                row.seen, row.note = {}, SPENT if isinstance(fault, claims.AlreadySpent) else str(fault)
                 db.add(row)
                 await db.flush()
 

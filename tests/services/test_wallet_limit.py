@@ -1,0 +1,75 @@
+"""How many wallets one person may have: no proof adds one beyond that, and nobody loses what they have."""
+
+import pytest
+
+from models import Challenge, Wallet, transaction
+from services import challenges, claims, wallets
+from services.claims import Proof, TooManyWallets
+from services.errors import FieldRefused
+from settings import settings
+from tests.builders import address
+from tests.jobs.conftest import product as product
+from tests.jobs.conftest import town as town
+from tests.jobs.town import Town
+from tests.services.test_wallets import actor, code_of, held_by, says, verify
+
+
+@pytest.fixture
+def at_most_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WALLETS_PER_PERSON", "2")
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("at_most_two")
+async def test_a_person_has_no_more_wallets_than_one_may_have(town: Town) -> None:
+    carol = await actor(town, "carol")
+    first, second, third = address(), address(), address()
+    code = await code_of(carol, third)
+    for one in (first, second):
+        await says(town, one, await code_of(carol, one))
+        assert (await verify(carol, one)).success
+    with pytest.raises(FieldRefused) as refused:
+        await code_of(carol, third)
+    assert str(refused.value.message) == (
+        "You have 2 wallets here, and a person can have at most 2. "
+        "Remove a wallet that you no longer need, then add this one."
+    )
+    # Nor by a challenge from before.
+    await says(town, third, code)
+    verdict = await verify(carol, third)
+    assert (verdict.success, verdict.message) == (False, refused.value.message)
+    assert await held_by(carol) == [first, second]
+    assert await code_of(carol, first), "the own ones can be proved again"
+    async with transaction() as db:
+        (row, *_) = await wallets.list_wallets(db, carol)
+        await wallets.remove(db, carol, row.id)
+    assert (await verify(carol, third)).success
+    assert await held_by(carol) == [second, third]
+
+
+@pytest.mark.usefixtures("at_most_two")
+async def test_who_has_more_wallets_from_before_keeps_them(town: Town) -> None:
+    carol, mine = await actor(town, "carol"), [address() for _ in range(4)]
+    async with transaction() as db:
+        for one in mine:
+            db.add(Wallet(user_id=carol.user_id, family="evm", address=one, method="opensea_bio"))
+    with pytest.raises(FieldRefused, match="You have 4 wallets here, and a person can have at most 2"):
+        await code_of(carol, address())
+    assert await held_by(carol) == mine
+
+
+@pytest.mark.usefixtures("at_most_two")
+async def test_a_transaction_adds_no_wallet_beyond_the_limit_either(town: Town) -> None:
+    carol = await actor(town, "carol")
+    async with transaction() as db:
+        made = [await challenges.current(db, carol, "evm", address()) for _ in range(3)]
+        found = [await db.get_one(Challenge, one.id) for one in made]
+        for number, row in enumerate(found):
+            spent = Proof("transaction", {}, strong=True, spends=(f"0x{number:064x}", "base"))
+            if number < 2:
+                await claims.keep(db, carol, row, spent)
+                continue
+            with pytest.raises(TooManyWallets):
+                await claims.keep(db, carol, row, spent)
+            assert not await claims.is_spent(db, f"0x{number:064x}"), "it can still prove it later"
+    assert len(await held_by(carol)) == 2
