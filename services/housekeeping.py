@@ -3,7 +3,18 @@
 from sqlalchemy import text
 
 from models.session import AsyncSession
-from services import ahead, block_limits, quarantine, refusals, rule_states, sightings, surveys, traits, unanswered
+from services import (
+    ahead,
+    block_limits,
+    quarantine,
+    refusals,
+    rule_excess,
+    rule_states,
+    sightings,
+    surveys,
+    traits,
+    unanswered,
+)
 
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
@@ -26,6 +37,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await refusals.clear(db)
     await unanswered.clear(db)
     await rule_states.forget_refusals(db)
+    await rule_excess.pause(db)
     await surveys.forget_replaced(db)
     # Who comes back is told of anew; the privacy policy names the time.
     await db.execute(

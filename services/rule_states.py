@@ -1,5 +1,6 @@
 """What happens to rules by themselves: paused when their role cannot be given, gone when nothing is left of them."""
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, delete, func, text, true, update
@@ -13,6 +14,7 @@ AWAY = "bot_away"
 AWAY_REASON = "The bot is not in this server, so nothing can be given or taken."
 GONE = "role_gone"
 REFUSED = "refused"
+TOO_MANY = "too_many"
 """Causes of a pause beside those that `role_safety.judge` names."""
 RETRY_PAUSES = (60, 300, 1_800, 7_200)
 """Seconds until a refused role is tried again; the last one repeats."""
@@ -29,6 +31,11 @@ async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str
 async def pause_all(db: AsyncSession, server_id: int, reason: str, cause: str) -> int:
     """Pause every deciding rule of a server."""
     return await _pause(db, server_id, reason, cause, true())
+
+
+async def pause_rules(db: AsyncSession, server_id: int, rules: Sequence[int], reason: str, cause: str) -> int:
+    """Pause these deciding rules of a server."""
+    return await _pause(db, server_id, reason, cause, col(Rule.id).in_(rules))
 
 
 async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool]) -> int:
@@ -144,9 +151,9 @@ async def resume_role(db: AsyncSession, server_id: int, role_id: str) -> int:
     """Resume the rules of a role that may be granted again, and count them.
 
     A rule that was paused because Discord refused stays so: what is seen of the role was right all the time, and each
-    role event would bring the next refusal.
+    role event would bring the next refusal. So does one of too many, which has nothing to do with its role.
     """
-    return await _resume(db, server_id, role_id, col(Rule.pause_cause) != REFUSED)
+    return await _resume(db, server_id, role_id, col(Rule.pause_cause).not_in([REFUSED, TOO_MANY]))
 
 
 async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnElement[bool]) -> int:

@@ -12,6 +12,7 @@ from services.due import Claim
 from services.expressions import Expression, parse
 from services.loop_steps import in_steps
 from services.policy import GrantFacts, RuleTerms
+from services.rule_states import TOO_MANY
 
 
 class StoredRule(NamedTuple):
@@ -32,7 +33,12 @@ class StoredRule(NamedTuple):
 
 
 _COLUMNS = ", ".join(StoredRule._fields).replace("expression", "CAST(expression AS text)")
-_RULES = f"SELECT {_COLUMNS} FROM rule WHERE server_id = ANY(CAST(:servers AS integer[])) ORDER BY id"
+_RULES = f"""
+    SELECT {_COLUMNS} FROM rule r WHERE server_id = ANY(CAST(:servers AS integer[]))
+    AND (pause_cause IS DISTINCT FROM '{TOO_MANY}'
+         OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND g.role_id = r.role_id)) ORDER BY id
+"""
+"""Of rules that are paused because they are too many only those for roles that somebody was given: these stay."""
 
 Rules = Mapping[int, Sequence[RuleTerms]]
 """By server the rules to decide by."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import text
+from sqlalchemy import func, text
 from sqlmodel import col, select
 
 from gateways import pulse
@@ -49,6 +49,7 @@ async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     """The troubles of these servers, in a handful of statements however many they are."""
     return [
         *await _paused(db, servers),
+        *await _too_many(db, servers),
         *await _stopped(db, servers),
         *await _lacking(db, servers),
         *await _nodes(db, servers),
@@ -60,7 +61,7 @@ async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     rows = await db.exec(
         select(Rule).where(
             col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
-            col(Rule.pause_cause).is_not(None),
+            col(Rule.pause_cause).is_not(None), Rule.pause_cause != rule_states.TOO_MANY,
         )
     )  # fmt: skip
     return [
@@ -71,6 +72,25 @@ async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
             mend_of(row.pause_cause),
         )
         for row in rows.all()
+    ]  # fmt: skip
+
+
+async def _too_many(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
+    """Servers with rules that are paused because they are too many: thousands, which one message tells of."""
+    rows = await db.exec(
+        select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
+        .where(
+            col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            Rule.pause_cause == rule_states.TOO_MANY,
+        )
+        .group_by(col(Rule.server_id))
+    )  # fmt: skip
+    return [
+        Trouble(
+            server_id, f"rules:{rule_states.TOO_MANY}", f"Too many rules: {count} of them are paused",
+            f"{reason} Paused rules neither give nor take; roles they gave stay.", mend_of(rule_states.TOO_MANY),
+        )
+        for server_id, count, reason in rows.all()
     ]  # fmt: skip
 
 

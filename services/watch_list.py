@@ -9,6 +9,7 @@ from gateways.evm_transfers import CONTRACTS, WALLETS
 from models.session import AsyncSession, Question
 from services.following import ANY, registry_on
 from services.rule_places import PlacesByExpression
+from services.rule_states import TOO_MANY
 
 READ_AGAIN_SECONDS = 60.0
 """How often wallets are read although nothing says that they are others: members come and go."""
@@ -50,14 +51,17 @@ class Watched:
 
 
 async def named(db: AsyncSession) -> Servers:
-    """What the rules of servers with the bot ask about; paused rules too, since they may be resumed."""
+    """What the rules of servers with the bot ask about; paused rules too, since they may be resumed.
+
+    Not those that are paused because they are too many.
+    """
     (rows,) = await db.together(_RULES)
     return _named(rows)[0]
 
 
 _RULES: Question = (
     "SELECT r.server_id, CAST(r.expression AS text), r.delegated FROM rule r JOIN server s ON s.id = r.server_id "
-    "WHERE r.deleted_at IS NULL AND s.bot_invited",
+    f"WHERE r.deleted_at IS NULL AND s.bot_invited AND r.pause_cause IS DISTINCT FROM '{TOO_MANY}'",
     {},
 )
 

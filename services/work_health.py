@@ -30,6 +30,7 @@ _MENDS = {
     rule_states.GONE: "Choose another role for the rule; it resumes by itself.",
     rule_states.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without "
     "that it is tried again after 1 minute, 5 minutes, 30 minutes, then every 2 hours.",
+    rule_states.TOO_MANY: "Delete rules that you no longer need, then press Resume on the Rules tab.",
     "managed": "Choose another role for the rule; it resumes by itself.",
     "linked": "Choose another role for the rule; it resumes by itself.",
     "dangerous": "Take that permission from the role, or choose another role; the rule resumes by itself.",

@@ -1,0 +1,112 @@
+"""Rules far beyond the limits, from before there were any: nobody else pays for them, and nobody loses a role."""
+
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import Grant, Rule, transaction
+from services import due, housekeeping, rule_excess, rule_states, stored, troubles, watch_list, work_health
+from services.due import Claim
+from services.expressions import AtLeast, Expression, Requirement, to_document
+from settings import settings
+from tests.builders import a_server, address, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RULES_PER_SERVER", "3")
+    monkeypatch.setenv("CONDITIONS_PER_SERVER", "8")
+    settings.cache_clear()
+
+
+async def server_with(*conditions: int) -> tuple[int, list[int]]:
+    """A server with a rule of so many conditions each; its id and the rules', oldest first."""
+    async with transaction() as db:
+        server = await a_server(db)
+        rules = [rule_of(server.id or 0, count) for count in conditions]
+        db.add_all(rules)
+        await db.flush()
+        return server.id or 0, [rule.id or 0 for rule in rules]
+
+
+def rule_of(server_id: int, conditions: int) -> Rule:
+    leaves: Sequence[Expression] = [Requirement("basic", "base", address()) for _ in range(conditions)]
+    tree = leaves[0] if conditions == 1 else AtLeast(1, tuple(leaves))
+    return Rule(
+        server_id=server_id, name="A rule", role_id=snowflake(), role_name="Role", verification_type="basic",
+        contract_address=address(), blockchain="base", created_by="0", expression=to_document(tree),
+    )  # fmt: skip
+
+
+async def active(server_id: int) -> list[int]:
+    async with transaction() as db:
+        found = select(Rule.id).where(Rule.server_id == server_id, Rule.state == "active").order_by(col(Rule.id))
+        return [number or 0 for number in (await db.exec(found)).all()]
+
+
+async def asked(server_id: int) -> tuple[int, int]:
+    """How many rules a look at a member loads, and how many contracts of the server the followers watch."""
+    async with transaction() as db:
+        rules = await stored.rules_for(db, [Claim(server_id, "1", 1, 0, due.SWEPT)])
+        watched = await watch_list.named(db)
+    return len(rules.get(server_id, ())), sum(server_id in servers for servers in watched.get("base", {}).values())
+
+
+async def test_all_but_the_oldest_rules_of_a_server_far_beyond_the_limits_are_paused() -> None:
+    far, rules = await server_with(*[1] * (3 * rule_excess.FAR_BEYOND + 1))
+    beyond, _ = await server_with(*[1] * 3 * rule_excess.FAR_BEYOND)
+    within, _ = await server_with(1, 1)
+    assert await asked(far) == (len(rules), len(rules))
+    async with transaction() as db:
+        await housekeeping.clear_expired(db)
+    assert await active(far) == rules[:3]
+    assert await asked(far) == (3, 3)
+    assert (len(await active(beyond)), len(await active(within))) == (3 * rule_excess.FAR_BEYOND, 2)
+    async with transaction() as db:
+        assert await rule_excess.pause(db) == 0, "once is enough"
+
+
+async def test_conditions_count_as_well() -> None:
+    far, rules = await server_with(4, 3, 2, *[40] * 2)
+    async with transaction() as db:
+        assert await rule_excess.pause(db) == 3
+    assert await active(far) == rules[:2]
+
+
+async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay() -> None:
+    far, rules = await server_with(*[1] * 16)
+    async with transaction() as db:
+        last = await db.get_one(Rule, rules[-1])
+        db.add(Grant(server_id=far, discord_id="1", role_id=last.role_id, state="held", rule_ids=[rules[-1]]))
+    async with transaction() as db:
+        await rule_excess.pause(db)
+    async with transaction() as db:
+        (trouble,) = await troubles.of_all(db, [far])
+        paused = await work_health.paused_rules(db, far)
+        terms = (await stored.rules_for(db, [Claim(far, "1", 1, 0, due.SWEPT)]))[far]
+    assert trouble.title == "Too many rules: 13 of them are paused"
+    assert trouble.text.startswith("This server has far more rules than a server can have (3 rules with 8 conditions).")
+    assert {(one.cause, one.reason) for one in paused} == {(rule_states.TOO_MANY, rule_excess.reason())}
+    # The rule is known to whoever decides about that role: paused, it keeps the role where it is.
+    assert [one.id for one in terms] == [*rules[:3], rules[-1]]
+    assert not terms[-1].decides
+
+
+async def test_no_event_of_a_role_resumes_them_but_an_admin_does() -> None:
+    far, rules = await server_with(*[1] * 16)
+    async with transaction() as db:
+        await rule_excess.pause(db)
+        role = (await db.get_one(Rule, rules[-1])).role_id
+        assert await rule_states.resume_role(db, far, role) == 0
+    async with transaction() as db:
+        await db.execute(
+            text("UPDATE rule SET state = 'active', pause_cause = NULL, pause_reason = NULL WHERE id = :rule"),
+            {"rule": rules[-1]},
+        )
+    assert await asked(far) == (4, 4)
+    async with transaction() as db:
+        assert await rule_excess.pause(db) == 0
