@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 import orjson
 
-from gateways import delegations, node_limits, question_time
+from gateways import delegations, log_floods, node_limits, question_time
 from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 from gateways.evm import Head, Node, patiently
 from gateways.evm_errors import NeedsAddress, TookTooLong
@@ -30,9 +30,6 @@ _THIRD = (TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 
 CONTRACTS_AT_ONCE = 500
 WALLETS_AT_ONCE = 500
-MOST_OF_ONE = 5_000
-"""Logs of one address in one block, beyond which it is too much although the node gives them all: collections mint
-less, and whoever writes blocks full of logs makes everybody wait for the reading."""
 MOST_EXCESSIVE = 16
 """Addresses that may be too much at once; where more are, it is the node."""
 STUCK_AFTER = 3
@@ -87,7 +84,7 @@ class Read:
     last: int
     """The last block that was read: before the one that was asked for where the time was over."""
     excessive: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Addresses that have more logs in one block than the node gives, and its words, or more than MOST_OF_ONE; theirs
+    """Addresses that have more logs in one block than the node gives, and its words, or too many; theirs
     are not among the transfers."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     """Contract → how many of its logs are none that a token or the registry writes."""
@@ -338,9 +335,12 @@ class TransferLogs:
         node, where = reading.node, {"fromBlock": hex(first), "toBlock": hex(last)}
         for wanted in _filters(reading.kind, addresses):
             answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
-            if reading.kind == CONTRACTS and isinstance(answer, list) and len(answer) > MOST_OF_ONE:
-                answer = _without_floods(reading, cast("list[object]", answer))
-            found += read_logs(node.name, answer, first, last, node.chain.delegates, reading.skipped)
+            said: list[object] = cast("list[object]", answer) if isinstance(answer, list) else []
+            logs = [one for one in said if isinstance(one, Log)] if len(said) > log_floods.MOST_OF_ONE else []
+            if reading.kind == CONTRACTS and (crowded := log_floods.floods(logs, node.chain.delegates)):
+                reading.excessive.update(crowded)
+                answer = [one for one in logs if one.address.lower() not in crowded]
+            found += read_logs(node.name, cast("object", answer), first, last, node.chain.delegates, reading.skipped)
         return found
 
 
@@ -349,19 +349,6 @@ def _note_limit(url: str, limit: int | None, passed: int) -> None:
     before = node_limits.known(url).log_blocks
     if limit is not None or (before is not None and passed > before):
         node_limits.note(url, log_blocks=limit)
-
-
-def _without_floods(reading: _Reading, answer: list[object]) -> list[Log]:
-    """The logs without those of contracts that have too many in one block, which are named; never the registry."""
-    try:
-        logs = msgspec.convert(answer, list[Log])
-    except ValueError as fault:
-        raise ProviderConfused(reading.node.name, "a log has a wrong shape") from fault
-    counts = Counter((log.address.lower(), log.block_number) for log in logs)
-    registry = (reading.node.chain.delegates or "").lower()
-    floods = {address: count for (address, _), count in counts.items() if count > MOST_OF_ONE and address != registry}
-    reading.excessive.update({address: f"{count} logs in one block" for address, count in floods.items()})
-    return [log for log in logs if log.address.lower() not in floods] if floods else logs
 
 
 def _cut(addresses: Sequence[str], most: int) -> list[Sequence[str]]:

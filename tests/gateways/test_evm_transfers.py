@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from eth_utils.crypto import keccak
 
-from gateways import delegations, evm, evm_transfers, log_spans
+from gateways import delegations, evm, log_floods, log_spans
 from gateways.chain_table import CHAINS
 from gateways.errors import ProviderConfused, ProviderError
 from gateways.evm import Decode, Node
@@ -384,7 +384,7 @@ async def test_an_answer_that_is_too_large_for_us_is_its_contracts_fault(
 async def test_a_contract_that_fills_blocks_with_logs_is_too_much_although_the_node_gives_them(
     server: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_transfers, "MOST_OF_ONE", 100)
+    monkeypatch.setattr(log_floods, "MOST_OF_ONE", 100)
     node = Crowded(10**9, CAPPED, c1=100, c2=101, c3=60)
     server.says(lambda: node.answer(server.asked[-1].body))
     pool = NodePool({"base": [server.url]})
@@ -401,7 +401,7 @@ async def test_a_contract_that_fills_blocks_with_logs_is_too_much_although_the_n
 async def test_the_registry_of_delegations_is_never_too_much_for_its_logs_alone(
     server: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_transfers, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(log_floods, "MOST_OF_ONE", 1)
     registry = (CHAINS["base"].delegates or "").lower()
     changed = [log(delegations.CHANGED[0], topic(ALICE), topic(BOB), address=registry) for _ in range(3)]
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": changed}))
