@@ -127,6 +127,7 @@ class Discord(ChannelCalls):
         limiter: Limiter | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        super().__init__()
         self._api = api_url.rstrip("/")
         self._deadline = deadline
         self._limiter = limiter or Limiter()
@@ -269,7 +270,7 @@ class Discord(ChannelCalls):
             return await http.request(method, url, headers=headers, content=content)
 
         route, top = f"{method} {template}", (ids[0] if ids else "") if major is None else major
-        guild_id = ids[0] if template.startswith("/guilds/{}") else ""
+        guild_id = self.guild_of(template, ids)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._deadline
         last = "no answer in time"
@@ -311,8 +312,9 @@ class Discord(ChannelCalls):
         raise ProviderBusy(DISCORD, last) if last == "too many requests" else ProviderDown(DISCORD, last)
 
     async def _ticket(self, route: str, major: str, deadline: float, guild_id: str) -> Ticket:
-        rests = route.endswith(MEMBER_ROLE) or (self.refusals.reads_rest and route == f"GET {MEMBER}")
-        if rests and (pause := self.refusals.guild_pause(guild_id)) > 0:
+        # What screens read of a guild, and by that who may do what, goes on while everything else about it rests.
+        read = route.startswith("GET /guilds/{}") and not (self.refusals.reads_rest and route == f"GET {MEMBER}")
+        if guild_id and not read and (pause := self.refusals.guild_pause(guild_id)) > 0:
             raise GuildRests(DISCORD, "it refused too much in this server", retry_after=pause)
         if (pause := self.refusals.pause()) > 0:
             raise TooManyRefusals(DISCORD, "stopped asking after too many refusals", retry_after=pause)

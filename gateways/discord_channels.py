@@ -12,6 +12,8 @@ from gateways.shapes import Shape, listed
 TEXT_CHANNEL = 0
 OF_ROLE, OF_MEMBER = 0, 1
 RECENT = 50
+MOST_KNOWN = 100_000
+"""Channels whose guild is remembered."""
 NO_MENTIONS: Mapping[str, object] = {"parse": []}
 
 
@@ -93,6 +95,20 @@ class ChannelGateway(Protocol):
 class ChannelCalls(ABC):
     """The same over REST (external-apis §1.4, §1.10); `_request` is the client's."""
 
+    def __init__(self) -> None:
+        self._guild_of: dict[str, str] = {}
+
+    def guild_of(self, template: str, ids: Sequence[str]) -> str:
+        """Return the guild that a request is about; of a channel whose guild is not known its own id, else nothing."""
+        if template.startswith("/guilds/{}"):
+            return ids[0]
+        return self._guild_of.get(ids[0], ids[0]) if template.startswith("/channels/{}") else ""
+
+    def _met(self, channels: Sequence[Channel]) -> None:
+        if len(self._guild_of) + len(channels) > MOST_KNOWN:
+            self._guild_of.clear()
+        self._guild_of.update((channel.id, channel.guild_id) for channel in channels)
+
     @abstractmethod
     async def _request(
         self,
@@ -110,13 +126,16 @@ class ChannelCalls(ABC):
     async def channels(self, guild_id: str) -> list[Channel]:
         """GET /guilds/{guild}/channels."""
         answer = await self._request("GET", "/guilds/{}/channels", (guild_id,))
-        return [read_channel(item) for item in listed(answer, "the list of channels", DISCORD)]
+        found = [read_channel(item) for item in listed(answer, "the list of channels", DISCORD)]
+        self._met(found)
+        return found
 
     async def channel(self, channel_id: str) -> Channel:
         """GET /channels/{channel}."""
         found = read_channel(await self._request("GET", "/channels/{}", (channel_id,)))
         if found.id != channel_id:
             raise ProviderConfused(DISCORD, "another channel than the one asked for")
+        self._met([found])
         return found
 
     async def create_channel(

@@ -2,7 +2,8 @@
 
 Discord shuts out an address after 10,000 answers of 401, 403 or 429 (shared ones excepted) in 10 minutes
 (external-apis §1.7). We stop ourselves at a tenth of that, whichever processes they went to. A single guild has a
-budget of its own, far below: when it is used up, role writes in that guild rest and everything else goes on.
+budget of its own, far below: when it is used up, nothing is written in that guild for a while, its channels are not
+read either, and everything else goes on.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ UNTOLD = 50
 """Refusals after which a process waits until it has reported them; so 8 processes together stay within ALLOWED."""
 UNTOLD_PAUSE, TOGETHER_PAUSE = 5.0, 60.0
 GUILD_ALLOWED = 30
-"""Refusals of requests about one guild within the window, after which role writes in it rest."""
+"""Refusals of requests about one guild within the window, after which it rests."""
 
 
 class TooManyRefusals(ProviderBusy):
@@ -67,7 +68,7 @@ class Refusals:
         return UNTOLD_PAUSE if self._untold >= UNTOLD else 0.0
 
     def guild_pause(self, guild_id: str) -> float:
-        """Seconds for which role writes in a guild rest; 0 when they do not."""
+        """Seconds for which a guild rests; 0 when it does not."""
         now = asyncio.get_running_loop().time()
         until = self._resting.get(guild_id, 0.0)
         mine = self._guilds.get(guild_id)

@@ -1,0 +1,62 @@
+"""What Discord refuses about a guild's channels counts for that guild, and ends nobody else's requests."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from gateways.discord import Discord
+from gateways.discord_types import MissingAccess, MissingPermissions
+from gateways.refusals import GUILD_ALLOWED, GuildRests
+from tests.gateways.test_discord import GUILD, ROLE, USER, done, refuses, role, says
+from tests.gateways.wire import Wire
+
+CHANNELS = [str(600_000_000_000_000_000 + number) for number in range(2 * GUILD_ALLOWED)]
+
+
+def a_channel(number: str) -> dict[str, object]:
+    return {"id": number, "guild_id": GUILD, "name": "a-channel", "type": 0, "topic": None, "permission_overwrites": []}
+
+
+@pytest.fixture
+async def discord(server: Wire) -> AsyncIterator[Discord]:
+    client = Discord(f"{server.url}/api/v10", "secret", "http://localhost:3000", deadline=3.0)
+    yield client
+    await client.close()
+
+
+async def refused_posts(discord: Discord, channels: list[str]) -> int:
+    """How many of these posts Discord refused before we refused them ourselves."""
+    for count, channel in enumerate(channels):
+        try:
+            await discord.post_message(channel, {}, "1")
+        except GuildRests:
+            return count
+        except (MissingAccess, MissingPermissions):
+            continue
+    return len(channels)
+
+
+async def test_a_guild_whose_channels_refuse_too_much_rests_alone(discord: Discord, server: Wire) -> None:
+    server.answers = [says([a_channel(number) for number in CHANNELS])]
+    await discord.channels(GUILD)
+    server.answers = [refuses(403, 50013, "Missing Permissions")]
+    assert await refused_posts(discord, CHANNELS) == GUILD_ALLOWED
+    assert discord.refusals.untold_guilds == {GUILD: GUILD_ALLOWED}
+    for sending in (
+        discord.create_channel(GUILD, "name", "topic", (), "Set up"),
+        discord.edit_channel(CHANNELS[0], {}, "Set up"),
+        discord.recent_messages(CHANNELS[1]),
+        discord.add_role(GUILD, USER, ROLE, "Holds what the rule asks for"),
+    ):
+        with pytest.raises(GuildRests):
+            await sending
+    server.answers = [done()]
+    await discord.add_role("197038439483310999", USER, ROLE, "Holds what the rule asks for")
+    server.answers = [says([role(GUILD, "@everyone"), role(ROLE, "Holder")])]
+    assert await discord.roles(GUILD), "what is right is still read at screens"
+
+
+async def test_a_channel_of_an_unknown_guild_rests_by_itself(discord: Discord, server: Wire) -> None:
+    server.answers = [web.json_response({"code": 50001, "message": "Missing Access"}, status=403)]
+    assert await refused_posts(discord, GUILD_ALLOWED * CHANNELS[:1] + CHANNELS[:1]) == GUILD_ALLOWED
