@@ -11,6 +11,7 @@ from gateways.balance_sheet import MOST
 from gateways.evm_questions import Silence
 from gateways.evm_token_read import BALANCE_OF_ID, KEPT_FOR_THE_REST, MOST_QUESTIONS, TokenRead, word
 from gateways.exchanges import together
+from gateways.token_sheet import IN_TURN
 
 MOST_PAIRS = 240_000
 """Pairs of an owner and a named id that one read asks about."""
@@ -31,14 +32,20 @@ class Erc1155:
         if left:
             await self._by_history(left)
 
+    @property
+    def _in_turns(self) -> bool:
+        """Whether every wanted id can be asked about, of some owners in each read."""
+        return self.read.wanted is not None and 0 < self.read.wanted.count <= MOST_PAIRS
+
     async def _exactly(self) -> list[str]:
         """Ask about every wanted id of as many owners as there is time for; the owners that are left over.
 
         Where that is not all of them, each read begins with another owner, so that in some reads each has had a turn.
         """
         read = self.read
-        if read.wanted is None or not 0 < (count := read.wanted.count) <= MOST_PAIRS:
+        if read.wanted is None or not self._in_turns:
             return list(read.owners)
+        count = read.wanted.count
         ids, done = list(read.wanted), set[str]()
         size, most = max(1, PAIRS_AT_A_TIME // count), MOST_PAIRS // count
         first = randbelow(len(read.owners)) if read.owners else 0
@@ -70,6 +77,8 @@ class Erc1155:
         """Ask about the ids that are known to have come to the owners, from earlier reads, logs and an indexer."""
         read = self.read
         complete, reason = await read.follow(owners, many=True)
+        if self._in_turns:
+            reason = f"{IN_TURN} ({reason})"
         await self._ask_known({owner: read.known([owner]) for owner in owners})
         missing = [owner for owner in owners if owner not in complete]
         if without := [owner for owner in missing if not read.amounts[owner]]:

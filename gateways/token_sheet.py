@@ -77,6 +77,10 @@ class TokenSheet:
         return self.held.get(owner, _NONE)
 
 
+IN_TURN = "its turn comes in one of the next reads"
+"""How the reason begins for which an owner is unsure whom there was no room for; a read of fewer has room."""
+
+
 class TokenIdsRefused(ValueError):
     """The text names no token ids; the message says what is wrong, for a person to read."""
 

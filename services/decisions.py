@@ -150,6 +150,8 @@ async def look(
     done.looked = [await _decided(case, answers, now, leaves, alike) async for case in in_steps(cases)]
     async for item in in_steps(done.looked):
         lagging.once_more(item, now)
+        if not item.calm:
+            lagging.in_turn(item)
     await _meet(outside, [one async for one in in_steps(done.looked) if not one.calm and _puzzling(one)], now, began)
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)

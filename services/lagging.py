@@ -1,15 +1,19 @@
-"""Members who are denied a role by a node that may not have seen yet what they bought."""
+"""When members are looked at again whom nodes could not serve yet: one lags behind, or there was no room for them."""
 
 from datetime import datetime, timedelta
 
 from gateways.chain_table import CHAINS
 from gateways.evm import stale_seconds
+from gateways.token_sheet import IN_TURN
 from services.cases import ASKED_FOR
+from services.expressions import Answer
 from services.looked import Looked
 from services.policy import Move
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
 """How old a newest block usually is at the most: seconds, and block times of the chain besides."""
+NEXT_TURN_SECONDS = 5.0
+"""Seconds until the next look at whom there was no room for."""
 
 
 def once_more(item: Looked, now: datetime) -> None:
@@ -26,6 +30,13 @@ def once_more(item: Looked, now: datetime) -> None:
     pauses = [stale_seconds(CHAINS[chain]) for chain in case.wants if _may_lag(item, chain, now)]
     if pauses:
         item.calm, item.once_more_at = False, now + timedelta(seconds=max(pauses))
+
+
+def in_turn(item: Looked) -> None:
+    """Have somebody for whom there was no room looked at soon: each read has room for others."""
+    unknown = (one for some in item.readings.values() for one in some if one.answer is Answer.UNKNOWN)
+    if item.doubtful and any((one.reason or "").startswith(IN_TURN) for one in unknown):
+        item.again_in = NEXT_TURN_SECONDS
 
 
 def _may_lag(item: Looked, chain: str, now: datetime) -> bool:

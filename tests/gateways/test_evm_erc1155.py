@@ -10,7 +10,7 @@ import pytest
 from gateways import evm_erc1155
 from gateways.chains import EvmChains
 from gateways.evm_pool import NodePool
-from gateways.token_sheet import LARGEST_ID
+from gateways.token_sheet import IN_TURN, LARGEST_ID
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 
@@ -90,7 +90,7 @@ async def test_owners_that_a_read_has_no_room_for_have_their_turn_in_another(
         sheet = await chains.tokens("base", MANY, OWNERS[:600], token_ids=["0-99"])
         assert sheet.held.items() <= {owner: held for owner, held in HELD.items() if owner != OWNERS[499]}.items()
         assert len(sheet.unsure) == 400, "a part is known each time"
-        assert all("history" in reason for reason in sheet.unsure.values())
+        assert all(reason.startswith(IN_TURN) for reason in sheet.unsure.values())
         known |= set(OWNERS[:600]) - sheet.unsure.keys()
     assert known == set(OWNERS[:350] + OWNERS[450:600])
 
@@ -103,6 +103,7 @@ async def test_a_range_that_is_too_large_to_ask_about_needs_the_history(chains: 
     end.change = ten_blocks
     sheet = await chains.tokens("base", MANY, OWNERS[:20], token_ids=wanted)
     assert set(sheet.unsure) == set(OWNERS[:20])
+    assert all(reason.startswith("its history") for reason in sheet.unsure.values())
 
 
 async def test_what_there_is_no_time_for_is_unsure_and_the_rest_is_known(
