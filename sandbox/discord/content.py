@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.discord import talk
 from sandbox.discord.entities import EPHEMERAL, Message
 from sandbox.discord.forms import messages
-from sandbox.discord.forms.components import CONTAINER, SELECTS, SEPARATOR, all_of
+from sandbox.discord.forms.components import CONTAINER, FILE, GALLERY, SELECTS, SEPARATOR, THUMBNAIL, all_of
 from sandbox.discord.forms.messages import COMPONENTS_V2
 from sandbox.discord.forms.schema import Form, Path
 
@@ -30,7 +30,7 @@ def write(discord: "Discord", message: Message, form: Form, *, ephemeral_allowed
     if "embeds" in read:
         embeds = [_shown_embed(embed) for embed in read["embeds"] or []]
     if "components" in read:
-        components = [_shown(component, numbers) for component in read["components"] or []]
+        components = [_shown(component, numbers, discord) for component in read["components"] or []]
     if not (text or embeds or components):
         raise messages.empty()
     if flags & COMPONENTS_V2 and (text or embeds):
@@ -46,7 +46,7 @@ def _shown_embed(embed: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value not in ("", [])}
 
 
-def _shown(component: dict[str, Any], numbers: Iterator[int]) -> dict[str, Any]:
+def _shown(component: dict[str, Any], numbers: Iterator[int], discord: "Discord") -> dict[str, Any]:
     """A component with its number and Discord's defaults."""
     kind = component["type"]
     shown = {**component, "id": component.get("id") or next(numbers)}
@@ -56,11 +56,27 @@ def _shown(component: dict[str, Any], numbers: Iterator[int]) -> dict[str, Any]:
         shown = {"spacing": 1, "divider": True, **shown}
     if kind in SELECTS:
         shown = {"min_values": 1, "max_values": 1, "disabled": False, **shown}
+    if kind == THUMBNAIL:
+        shown |= _pictured(component, discord)
+    if kind == GALLERY:
+        shown["items"] = [_pictured(item, discord) for item in component["items"]]
+    if kind == FILE:
+        shown |= {"file": _media(component["file"], discord), "name": None, "size": None}
+        shown.setdefault("spoiler", False)
     if "components" in component:
-        shown["components"] = [_shown(each, numbers) for each in component["components"]]
+        shown["components"] = [_shown(each, numbers, discord) for each in component["components"]]
     if component.get("accessory"):
-        shown["accessory"] = _shown(component["accessory"], numbers)
+        shown["accessory"] = _shown(component["accessory"], numbers, discord)
     return shown
+
+
+def _pictured(item: dict[str, Any], discord: "Discord") -> dict[str, Any]:
+    return {"description": None, "spoiler": False, **item, "media": _media(item["media"], discord)}
+
+
+def _media(media: dict[str, Any], discord: "Discord") -> dict[str, Any]:
+    """A picture or file as Discord tells of it; here nobody fetches it, so that its size is unknown."""
+    return {**media, "id": discord.world.ids.next(), "proxy_url": media["url"], "width": None, "height": None}
 
 
 def find(components: list[dict[str, Any]], custom_id: str) -> dict[str, Any] | None:

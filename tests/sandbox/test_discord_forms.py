@@ -155,6 +155,8 @@ RIGHT: dict[str, dict[str, Any]] = {
             shown("# Title"), {"type": 14, "divider": True, "spacing": 2}, {"type": 1, "components": [button()]},
             {"type": 9, "components": [shown("a")], "accessory": link()},
             {"type": 12, "items": [{"media": {"url": "https://example.org/a.png"}}]},
+            {"type": 13, "file": {"url": "attachment://a.txt"}},
+            {"type": 9, "components": [shown("b")], "accessory": {"type": 11, "media": {"url": "https://e.org/b"}}},
         )
     ),
 }  # fmt: skip

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from tests.sandbox.conftest import BASE, CALLBACK, CLUB, COLLECTOR, FOUNDER, HOLDER, Outside, role_of
+from tests.sandbox.test_discord_forms import RIGHT
 
 JUDGE = os.environ.get("DISCORD_JUDGE", "")
 CAROL, APP = "1150000000000000303", "1160000000000000001"
@@ -60,6 +61,8 @@ async def channels_and_messages(discord: Outside) -> None:
     }
     said = {"content": "Hello", "embeds": [embed], "components": rows, "allowed_mentions": {"parse": []}}
     message = (await discord.bot("POST", f"{channel}/messages", said)).json()["id"]
+    for right in RIGHT.values():
+        await discord.bot("POST", f"{channel}/messages", right)
     container = {"type": 17, "components": [{"type": 10, "content": "# Hi"}, {"type": 14}]}
     await discord.bot("POST", f"{channel}/messages", {"flags": 32768, "components": [container]})
     await discord.bot("POST", f"{channel}/messages", {"content": ""})

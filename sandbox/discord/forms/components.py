@@ -31,7 +31,7 @@ _CUSTOM_ID = Text(100, 1, exact=True)
 _NUMBER = Whole(0, 2**31 - 1)
 _COLOR = Whole(0, 0xFFFFFF)
 _CHANNEL_TYPES = Choice((0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16))
-_EMOJI = Shape({"id": Snowflake(), "name": Text(32), "animated": Switch()})
+_EMOJI = Shape({"id": Snowflake(), "name": Text(32), "animated": Switch()}, ("name",))
 _MEDIA = Shape({"url": Url()}, ("url",))
 
 
