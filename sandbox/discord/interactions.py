@@ -10,7 +10,7 @@ from sandbox.discord import channels, content, shapes
 from sandbox.discord.entities import EPHEMERAL, Message
 from sandbox.discord.errors import DiscordError, form_error, unknown
 from sandbox.discord.forms import messages, modals
-from sandbox.discord.forms.schema import NO_OBJECT, Form
+from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.snowflakes import now_iso
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ class Interactions:
         data = form.get("data")
         if data is not None and not isinstance(data, dict):
             raise form_error("data", NO_OBJECT)
+        if data is None and kind == CHOICES:
+            raise form_error("data", REQUIRED)
         self._take(interaction, kind, data or {})
         interaction.callback = kind
         interaction.changed.set()

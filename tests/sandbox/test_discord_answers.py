@@ -140,6 +140,7 @@ CHOICES: dict[str, tuple[Any, str]] = {
 
 async def test_choices_that_discord_refuses(discord: Outside):
     async with used(discord, "autocomplete") as use:
+        assert (await use.answer({"type": 8})).json()["errors"]["data"]
         for case, (choices, path) in CHOICES.items():
             assert place_of(await use.answer({"type": 8, "data": {"choices": choices}}), path), case
         assert (await use.answer({"type": 8, "data": {"choices": [{"name": "a", "value": "a"}]}})).status_code == 204
