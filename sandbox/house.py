@@ -116,6 +116,7 @@ class Sandbox:
         """GET /control/limits."""
         return {
             "strict": self.strict,
+            "discord": self.discord.limits_view(),
             "rpc": self.chains.limits() if self.chains else {},
             **(self.marketplaces.limits() if self.marketplaces else {}),
             **({"solana": {"lists_a_second": das.LISTS_A_SECOND}} if self.solana and self.strict else {}),

@@ -11,6 +11,7 @@ from aiohttp import web
 from sandbox.discord import (
     control,
     control_gateway,
+    limits,
     rest_audit,
     rest_channels,
     rest_commands,
@@ -89,6 +90,21 @@ class Discord:
     def _first_redirects(self) -> tuple[str, ...]:
         """The addresses registered at the start, compared exactly; none where any address of this machine will do."""
         return (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
+
+    def limits_view(self) -> dict[str, Any]:
+        """Discord's part of GET /control/limits, and the redirects that it compares exactly."""
+        slow = {"messages_of_a_channel": rest_messages.POSTS, "renames_of_a_channel": rest_channels.RENAMES}
+        each = {
+            "role_writes_of_a_guild": rest_members.MEMBER_ROLE_WRITES,
+            "own_guilds_of_a_user": rest_users.OWN_LIST,
+            **(slow if self.sandbox.strict else {}),
+        }
+        return {
+            "requests_a_second": limits.GLOBAL_LIMIT,
+            "new_commands_a_day": limits.CREATIONS,
+            "redirect_uris": list(self.application.redirects),
+            **{name: {"requests": limit.requests, "seconds": limit.seconds} for name, limit in each.items()},
+        }
 
     async def world_view(self) -> dict[str, Any]:
         """The users and guilds of GET /control/world."""

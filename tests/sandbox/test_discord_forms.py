@@ -408,7 +408,11 @@ async def test_a_request_that_says_not_what_sends_it_is_blocked(discord: Outside
 
 
 async def test_messages_and_renames_are_slow_where_the_sandbox_is_strict(discord: Outside):
+    usual = (await discord.http.get("/control/limits")).json()["discord"]
     discord.sandbox.strict = True
+    told = (await discord.http.get("/control/limits")).json()["discord"]
+    assert told["messages_of_a_channel"] == {"requests": 5, "seconds": 5.0}
+    assert set(told) - set(usual) == {"messages_of_a_channel", "renames_of_a_channel"}
     renamed = [(await discord.bot("PATCH", GENERAL, {"name": f"n{n}"})) for n in range(3)]
     assert [answer.status_code for answer in renamed] == [200, 200, 429]
     assert 500 < renamed[-1].json()["retry_after"] <= 600
