@@ -49,6 +49,20 @@ def test_it_looks_by_itself_and_shows_what_it_found(club: Club):
     soon(lambda: "Wallet verified" in str(club.product.control(path)["messages"]))
 
 
+def test_a_linked_wallet_is_never_proved_and_leads_to_the_one_that_its_profile_names(club: Club):
+    main = club.wallet("carol").lower()
+    linked = "0x" + uuid.uuid4().hex + "0" * 8
+    club.product.control(f"opensea/accounts/{linked}", {"linked_to": main}, "PUT")
+    asked = club.claim("carol", linked)
+    club.bio("carol", asked.code)
+    refused = club.press("carol", asked, "Check now")
+    assert refused.title == "Not verified"
+    assert "OpenSea has linked" in refused.text
+    other = club.press("carol", refused, f"Prove {main[:6]}...{main[-4:]}")
+    club.bio("carol", other.code)
+    assert club.press("carol", other, "Check now").title == "Wallet verified"
+
+
 def test_a_plain_member_cannot_set_up_and_somebody_with_manage_server_can(club: Club):
     carol = club.people["carol"]["id"]
     status, text = http_status(

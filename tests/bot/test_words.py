@@ -9,6 +9,7 @@ from bot.client import build
 from bot.forms import filled_in
 from bot.replies import Button, Reply
 from models import now
+from services.claims import LinkedProfile, Verdict
 from services.discord_text import plain
 from services.member_why import MemberWhy, RequirementView, RoleWhy, RuleWhy
 from services.outcomes import compare
@@ -80,6 +81,30 @@ def test_a_transaction_is_asked_for_with_its_exact_amount_and_whose_it_is() -> N
     )
     assert "**memo**" in memo.text
     assert all("http" not in one.text for one in (reply, memo))
+
+
+def test_while_opensea_allows_no_look_the_other_way_is_a_button() -> None:
+    verdict = Verdict(False, "OpenSea lets us look at no more profiles right now.", again=True, wait=290)
+    reply = challenge_words.not_yet(verdict, ADDRESS, "opensea_bio")
+    assert "I look again by myself in 5 minutes." in reply.text
+    assert [one.label for one in reply.buttons] == ["Check now", "Use a transaction"]
+    assert reply.buttons[-1].name == f"holdfast:address:transaction:{ADDRESS}"
+    short = challenge_words.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
+    assert "No more profiles." in short.text
+    assert [one.label for one in short.buttons] == ["Check now", "Use a transaction"]
+    by_transaction = challenge_words.challenge(replace(ASKED, shortage="No more profiles."), "transaction", "carol")
+    assert "No more profiles." not in by_transaction.text
+
+
+def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
+    main = "0x" + "ab" * 20
+    linked = LinkedProfile(main, "carols", "https://opensea.io/x")
+    reply = challenge_words.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
+    assert [(one.label, one.name) for one in reply.buttons] == [
+        ("Prove 0xabab...abab", f"holdfast:address:opensea_bio:{main}"),
+        ("Use a transaction", f"holdfast:address:transaction:{ADDRESS}"),
+    ]
+    assert all(len(one.name) <= 100 for one in reply.buttons)
 
 
 def test_a_name_is_confirmed_by_the_address_it_stands_for() -> None:

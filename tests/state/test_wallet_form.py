@@ -1,15 +1,21 @@
 """The wallet form's toasts (specification §8), and what it is like before and after (§4)."""
 
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, cast
 
+import httpx
 import pytest
 
-from services import wallets
+from models import now
+from services import bio_proof, wallets
 from services.errors import ProviderUnavailable
 from services.wallets import Verdict
-from state.wallet_proof import BIO, TRANSACTION, WalletProofState
+from settings import settings
+from state import watchers
+from state.wallet_proof import BIO, RETURN_GAP, TRANSACTION, WalletProofState
 from tests.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import Beside, Tab
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 ADDRESS = "0x" + "12" * 20
@@ -49,3 +55,96 @@ async def test_each_outcome_has_its_toast(
     assert (state.address, state.method, state.pending) == (
         ("", BIO, False) if proved else (address, TRANSACTION, False)
     )
+
+
+@pytest.fixture
+async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=settings().sandbox_url, timeout=30) as client:
+        yield client
+        await client.delete("/control/limits")
+
+
+@pytest.fixture
+async def form(
+    sign_in: SignIn, sandbox: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Tab, WalletProofState]:
+    """dave's form with an address of nobody's in it, and his code for it; the tab stays open."""
+
+    async def is_open(_: str) -> bool:
+        return True
+
+    monkeypatch.setattr(watchers, "is_open", is_open)
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    state = await tab.state(WalletProofState)
+    await tab.run(state.enter_address("0x" + secrets.token_hex(20)))
+    assert state.code
+    return tab, state
+
+
+async def look_again(state: WalletProofState) -> None:
+    """What the events run beside the screen."""
+    handler = cast(Any, WalletProofState.event_handlers["look_again"].fn)
+    async for _ in handler(Beside(state), state._look):
+        pass
+
+
+async def says(sandbox: httpx.AsyncClient, address: str, **profile: str) -> None:
+    assert (await sandbox.put(f"/control/opensea/accounts/{address}", json=profile)).status_code == 200
+
+
+async def test_a_code_that_is_saved_is_found_when_the_tab_comes_back(
+    form: tuple[Tab, WalletProofState], sandbox: httpx.AsyncClient
+) -> None:
+    tab, state = form
+    assert await tab.run(state.tab_changed(True)) == [], "the person is away"
+    await says(sandbox, state.address, bio=f"gm {state.code}")
+    assert len(await tab.run(state.tab_changed(False))) == 1
+    assert state.looking
+    await look_again(state)
+    assert await tab.toast() == "Wallet Verified: Your wallet has been successfully verified!"
+    assert (state.address, state.code, state.looking) == ("", "", False)
+
+
+async def test_a_tab_that_comes_and_goes_looks_no_more_often(form: tuple[Tab, WalletProofState]) -> None:
+    tab, state = form
+    assert len(await tab.run(state.tab_changed(False))) == 1
+    state._looked_at = now()
+    for _ in range(3):
+        assert await tab.run(state.tab_changed(False)) == []
+    state._looked_at = now() - RETURN_GAP
+    state.method = TRANSACTION
+    assert await tab.run(state.tab_changed(False)) == []
+
+
+async def test_while_there_are_no_reads_the_form_says_so_and_goes_on_once_there_are(
+    form: tuple[Tab, WalletProofState], sandbox: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, state = form
+    monkeypatch.setattr(bio_proof, "LONG_WAIT", 1)
+    await says(sandbox, state.address, bio=state.code)
+    await sandbox.put("/control/limits", json={"target": "opensea", "left": 0, "seconds": 2})
+    await tab.run(state.verify())
+    assert "OpenSea lets us look at no more profiles right now. Please try again in" in state.note
+    assert "Or choose Transaction Proof" in state.note
+    assert state.looking
+    await look_again(state)
+    assert await tab.toast() == "Wallet Verified: Your wallet has been successfully verified!"
+
+
+async def test_a_linked_wallet_leads_to_the_one_that_its_profile_names(
+    form: tuple[Tab, WalletProofState], sandbox: httpx.AsyncClient
+) -> None:
+    tab, state = form
+    main = "0x" + secrets.token_hex(20)
+    await says(sandbox, main, username=f"n{main[2:12]}")
+    await says(sandbox, state.address, linked_to=main)
+    await tab.run(state.verify())
+    assert (state.linked_address, state.linked_name, state.looking) == (main, f"n{main[2:12]}", False)
+    assert await tab.run(state.tab_changed(False)) == [], "looking again would find the same"
+    assert len(await tab.run(state.claim_linked())) == 1
+    await tab.run(state.enter_address(main))
+    assert (state.linked_address, state.address) == ("", main)
+    await says(sandbox, main, bio=state.code)
+    await tab.run(state.verify())
+    assert await tab.toast() == "Wallet Verified: Your wallet has been successfully verified!"
