@@ -317,9 +317,12 @@ def strict_sandbox_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def product() -> "Iterator[Product]":
     """The product under its own supervisor: database, sandbox, web, bot and jobs; its round comes every few seconds."""
-    from tests.product import SWEEP_SECONDS, running
+    from tests.product import COMMANDS, SWEEP_SECONDS, running
+    from tests.whole.people import until
 
     with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
+        # The bot tells Discord of its commands one by one, after the product is healthy.
+        until(lambda: machine.product.commands() >= COMMANDS)
         yield machine.product
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.house import product_settings
 from tests.conftest import ROOT, free_port, wait_for
 
 SWEEP_SECONDS = 5
@@ -19,6 +20,7 @@ SWEEP_SECONDS = 5
 DAY = 24 * 60 * 60
 """The same as a live deployment has it, where what the jobs do is not what is looked at."""
 
+COMMANDS = {"verify", "wallets", "why", "rules", "recheck", "forget", "setup", "help"}
 PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS", "EVENTS")
 START_SECONDS = 180
 STOP_SECONDS = 30
@@ -67,6 +69,15 @@ class Product:
         user = next(one["id"] for one in world["users"] if one["username"] == username)
         member = next(one for one in found["members"] if one["user_id"] == user)
         return {names[role] for role in member["roles"]}
+
+    def commands(self) -> set[str]:
+        """The names of the commands that the bot has told Discord of."""
+        own = product_settings(0)
+        path = f"applications/{own['DISCORD_CLIENT_ID']}/commands"
+        headers = {"Authorization": f"Bot {own['DISCORD_BOT_TOKEN']}"}
+        request = urllib.request.Request(f"{self.sandbox}/discord/api/v10/{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return {command["name"] for command in json.loads(answer.read())}
 
 
 class Machine:
