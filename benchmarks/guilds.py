@@ -72,12 +72,16 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.guilds", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="up to 1,000 guilds, fewer transfers and hangs")
     parser.add_argument("--only", choices=("rounds", "neighbours", "hangs"), help="one part alone")
+    parser.add_argument(
+        "--kind", action="append", choices=[*hostile.KINDS], help="neighbours beside these kinds of harm"
+    )
+    parser.add_argument("--transfers", type=int, help="transfers beside each kind of neighbour")
     given = parser.parse_args(arguments)
     parts = (given.only,) if given.only else ("rounds", "neighbours", "hangs")
     if "rounds" in parts:
         rounds(QUICK if given.quick else SIZES)
     if "neighbours" in parts:
-        neighbours(transfers=30 if given.quick else 100)
+        neighbours(given.transfers or (30 if given.quick else 100), given.kind or ["mixture"])
     if "hangs" in parts:
         hangs(3 if given.quick else 100)
 
@@ -233,33 +237,39 @@ async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tu
 # Neighbours.
 
 
-def neighbours(transfers: int, guilds: int = 100) -> None:
+def neighbours(transfers: int, kinds: Sequence[str], guilds: int = 100) -> None:
     """From a transfer to the role's request in honest guilds, without and with a hostile one, in turns."""
     print(f"\nFrom a transfer's block to the request for its role, {guilds} honest guilds, rounds all the time\n")
-    print("| | half within, ms | 95 of 100 within, ms | most, ms |\n|---|---|---|---|")
-    taken: dict[str, list[float]] = {"without": [], "with": []}
+    print("| a hostile guild | half within, ms | 95 of 100 within, ms | most, ms | 95 of 100, by the figure without |")
+    print("|---|---|---|---|---|")
+    names = ["", *kinds]
+    taken: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(2):
         for name, samples in taken.items():
-            samples += _neighbours(transfers // 2, guilds, harm=name == "with")
+            samples += _neighbours(transfers // 2, guilds, name)
+    within = {name: quantiles(samples, n=20)[-1] for name, samples in taken.items()}
     for name, samples in taken.items():
-        p95 = quantiles(samples, n=20)[-1]
-        print(f"| {name} a hostile guild | {median(samples):.0f} | {p95:.0f} | {max(samples):.0f} |", flush=True)
+        cells = f"{median(samples):.0f} | {within[name]:.0f} | {max(samples):.0f} | {within[name] / within['']:.2f}"
+        print(f"| {name or 'none'} | {cells} |", flush=True)
     print()
-    honest, beside = (quantiles(taken[name], n=20)[-1] for name in ("without", "with"))
-    goal(GUILDS, "log to role beside a hostile guild, 95 of 100, by the figure without", beside / honest, most=2)
+    for name in kinds:
+        what = f"log to role beside a hostile guild ({name}), 95 of 100, by the figure without"
+        goal(GUILDS, what, within[name] / within[""], most=2)
 
 
-def _neighbours(transfers: int, guilds: int, *, harm: bool) -> list[float]:
+def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
+    kind = hostile.KINDS[name] if name else hostile.Kind()
     with ExitStack() as stack:
         node = stack.enter_context(lab())
         node.fill(1, collections=1, supply=1)
-        evil = hostile.deploy(node, MEMBERS) if harm else None
+        evil = hostile.deploy(node, MEMBERS, name) if name else None
+        node.refresh()
         url = stack.enter_context(far(node.url, NEAR))
         database = stack.enter_context(town.database())
         discord = stack.enter_context(roles.stand_in())
-        if harm:
-            hostile.refuse(discord)
-        tarpit = stack.enter_context(hostile.tarpit()) if harm else ""
+        if kind.refused:
+            hostile.refuse(discord, kind.refused)
+        tarpit = stack.enter_context(hostile.tarpit()) if kind.traits else ""
         numbers = [str(guilds), str(transfers), json.dumps(evil) if evil else "", tarpit]
         command = [sys.executable, "-m", "benchmarks.guilds", "engine", database, url, discord, node.contracts[0]]
         process = stack.enter_context(
@@ -271,15 +281,17 @@ def _neighbours(transfers: int, guilds: int, *, harm: bool) -> list[float]:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == READY
+        if kind.previews:
+            stack.enter_context(hostile.previews(database, url, node.contracts[0]))
         taken: list[float] = []
         for number in range(1, transfers + 1):
             if evil and number % FLOOD_EVERY == 1:
                 hostile.act(node, evil)
-            before = roles.tally(discord)["accepted"]
+            before = roles.tally(discord)["honest"]
             # The node and this process share one clock; the transfer is in a block when mint returns.
             node.mint(node.contracts[0], 1 + number, [wallet(guilds * MEMBERS + number - 1)])
             moment = time.monotonic()
-            arrived = roles.tally(discord, least=len(before) + 1)["accepted"][len(before)]
+            arrived = roles.tally(discord, honest=len(before) + 1)["honest"][len(before)]
             taken.append(1000 * max(0.0, arrived - moment))
         process.communicate("\n", timeout=60)
         return taken

@@ -1,57 +1,117 @@
 """The guild that means harm: what it puts on the chain, which rules it makes, and the host that never answers.
 
-`python -m benchmarks.hostile PORT` is that host.
+Each kind of harm is made by itself, or several at once. `python -m benchmarks.hostile tarpit PORT` is that host,
+`python -m benchmarks.hostile previews DATABASE NODE CONTRACT` looks at what a rule would do without an end.
 """
 
 import asyncio
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from sqlmodel import select
+
 from benchmarks import town
-from benchmarks.lab import CHAIN, ROOT, Lab, wallet
+from benchmarks.lab import CHAIN, READING_GAS, ROOT, Lab, wallet
+from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
+from services import cases, decisions, impact, rule_excess
+from services.due import Claim
 from services.expressions import parse as parse_expression
 from services.expressions import to_document
+from services.policy import RuleTerms
 from tests.conftest import free_port
 from tests.hostile import RUNTIME
 
 GUILD = str(town.GUILD - 1)
 FIRST_PERSON, FIRST_WALLET = 90_000_000, 90_000_000
 CONDITIONS = 40
-"""Leaves of its largest rule, each over a contract that counts two tokens for everybody and never says which."""
+"""Leaves of its largest rule, and its contracts."""
 TOKENS = 60
 """Tokens of each of its members whose metadata are at the host that never answers."""
-LOGS = 10_000
-_FIRST = 0xBAD << 144
+LOGS, FLOOD = 10_000, 25_500
+OLD_RULES = 5_000
+ROLES = 30
+"""Roles that every member of its is to get, where Discord refuses them."""
+MANY_WALLETS = 100
+"""Wallets of each of its members, where they have as many as one person may have."""
+_FIRST, _OLD = 0xBAD << 144, 0xBAE << 144
+
+GAS, ANSWER, REVERT = "5b600056", "621000006000f3", "621000006000fd"
+"""Contracts that burn all gas in a loop, and answer or revert with a megabyte, whatever they are asked."""
 
 
-def deploy(node: Lab, members: int) -> dict[str, Any]:
-    """Put its contracts on the chain; their addresses by what they do."""
-    made: dict[str, Any] = {
-        "harm": [f"0x{_FIRST + at:040x}" for at in range(CONDITIONS)],
-        "slow": node.deploy("Slow", metadata="ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi/"),
-    }
+@dataclass(frozen=True)
+class Kind:
+    """One way of doing harm."""
+
+    code: str = RUNTIME
+    """What its contracts do; by themselves they say that everybody has two and never which."""
+    traits: bool = False
+    """Whether one rule asks all of its contracts for a trait, and another for one whose metadata never come."""
+    balances: bool = False
+    """Whether rules ask all of its contracts for balances, 40 in each of ten rules."""
+    logs: int = 0
+    """How many logs it writes in a block every now and then."""
+    old_rules: int = 0
+    """Rules from before there were limits, each over a contract of its own."""
+    refused: int = 0
+    """Which one of its role writes Discord refuses: each (1), or every other one (2)."""
+    previews: bool = False
+    wallets: int = 1
+
+
+KINDS: Mapping[str, Kind] = {
+    "mixture": Kind(traits=True, logs=LOGS, refused=1),
+    "gas": Kind(code=GAS, balances=True),
+    "answers": Kind(code=ANSWER, balances=True),
+    "reverts": Kind(code=REVERT, balances=True),
+    "flood": Kind(logs=FLOOD),
+    "old-rules": Kind(old_rules=OLD_RULES),
+    "every-other": Kind(refused=2),
+    "refusals": Kind(refused=1),
+    "previews": Kind(balances=True, previews=True),
+    "wallets": Kind(balances=True, wallets=MANY_WALLETS),
+}
+
+
+def deploy(node: Lab, members: int, name: str) -> dict[str, Any]:
+    """Put the contracts of a kind on the chain; their addresses by what they do."""
+    kind = KINDS[name]
+    made: dict[str, Any] = {"kind": name, "harm": [f"0x{_FIRST + at:040x}" for at in range(CONDITIONS)]}
     for contract in made["harm"]:
-        node.rpc("anvil_setCode", contract, "0x" + RUNTIME)
-    for member in range(members):
-        node.mint(made["slow"], 1 + member * TOKENS, [wallet(FIRST_WALLET + member)] * TOKENS)
+        node.rpc("anvil_setCode", contract, "0x" + kind.code)
+    if kind.traits:
+        link = "ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi/"
+        made["slow"] = node.deploy("Slow", metadata=link)
+        for member in range(members):
+            node.mint(made["slow"], 1 + member * TOKENS, [wallet(FIRST_WALLET + member)] * TOKENS)
     return made
 
 
 def act(node: Lab, evil: dict[str, Any]) -> None:
     """What it does on the chain again and again: a block full of logs, a torn log, tokens that move."""
-    node.send(evil["harm"][0], LOGS.to_bytes(32, "big"))
-    node.send(evil["harm"][0], b"")
-    owner = wallet(FIRST_WALLET)
-    node.settle(evil["slow"], [(owner, owner, 1, 1)])
+    kind = KINDS[evil["kind"]]
+    if kind.logs:
+        before, node.gas = node.gas, READING_GAS - 10_000
+        node.send(evil["harm"][0], kind.logs.to_bytes(32, "big"))
+        node.gas = before
+        node.send(evil["harm"][0], b"")
+    if kind.traits:
+        owner = wallet(FIRST_WALLET)
+        node.settle(evil["slow"], [(owner, owner, 1, 1)])
 
 
 async def move_in(evil: dict[str, Any], members: int, shared: str) -> None:
-    """Its server, members, wallets and rules; one rule is over the contract that honest guilds name."""
+    """Its server, members, wallets and rules; one rule is over the contract that honest guilds name.
+
+    Rules from before the limits are paused as the clock does it within an hour.
+    """
+    kind = KINDS[evil["kind"]]
     async with transaction() as db:
         server = Server(discord_id=GUILD, name="Hostile", bot_invited=True)
         db.add(server)
@@ -61,18 +121,36 @@ async def move_in(evil: dict[str, Any], members: int, shared: str) -> None:
             number = FIRST_PERSON + at
             db.add(User(id=number, discord_id=str(town.PERSON + number), username="somebody"))
             await db.flush()
-            db.add(Wallet(user_id=number, family="evm", address=wallet(FIRST_WALLET + at), method="opensea_bio"))
+            for more in range(kind.wallets):
+                address = wallet(FIRST_WALLET + at + more * members)
+                db.add(Wallet(user_id=number, family="evm", address=address, method="opensea_bio"))
             db.add(Member(server_id=server_id, discord_id=str(town.PERSON + number), name="somebody", roles=[]))
-    # A rule has at most 40 conditions, so that the limits of a server cannot forbid any of these.
-    mute = {"all": [_trait(contract) for contract in evil["harm"]]}
-    basic = [{"type": "basic", "chain": CHAIN, "contract": one, "minTokens": 1} for one in (evil["harm"][0], shared)]
-    trees = [mute, _trait(evil["slow"]), *basic]
     rows = [
         town.rule_row(server_id, "", str(town.ROLE - 1 - at), to_document(parse_expression(tree)))
-        for at, tree in enumerate(trees)
+        for at, tree in enumerate(_trees(kind, evil, shared))
     ]
     async with transaction() as db:
         await town.add_rules(db, rows)
+        await rule_excess.pause(db)
+
+
+def _trees(kind: Kind, evil: dict[str, Any], shared: str) -> list[dict[str, Any]]:
+    trees = [_basic(shared)]
+    if kind.logs or kind.refused:
+        trees.append(_basic(evil["harm"][0]))
+    if kind.traits:
+        # A rule has at most 40 conditions, so that the limits of a server cannot forbid any of these.
+        trees += [{"all": [_trait(contract) for contract in evil["harm"]]}, _trait(evil["slow"])]
+    if kind.balances:
+        some = [_basic(contract) for contract in evil["harm"]]
+        trees += [{"any": some[at:] + some[:at]} for at in range(10)]
+    if kind.refused and not kind.traits:
+        trees += [_basic(evil["harm"][at]) for at in range(ROLES)]
+    return trees + [_basic(f"0x{_OLD + at:040x}") for at in range(kind.old_rules)]
+
+
+def _basic(contract: str) -> dict[str, Any]:
+    return {"type": "basic", "chain": CHAIN, "contract": contract, "minTokens": 1}
 
 
 def _trait(contract: str) -> dict[str, Any]:
@@ -84,7 +162,7 @@ def _trait(contract: str) -> dict[str, Any]:
 def tarpit() -> Iterator[str]:
     """The address of a host that takes every request and never answers."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.hostile", str(port)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.hostile", "tarpit", str(port)], cwd=ROOT)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -92,12 +170,42 @@ def tarpit() -> Iterator[str]:
         process.wait()
 
 
-def refuse(discord: str) -> None:
-    """From now on Discord refuses the guild's role writes as it does where two-factor is required of moderators."""
-    with urllib.request.urlopen(
-        urllib.request.Request(f"{discord}/refuse?guild={GUILD}&code=60003", method="POST"), timeout=10
-    ):
+@contextmanager
+def previews(database: str, node: str, contract: str) -> Iterator[None]:
+    """Somebody who looks at what a rule would do, again and again, in a process of their own as the web is one."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.hostile", "previews", database, node, contract], cwd=ROOT
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def refuse(discord: str, every: int) -> None:
+    """From now on Discord refuses the guild's role writes as it does where two-factor is required of moderators.
+
+    Each of them with `every` 1, every other one with 2.
+    """
+    url = f"{discord}/refuse?guild={GUILD}&code=60003&every={every}"
+    with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=10):
         pass
+
+
+async def preview_for_ever(database: str, node: str, contract: str) -> None:
+    """Look at what a rule over the contract that honest guilds name would do to the hostile guild's members."""
+    async with town.product(database, [node]):
+        async with transaction() as db:
+            server_id = (await db.exec(select(Server.id).where(Server.discord_id == GUILD))).one() or 0
+        terms = (RuleTerms(1, str(town.ROLE - 1), parse_expression(_basic(contract)), "active"),)
+        while True:
+            async with transaction() as db:
+                people = (await db.exec(select(Member.discord_id).where(Member.server_id == server_id))).all()
+                claims = [Claim(server_id, one, 0, 0, 0) for one in people]
+                batch = await cases.load(db, claims, {server_id: terms})
+                plan = impact.Plan({terms[0].role_id: "Role"}, ((batch, await decisions.questions(db, batch)),), {}, 0)
+            await impact.whole(gateways(), plan)
 
 
 async def _never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,11 +215,17 @@ async def _never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
 
-async def main() -> None:
+async def never_answer(port: int) -> None:
     """Serve until killed."""
-    async with await asyncio.start_server(_never, "127.0.0.1", int(sys.argv[1])) as server:
+    async with await asyncio.start_server(_never, "127.0.0.1", port) as server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    match sys.argv[1:]:
+        case ["tarpit", number]:
+            asyncio.run(never_answer(int(number)))
+        case ["previews", database, node, contract]:
+            asyncio.run(preview_for_ever(database, node, contract))
+        case _:
+            raise SystemExit(__doc__)

@@ -147,9 +147,9 @@ def until_up(ask: Callable[[], object], seconds: float = 60) -> None:
             return
 
 
-def tally(url: str, method: str = "GET", *, least: int = 0) -> dict[str, Any]:
-    """What came to the stand-in so far, once at least so many writes did."""
-    asked = urllib.request.Request(f"{url}/tally?least={least}", method=method)
+def tally(url: str, method: str = "GET", *, least: int = 0, honest: int = 0) -> dict[str, Any]:
+    """What came to the stand-in so far, once at least so many writes did, and so many in guilds without refusals."""
+    asked = urllib.request.Request(f"{url}/tally?least={least}&honest={honest}", method=method)
     with urllib.request.urlopen(asked, timeout=60) as answer:
         return dict(json.loads(answer.read()))
 

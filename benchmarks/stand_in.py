@@ -1,12 +1,14 @@
 """A Discord that takes nothing but role writes, at the limits of the real one: `python -m benchmarks.stand_in PORT`.
 
 Ten writes in ten seconds a guild and fifty requests a second a bot, counted as the sandbox counts them. `GET /tally`
-tells what came, with `?least=5` once five writes did; `DELETE /tally` forgets it.
+tells what came, with `?least=5` once five writes did, with `?honest=5` once five did in guilds where none is refused;
+`DELETE /tally` forgets it.
 """
 
 import asyncio
 import sys
 import time
+from collections import Counter
 
 import orjson
 from aiohttp import web
@@ -24,7 +26,8 @@ class StandIn:
 
     def __init__(self) -> None:
         self.written = asyncio.Condition()
-        self.refusing: dict[str, int] = {}
+        self.refusing: dict[str, tuple[int, int]] = {}
+        self.refusals: Counter[str] = Counter()
         self.forget()
 
     def forget(self) -> None:
@@ -32,20 +35,27 @@ class StandIn:
         self.limits = Limits()
         self.requests = self.reads = self.refused = 0
         self.accepted: list[float] = []
+        self.honest: list[float] = []
         self.different: set[tuple[str, ...]] = set()
 
     async def write(self, request: web.Request) -> web.Response:
         """A role given or taken."""
         self.requests += 1
-        if (code := self.refusing.get(request.match_info["guild"])) is not None:
-            self.refused += 1
-            return web.json_response({"message": "Refused", "code": code}, status=403, headers=VIA)
+        guild = request.match_info["guild"]
+        if (refusal := self.refusing.get(guild)) is not None:
+            code, every = refusal
+            self.refusals[guild] += 1
+            if self.refusals[guild] % every == 0:
+                self.refused += 1
+                return web.json_response({"message": "Refused", "code": code}, status=403, headers=VIA)
         token = request.headers.get("Authorization", "")
         verdict = self.limits.take_global(token, MEMBER_ROLE_WRITES)
         verdict = verdict or self.limits.take(token, MEMBER_ROLE_WRITES, request.match_info["guild"])
         if not verdict.allowed:
             return self._refuse(verdict)
         self.accepted.append(time.monotonic())
+        if request.match_info["guild"] not in self.refusing:
+            self.honest.append(time.monotonic())
         self.different.add((request.method, *request.match_info.values()))
         async with self.written:
             self.written.notify_all()
@@ -58,8 +68,8 @@ class StandIn:
         return web.Response(body=orjson.dumps(too_many(verdict)), status=429, headers=headers)
 
     async def refuse(self, request: web.Request) -> web.Response:
-        """Refuse every role write in a guild from now on, with this code."""
-        self.refusing[request.query["guild"]] = int(request.query["code"])
+        """Refuse one of `every` role writes in a guild from now on, with this code."""
+        self.refusing[request.query["guild"]] = int(request.query["code"]), int(request.query.get("every", 1))
         return web.Response()
 
     async def me(self, _: web.Request) -> web.Response:
@@ -77,11 +87,12 @@ class StandIn:
         """What came; times in seconds of this machine's monotonic clock."""
         if request.method == "DELETE":
             self.forget()
-        least = int(request.query.get("least", 0))
+        least, honest = (int(request.query.get(name, 0)) for name in ("least", "honest"))
         async with self.written:
-            await self.written.wait_for(lambda: len(self.accepted) >= least)
+            await self.written.wait_for(lambda: len(self.accepted) >= least and len(self.honest) >= honest)
         said = {
             "requests": self.requests, "reads": self.reads, "refused": self.refused, "accepted": self.accepted,
+            "honest": self.honest,
             "different": len(self.different),
         }  # fmt: skip
         return web.json_response(said)

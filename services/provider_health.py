@@ -137,7 +137,7 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
     return tuple(
         LagHealth(
             OFF, chain, 0, 0, 0,
-            f"{CHAINS[chain].title} is not followed, by a setting of the bot's operator: purchases and sales there are "
+            f"{CHAINS[chain].title} is not followed, as whoever runs the bot has set it: purchases and sales there are "
             "noticed by the round over everybody.",
         )
         for chain in sorted(used)

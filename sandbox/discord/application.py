@@ -1,4 +1,4 @@
-"""The application's settings in Discord's Developer Portal, and how Discord wants its bot to be sharded."""
+"""The application's settings in Discord's Developer Portal, as far as the bot depends on them."""
 
 from sandbox.discord import intents
 from sandbox.refusal import Refusal
@@ -23,10 +23,6 @@ class Application:
         """Back to how an application of this size begins."""
         self.members_intent = "limited"
         self.user_install = False
-        self.shards = 1
-        """As many as GET /gateway/bot recommends."""
-        self.guilds_per_shard: int | None = None
-        """How many guilds one shard may have; Discord's own limit is 2,500 (facts §1.8)."""
 
     def set_intent(self, members_intent: str) -> None:
         """Turn the intent on, as a reviewed or an unreviewed application, or off. Raises Refusal(400)."""
@@ -39,14 +35,6 @@ class Application:
         if not isinstance(redirects, list) or not all(isinstance(each, str) for each in redirects):
             raise Refusal(400, "redirect_uris is a list of addresses.")
         self.redirects = tuple(redirects)
-
-    def shard(self, shards: int | None, guilds_per_shard: int | None) -> None:
-        """Change how many shards Discord recommends and how many guilds one may have. Raises Refusal(400)."""
-        for number in (shards, guilds_per_shard):
-            if number is not None and number < 1:
-                raise Refusal(400, "shards and guilds_per_shard are at least 1.")
-        self.shards = shards or self.shards
-        self.guilds_per_shard = guilds_per_shard or self.guilds_per_shard
 
     @property
     def enabled(self) -> int:

@@ -1,7 +1,4 @@
-"""`/discord/oauth2/authorize`: the page where people agree to a sign-in or let the bot into a guild.
-
-There they may untick permissions that the link asks for: `&unticked=<bits>` beside `&as=<username>` does so.
-"""
+"""`/discord/oauth2/authorize`: the page where people agree to a sign-in or let the bot into a guild."""
 
 from collections.abc import Mapping
 from html import escape
@@ -132,12 +129,11 @@ class Authorize:
         if not self._may_invite(user, guild):
             text = f"<p>{escape(user.username)} may not add a bot to {escape(guild.name)}: Manage Server is needed.</p>"
             return _page("Not allowed", text, 403)
-        asked, unticked = query.get("permissions", "0"), query.get("unticked", "0")
-        if not asked.isdigit() or not unticked.isdigit():
+        asked = query.get("permissions", "0")
+        if not asked.isdigit():
             return _page("Something is wrong with this link", "<p>permissions is a number.</p>", 400)
-        granted = int(asked) & permissions.ALL & ~int(unticked)
-        bots.add(self.discord, guild, granted, By(user.id))
-        return self._approved({**query, "permissions": str(granted)}, scopes, redirect, user, guild)
+        bots.add(self.discord, guild, int(asked) & permissions.ALL, By(user.id))
+        return self._approved(query, scopes, redirect, user, guild)
 
     def _may_invite(self, user: User, guild: Guild) -> bool:
         member = guild.members.get(user.id)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -184,8 +184,6 @@ class Connection:
         if wanted & intents.PRIVILEGED & ~self.gateway.discord.application.enabled:
             raise Closing(4014, "Disallowed intent(s).")
         shard = _shard(data.get("shard"))
-        if self._too_few(shard[1]):
-            raise Closing(4011, "Sharding required.")
         if self.gateway.starts.used_up():
             # Discord resets the token of a bot that goes on, so from then on nobody has it any more.
             raise Closing(4004, "Authentication failed.")
@@ -221,14 +219,6 @@ class Connection:
                 if self.gateway.is_out(guild.id):
                     continue
                 session.dispatch("GUILD_CREATE", {**bots.full_guild(discord, guild), "unavailable": False})
-
-    def _too_few(self, shards: int) -> bool:
-        """Whether one of so many shards would have more guilds than Discord lets it."""
-        discord = self.gateway.discord
-        limit = discord.application.guilds_per_shard
-        mine = [int(guild.id) for guild in discord.world.guilds.values() if discord.bot_id in guild.members]
-        most = max(Counter((guild_id >> 22) % shards for guild_id in mine).values(), default=0)
-        return limit is not None and most > limit
 
     def _guilds(self, session: Session) -> list[Guild]:
         discord = self.gateway.discord

@@ -27,8 +27,6 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         body = await fields(request)
         wanted = {name: int(number(body, name)) for name in ("max_concurrency", "identifies_left") if name in body}
         discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
-        shape = {name: int(number(body, name)) for name in ("shards", "guilds_per_shard") if name in body}
-        discord.application.shard(shape.get("shards"), shape.get("guilds_per_shard"))
         if "members_intent" in body:
             discord.application.set_intent(text(body, "members_intent"))
         if "user_install" in body:

@@ -126,8 +126,7 @@ async def get_gateway(call: Call) -> dict[str, Any]:
 async def get_gateway_bot(call: Call) -> dict[str, Any]:
     """GET /gateway/bot."""
     gateway = call.discord.gateway
-    shards = call.discord.application.shards
-    return {"url": gateway.url, "shards": shards, "session_start_limit": gateway.starts.view()}
+    return {"url": gateway.url, "shards": 1, "session_start_limit": gateway.starts.view()}
 
 
 def _caller_id(call: Call) -> str:

@@ -11,7 +11,6 @@ from gateways.pulse import Pulse
 from models import Breaker, Rule, Server, now, transaction
 from services import due, guilds, providers, rule_states
 from services.providers import Recorder
-from settings import settings
 from tests.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 
@@ -63,18 +62,6 @@ async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Brows
     assert [one["name"] for one in view["providers"]][:2] == ["Discord", "OpenSea"]
     assert view["pausedRules"] == view["breakers"] == view["unknown"] == view["lag"] == []
     assert (view["queue"]["failing"], view["alerts"]["state"]) == (0, "off")
-
-
-async def test_a_chain_that_is_left_to_the_rounds_is_said(
-    owner: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await town.rule("Holder")
-    monkeypatch.setenv("FOLLOW_SECONDS_BASE", "0")
-    monkeypatch.setenv("FOLLOW_SECONDS_POLYGON", "0")
-    settings.cache_clear()
-    (said,) = (await health(owner, town))["lag"]
-    assert (said["chain"], said["state"]) == ("base", "off")
-    assert "noticed by the round" in said["text"]
 
 
 async def test_a_node_that_is_down_says_that_removals_rest(owner: Browser, town: Town) -> None:

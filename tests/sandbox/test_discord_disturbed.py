@@ -167,27 +167,6 @@ async def test_the_members_intent_can_be_switched_off(discord: Outside):
         assert hello["application"]["flags"] == 1 << 14
 
 
-async def test_too_few_shards_for_the_guilds_are_refused(discord: Outside):
-    await discord.control("guilds", action="add_bot", guild=CLUB)
-    await discord.control("application", shards=2, guilds_per_shard=1)
-    assert (await discord.bot("GET", "/gateway/bot")).json()["shards"] == 2
-    async with connected(discord) as client:
-        await client.frame()
-        await client.identify(discord.settings["DISCORD_BOT_TOKEN"])
-        assert await client.frame() == {"close": 4011}
-    await discord.control("application", guilds_per_shard=2)
-    async with ready(discord) as (_, hello):
-        assert len(hello["guilds"]) == 2
-
-
-async def test_a_permission_can_be_unticked_when_the_bot_is_invited(discord: Outside):
-    asked = {"scope": "bot applications.commands", "guild_id": CLUB, "permissions": "2416004112"}
-    answer = await discord.authorize("ada", **asked, unticked=str(1 << 28))
-    assert answer.status_code == 302
-    (own,) = [role for role in (await discord.guild(CLUB))["roles"] if role["managed"]]
-    assert int(own["permissions"]) == 2416004112 & ~(1 << 28)
-
-
 async def test_the_bots_role_comes_in_where_it_is_asked_for_or_not_at_all(discord: Outside):
     await discord.control("guilds", action="add_bot", guild=CLUB, position=1)
     roles = (await discord.guild(CLUB))["roles"]
