@@ -20,6 +20,7 @@ import httpx
 from sqlmodel import col, select
 
 import models
+from app.doctor import CALLBACK
 from gateways import close_gateways
 from models import Due, Grant, Schedule, now, transaction
 from services import sweep
@@ -70,6 +71,9 @@ async def _soak_on(
     await models.use(machine.url)
     try:
         async with httpx.AsyncClient(base_url=sandbox, timeout=120) as control:
+            # As an operator does at Discord: sign-ins return to registered addresses only.
+            callback = settings().public_url + CALLBACK
+            (await control.post("/control/application", json={"redirect_uris": [callback]})).raise_for_status()
             wrong: list[str] = []
             for seed in seeds:
                 random = Random(seed)
