@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from time import monotonic
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
@@ -15,7 +16,7 @@ from models.session import AsyncSession
 
 log = logging.getLogger("holdfast.services.node_limits")
 
-BEAT_SECONDS = 10.0
+BEAT_SECONDS, READ_EVERY_SECONDS = 10.0, 300.0
 FIELDS = ("log_blocks", "logs_need_address", "batch", "state_override", "states", "finalized")
 
 
@@ -45,10 +46,13 @@ async def exchange() -> None:
 
 
 async def run() -> None:
-    """Exchange every few seconds, until cancelled."""
+    """Write news within seconds, and see now and then what others found, until cancelled."""
+    seen = float("-inf")
     while True:
         try:
-            await exchange()
+            if node_limits.news() or monotonic() - seen >= READ_EVERY_SECONDS:
+                await exchange()
+                seen = monotonic()
         except (DBAPIError, NoneFree) as fault:
             log.warning("limits of nodes not exchanged reason=%s", getattr(fault, "orig", fault))
         await asyncio.sleep(BEAT_SECONDS)
