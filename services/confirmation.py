@@ -90,10 +90,12 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
 def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime) -> Reading:
     """Return which of the second answers counts: those of other nodes come first, that of the first one's node last.
 
-    A node that answers in part is unable to say. It keeps nobody else from confirming, unless what it does know is
-    against what they say: then nothing is known.
+    One that is another answer counts before all that confirm. A node that answers in part is unable to say. It keeps
+    nobody else from confirming, unless what it does know is against what they say: then nothing is known.
     """
     sure = [one for one in said if one.answer is not Answer.UNKNOWN]
+    if first.answer is not Answer.UNKNOWN and (other := [one for one in sure if one.answer is not first.answer]):
+        return other[0]
     confirming = (one for one in sure if confirm(first, one, earlier, means, now).reading.answer is not Answer.UNKNOWN)
     whole = (one for one in sure if not is_partial(one))
     second = [*confirming, *whole, *sure, *said][0]

@@ -225,6 +225,15 @@ def test_a_node_in_full_comes_before_one_in_part_wherever_it_stands() -> None:
     assert (found.reading.answer, found.reading.source, found.reading.one_source) == (NO, "Base node 3", False)
 
 
+@pytest.mark.parametrize("nodes", [(2, 3), (3, 2)])
+def test_a_node_in_full_that_says_yes_is_not_outvoted(nodes: tuple[int, int]) -> None:
+    # The third node was asked because of what the second one could not say of somebody else.
+    first, before = whole(0, block=100), earlier(ago=OTHERS_SILENT)
+    said = [replace(whole(3), answer=YES) if node == 2 else whole(0, node=3) for node in nodes]
+    second = second_of(first, said, before, Means(3, 2), NOW)
+    assert confirm(first, second, before, Means(3, 2), NOW).reading.answer is UNKNOWN
+
+
 @pytest.mark.parametrize("others", [[whole(0)], [whole(0, node=3)], [whole(0, node=3), whole(0)]])
 def test_what_a_node_in_part_does_show_is_never_overruled(others: list[Reading]) -> None:
     first, before = whole(0, block=100), earlier(ago=OTHERS_SILENT)
