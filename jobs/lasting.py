@@ -39,11 +39,21 @@ async def lasting(life: Callable[[], Awaitable[None]]) -> None:
         try:
             with outlasting(log, "a part of the background work begins again"):
                 await life()
+            if _is_told_to_end():
+                raise asyncio.CancelledError
             pause = AGAIN_SECONDS
         except Exception:
+            if _is_told_to_end():
+                raise asyncio.CancelledError from None
             pause = AGAIN_SECONDS if loop.time() - began > LIVED_WELL_SECONDS else pause
             log.exception("a part of the background work failed and begins again in %.0f s", pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             continue
         await asyncio.sleep(pause)
+
+
+def _is_told_to_end() -> bool:
+    """Whether this task was cancelled, though a fault on the way out stands in for the cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import event
-from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from models import clock
@@ -165,7 +165,10 @@ async def _closing(db: AsyncSession) -> AsyncGenerator[AsyncSession]:
     try:
         yield db
     except BaseException:
-        await asyncio.shield(asyncio.create_task(db.close()))
+        # Where the connection is lost there is nothing to be undone, and what ended the block counts, above all a
+        # cancellation: who goes on after faults of the database would otherwise begin anew instead of ending.
+        with suppress(DBAPIError):
+            await asyncio.shield(asyncio.create_task(db.close()))
         raise
     await db.close()
 

@@ -73,3 +73,24 @@ async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
     assert [bool(record.exc_info) for record in told[:3]] == [True, False, False]
     assert all("no space left" in record.getMessage() for record in told)
     assert "did not answer" not in caplog.text
+
+
+async def test_a_part_that_fails_while_it_is_told_to_end_does_not_begin_again() -> None:
+    begun, count = asyncio.Event(), 0
+
+    async def life() -> None:
+        nonlocal count
+        count += 1
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the way back fails too")
+
+    task = asyncio.create_task(lasting.lasting(life))
+    await begun.wait()
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=60)
+    assert done
+    assert task.cancelled()
+    assert count == 1

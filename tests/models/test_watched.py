@@ -213,3 +213,24 @@ def test_what_the_address_says_is_the_operators_choice() -> None:
 async def test_an_address_where_nobody_answers_is_an_operational_error() -> None:
     with pytest.raises(psycopg.OperationalError):
         await watched.WatchedConnection.connect("host=127.0.0.1 port=1")
+
+
+async def test_who_is_told_to_end_ends_though_the_connection_is_lost(proxy: Proxy) -> None:
+    begun = asyncio.Event()
+
+    async def wait_in_a_transaction() -> None:
+        async with transaction() as db:
+            await db.execute(text("SELECT 1"))
+            proxy.fall_silent()
+            begun.set()
+            await asyncio.Event().wait()
+
+    async with asyncio.timeout(60):
+        task = asyncio.create_task(wait_in_a_transaction())
+        await begun.wait()
+        task.cancel()
+        # The rollback fails, which must not stand in for the end: a part that lives on after faults would begin anew.
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with reading() as db:
+            assert (await db.execute(text("SELECT 1"))).scalar_one() == 1
