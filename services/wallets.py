@@ -108,7 +108,7 @@ async def verify(
         family, parsed = parse(claimed)
     except (AddressRefused, names.NameRefused) as fault:
         return Verdict(False, str(fault))
-    if await _just_proved(db, actor, family, parsed):
+    if not transaction.strip() and await _just_proved(db, actor, family, parsed):
         return Verdict(True, VERIFIED)
     row = await challenges.current(db, actor, family, parsed)
     if method == BIO:

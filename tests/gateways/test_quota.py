@@ -132,6 +132,8 @@ class Board:
 
 
 def test_processes_share_one_limit_and_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock.forget()
+
     async def work() -> None:
         quotas, key, board = [Quota("OpenSea") for _ in range(3)], Key(), Board()
         one, other, third = quotas
