@@ -16,6 +16,7 @@ import psycopg
 from sqlmodel import select
 
 import models
+from app.doctor import CALLBACK
 from app.leftovers import MARK, running
 from app.postgres import Postgres
 from models import Grant, Rule, Wallet, transaction
@@ -163,6 +164,9 @@ async def test_a_fresh_copy_in_another_folder_has_every_rule_wallet_and_grant(cl
             with psycopg.connect(libpq_url(postgres.url)) as reader:
                 assert reader.execute(TORN.encode()).fetchall() == [], "each transaction whole or not at all"
             with web_of(fresh, postgres.url, club.product.sandbox) as copy:
+                # As an operator does at Discord: sign-ins return to registered addresses only.
+                callbacks = [one.url + CALLBACK for one in (club.product, copy)]
+                club.product.control("application", {"redirect_uris": callbacks})
                 assert await asyncio.to_thread(shown, copy, club) == here
     finally:
         await models.use(None)
