@@ -12,9 +12,9 @@ import reflex as rx
 from services import sessions
 from state.toasts import ToastState
 from tests.api.browsers import Browser
-from tests.api.conftest import browser, discord, new_browser, product
+from tests.api.conftest import brisk, browser, discord, new_browser, product
 
-__all__ = ["browser", "discord", "new_browser", "product"]
+__all__ = ["brisk", "browser", "discord", "new_browser", "product"]
 
 S = TypeVar("S", bound=rx.State)
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from app.doctor import CALLBACK
 from app.live_check import ask_all, limits_said, store_limits
 from gateways import close_gateways, gateways, node_limits
 from gateways.evm_transfers import TransferLogs
@@ -34,6 +35,9 @@ async def world(
         for chain in PLANS:
             answer = await control.post(f"/control/chains/{chain}/mine", json={"blocks": 150})
             assert answer.status_code == 200
+        # Other tests register addresses of their own.
+        callback = settings().public_url + CALLBACK
+        (await control.post("/control/application", json={"redirect_uris": [callback]})).raise_for_status()
     yield database_url
     await close_gateways()
     await use(None)
