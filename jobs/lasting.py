@@ -17,10 +17,16 @@ LIVED_WELL_SECONDS = 60.0
 
 @contextmanager
 def outlasting(log: logging.Logger, then: str) -> Generator[None]:
-    """Log a fault of the database instead of raising it, with what follows from it; any other fault is raised."""
+    """Log a fault of the database instead of raising it, with what follows from it; any other fault is raised.
+
+    In a task that was cancelled no fault stands in for the cancellation: that is raised.
+    """
     try:
         yield
     except Exception as fault:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
         if not database_faults.is_the_databases(fault):
             raise
         database_faults.tell(log, fault, then)
@@ -39,21 +45,11 @@ async def lasting(life: Callable[[], Awaitable[None]]) -> None:
         try:
             with outlasting(log, "a part of the background work begins again"):
                 await life()
-            if _is_told_to_end():
-                raise asyncio.CancelledError
             pause = AGAIN_SECONDS
         except Exception:
-            if _is_told_to_end():
-                raise asyncio.CancelledError from None
             pause = AGAIN_SECONDS if loop.time() - began > LIVED_WELL_SECONDS else pause
             log.exception("a part of the background work failed and begins again in %.0f s", pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             continue
         await asyncio.sleep(pause)
-
-
-def _is_told_to_end() -> bool:
-    """Whether this task was cancelled, though a fault on the way out stands in for the cancellation."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
