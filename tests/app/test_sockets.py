@@ -211,16 +211,22 @@ async def test_sockets_are_not_opened_over_and_over(limit: Callable[..., None]) 
     assert await Socket(gate).closed() == (1013, "this address opens sockets too fast")
 
 
-async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
-    limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit(limit_events=60)
-    slept: list[float] = []
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """For how long the gate would have slept each time."""
+    found: list[float] = []
 
     async def note(seconds: float) -> None:
-        slept.append(seconds)
+        found.append(seconds)
 
     monkeypatch.setattr(sockets.asyncio, "sleep", note)
+    return found
+
+
+async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
+    limit: Callable[..., None], slept: list[float]
+) -> None:
+    limit(limit_events=60)
     app = Listening()
     socket = Socket(SocketGate(app, known))
     assert await socket.opened()
@@ -232,16 +238,8 @@ async def test_who_is_too_fast_is_read_more_slowly_and_loses_nothing(
     assert slept[-1] == pytest.approx(5, abs=1)
 
 
-async def test_a_long_message_counts_as_several_events(
-    limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_message_counts_as_several_events(limit: Callable[..., None], slept: list[float]) -> None:
     limit(limit_events=60)
-    slept: list[float] = []
-
-    async def note(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(sockets.asyncio, "sleep", note)
     app = Listening()
     socket = Socket(SocketGate(app, known))
     assert await socket.opened()
