@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
@@ -80,6 +80,16 @@ async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
 def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traits are read outside at every look."""
     monkeypatch.setattr("services.traits.fresh_for", lambda: timedelta(0))
+
+
+async def taken_by_node_1_alone(town: Town) -> dict[str, Any]:
+    """The reading by which the role is being taken: node 1's, confirmed by itself at a later block."""
+    (row,) = await grants(town)
+    assert row.state == "taking"
+    (reading,) = row.evidence["readings"]
+    assert reading["source"] == reading["first"]["source"] == "Base node 1"
+    assert reading["first"]["block"] < reading["block"]
+    return reading
 
 
 async def earned(town: Town, engine: Engine) -> None:
@@ -255,11 +265,7 @@ async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_s
     assert await states(town) == ["held"]
     monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
     await looked_at(town)
-    (row,) = await grants(town)
-    assert row.state == "taking"
-    (reading,) = row.evidence["readings"]
-    assert reading["source"] == reading["first"]["source"] == "Base node 1"
-    assert reading["first"]["block"] < reading["block"]
+    await taken_by_node_1_alone(town)
 
 
 class SecondInPart(EvmChains):
@@ -297,12 +303,7 @@ async def test_a_second_node_that_always_answers_in_part_keeps_no_loss_unconfirm
     assert await states(town) == ["held"], "no sooner than if it were silent"
     monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
     await looked_at(town)
-    (row,) = await grants(town)
-    assert row.state == "taking"
-    (reading,) = row.evidence["readings"]
-    assert reading["source"] == reading["first"]["source"] == "Base node 1"
-    assert reading["first"]["block"] < reading["block"]
-    assert reading["oneSource"]
+    assert (await taken_by_node_1_alone(town))["oneSource"]
 
 
 async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_the_first_denies_it(
