@@ -118,7 +118,7 @@ async def ask(interaction: nextcord.Interaction[nextcord.Client], form: nextcord
 
 
 async def offer(interaction: nextcord.Interaction[nextcord.Client], found: Mapping[str, str]) -> None:
-    """The choices of an autocomplete, shown and sent; Discord takes 25 (external-apis §1.10)."""
+    """The choices of an autocomplete, shown and sent; Discord takes 25 (docs/facts.md#discord-interactions)."""
     choices: dict[str, str] = dict(list(found.items())[:25])
 
     def send() -> Awaitable[object]:

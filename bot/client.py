@@ -118,7 +118,7 @@ def _minutes(seconds: float) -> str:
 def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The library's way to ask Discord, within the requests a second that all our processes share.
 
-    Answers to interactions go another way, and Discord does not count them (external-apis §1.7).
+    Answers to interactions go another way, and Discord does not count them (docs/facts.md#discord-rate-limits).
     """
 
     async def asked(*arguments: Any, **options: Any) -> Any:

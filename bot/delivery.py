@@ -13,13 +13,13 @@ from gateways import gateways
 log = logging.getLogger("holdfast.bot")
 
 FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
-"""Discord takes a first answer for 3 seconds and what follows for 15 minutes (external-apis §1.10)."""
+"""Discord takes a first answer for 3 seconds and what follows for 15 minutes (docs/facts.md#discord-interactions)."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 ACKNOWLEDGED = 40060
 """Discord's code for a second first answer: the earlier one got through, and only its receipt was lost."""
 
 REFUSED = frozenset({401, 403, 429})
-"""What Discord counts as a refusal (external-apis §1.7)."""
+"""What Discord counts as a refusal (docs/facts.md#discord-invalid-requests)."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 Send = Callable[[], Awaitable[object]]

@@ -27,7 +27,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 LONGEST_REFUSED_PAUSE, REFUSED_APART = 300.0, 10.0
 """Seconds between tries where Discord refuses the list, and for which no other guild's is asked for either once it did
-so in two: refusals are counted by address, and 10,000 in 10 minutes shut it out (external-apis §1.7)."""
+so in two: refusals are counted by address, and 10,000 in 10 minutes shut it out
+(docs/facts.md#discord-invalid-requests)."""
 
 LISTS_AT_ONCE, PART, PAGE = 4, 1_000, 1_000
 """Guilds whose members are read at the same time, members that one transaction writes, and those on one page."""

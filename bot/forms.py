@@ -10,7 +10,7 @@ ADDRESS, METHOD, HASH = "address", "method", "hash"
 
 
 class Form(nextcord.ui.Modal):
-    """A modal whose parts are written as Discord takes them: labels around inputs (external-apis §1.10).
+    """A modal whose parts are written as Discord takes them: labels around inputs (docs/facts.md#discord-components).
 
     The library can only write the older layout, and reads only that: what comes back is read by `filled_in`.
     """

@@ -15,8 +15,8 @@ from services import members_intent
 log = logging.getLogger("holdfast.bot")
 
 FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
-"""Seconds. Discord allows 1,000 logins a day and then resets the token (external-apis §1.8), so clients of which each
-ends at once may log in no more often than every 120 s: 720 a day."""
+"""Seconds. Discord allows 1,000 logins a day and then resets the token (docs/facts.md#discord-gateway), so clients of
+which each ends at once may log in no more often than every 120 s: 720 a day."""
 LIVED_WELL = 180.0
 """Seconds after which a client counts as having worked, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
@@ -25,7 +25,7 @@ TOLD_EVERY, CHECKED_EVERY, CLOSED_FOR = 20.0, 5.0, 45.0
 NO_INTENT = f"Discord refuses the intent (4014). {members_intent.WHERE}"
 NO_TOKEN = "Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token."
 _TOKEN_CODES, _INTENT_CODES = frozenset({4004}), frozenset({4013, 4014})
-"""Close codes after which trying on changes nothing (external-apis §1.8)."""
+"""Close codes after which trying on changes nothing (docs/facts.md#discord-gateway)."""
 
 
 def reason(fault: BaseException | None) -> tuple[str, bool]:

@@ -9,7 +9,7 @@ from services.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIELD, cu
 
 MOST_FIELDS = 25
 MOST_CHARACTERS = 5500
-"""Of all embeds of a message together Discord takes 6000 (external-apis §1.10)."""
+"""Of all embeds of a message together Discord takes 6000 (docs/facts.md#discord-messages)."""
 
 
 @dataclass(frozen=True, slots=True)

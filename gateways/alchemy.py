@@ -1,4 +1,7 @@
-"""Alchemy's NFT API v3: what accounts are listed with (external-apis §4.1); hints for where to look, nothing more."""
+"""Alchemy's NFT API v3: what accounts are listed with; hints for where to look, nothing more.
+
+See docs/facts.md#alchemy-nft-api.
+"""
 
 import asyncio
 from urllib.parse import quote

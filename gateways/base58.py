@@ -1,4 +1,4 @@
-"""Base58 with Bitcoin's alphabet, in which Solana writes addresses and signatures (external-apis §5)."""
+"""Base58 with Bitcoin's alphabet, in which Solana writes addresses and signatures (docs/facts.md#solana-addresses)."""
 
 from collections.abc import Sequence
 

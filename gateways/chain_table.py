@@ -68,11 +68,12 @@ def _evm(
     )
 
 
-# Ids, times, explorers and Multicall3: external-apis §4.6 (for Abstract the address viem lists); OpenSea's names: §2.3;
-# delegate.xyz: §4.9. ApeChain's block time is not given there: an Orbit chain makes a block when it has something to
-# put in it. Confirmations are ours, guided by §4.7: about half a minute where reorganisations happen, a few blocks
-# where one sequencer orders everything. A loss can wait for longer: Polygon has had deep reorganisations. Nodes without
-# an archive keep the state of the last 128 blocks, so it is always fewer.
+# Ids, times and Multicall3: docs/facts.md#evm-chains (for Abstract the address viem lists); OpenSea's names:
+# docs/facts.md#opensea-chain-names; delegate.xyz: docs/facts.md#delegate-registry. ApeChain's block time is not
+# published: an Orbit chain makes a block when it has something to put in it. Confirmations are ours, guided by
+# docs/facts.md#finality: about half a minute where reorganisations happen, a few blocks where one sequencer orders
+# everything. A loss can wait for longer: Polygon has had deep reorganisations. Nodes without an archive keep the state
+# of the last 128 blocks, so it is always fewer.
 CHAINS: dict[str, Chain] = {
     chain.key: chain
     for chain in (

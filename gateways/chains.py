@@ -298,7 +298,7 @@ class EvmChains:
         return await self._pool.first(chain, Node.head, endpoint=endpoint)
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
-        """By code and ERC-165 (external-apis §4.5)."""
+        """By code and ERC-165 (docs/facts.md#token-standards)."""
 
         async def ask(node: Node) -> Standard | None:
             await node.head()

@@ -13,7 +13,7 @@ from gateways.evm import Head, Node, binary
 from gateways.evm_errors import Reverted, TookTooLong, TooMuch
 from gateways.evm_pool import NodePool
 
-# Selector, order of the fields and numbers of the kinds: external-apis §4.9.
+# Selector, order of the fields and numbers of the kinds: docs/facts.md#delegate-registry.
 GET_INCOMING = bytes.fromhex("42f87c25") + bytes(12)
 WORD, FIELDS = 32, 7
 BATCH = 50
@@ -84,8 +84,10 @@ def own_rights(product_name: str) -> bytes:
 
 
 class DelegateRegistry:
-    """The registries of the chains in the table (external-apis §4.9); `rights` are those that a delegation may be
-    limited to and still count. Delegations with other rights, and of ERC-20 amounts, are nothing to us.
+    """The registries of the chains in the table (docs/facts.md#delegate-registry).
+
+    `rights` are those that a delegation may be limited to and still count. Delegations with other rights, and of ERC-20
+    amounts, are nothing to us.
     """
 
     def __init__(self, pool: NodePool, rights: bytes) -> None:

@@ -45,7 +45,8 @@ MEMBERS = "/guilds/{}/members"
 MEMBER = f"{MEMBERS}/{{}}"
 MEMBER_ROLE = f"{MEMBER}/roles/{{}}"
 SHARED = 40062
-"""Discord's code for the limit of a thing that others use too, which is no refusal of ours (external-apis §1.6)."""
+"""Discord's code for the limit of a thing that others use too, which is no refusal of ours
+(docs/facts.md#discord-error-codes)."""
 UNSIGNED_SECONDS = 10.0
 """For how long a 429 that is not Discord's own is remembered."""
 PATIENCE = 1.0
@@ -110,7 +111,7 @@ class DiscordGateway(ChannelGateway, Protocol):
 
 
 class Discord(ChannelCalls):
-    """The real thing (external-apis §1.4, §1.6, §1.7). One per process and event loop; `close` it.
+    """The real thing (docs/facts.md#discord-roles-and-members). One per process and event loop; `close` it.
 
     `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
     longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened. A role write
@@ -137,7 +138,7 @@ class Discord(ChannelCalls):
         """Guilds in which a 429 without any sign of Discord's came lately, and when (loop time)."""
         self._date: tuple[datetime, float] | None = None
         """Discord's newest Date header, and when it was heard (loop time)."""
-        # The User-Agent's form is Discord's condition (external-apis §1.1).
+        # The User-Agent's form is Discord's condition (docs/facts.md#discord-requests).
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
 
         def client() -> httpx.AsyncClient:
@@ -200,7 +201,7 @@ class Discord(ChannelCalls):
         return read_user(await self._get("/users/@me"))
 
     async def bot_guilds(self) -> list[BotGuild]:
-        """GET /users/@me/guilds, page by page: 200 at a time, `after` the last id (external-apis §1.3)."""
+        """GET /users/@me/guilds, page by page: 200 at a time, `after` the last id (docs/facts.md#discord-users)."""
         found: list[BotGuild] = []
         while True:
             after = f"&after={found[-1].id}" if found else ""
@@ -214,11 +215,11 @@ class Discord(ChannelCalls):
                 return found
 
     async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """PUT of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
+        """PUT of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members)."""
         await self._request("PUT", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """DELETE of a single role, which leaves all others alone; 204 (external-apis §1.4)."""
+        """DELETE of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members)."""
         await self._request("DELETE", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     def _time(self) -> datetime | None:
@@ -325,7 +326,7 @@ class Discord(ChannelCalls):
             raise NotYet(DISCORD, "its rate limit is used up", retry_after=wait.seconds) from None
 
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float, guild_id: str) -> None:
-        """Pause what a 429 is about: its bucket, or everything (external-apis §1.7)."""
+        """Pause what a 429 is about: its bucket, or everything (docs/facts.md#discord-rate-limits)."""
         pulse.count(pulse.DISCORD, pulse.THROTTLED)
         body = _json(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
@@ -366,11 +367,12 @@ class Discord(ChannelCalls):
         if status >= 400:
             raise refusal(status, _json(answer))
         if method in {"PUT", "DELETE"}:
-            # A write of a role or an overwrite that worked says 204 and nothing else (external-apis §1.4).
+            # A write of a role or an overwrite that worked says 204 and nothing else
+            # (docs/facts.md#discord-roles-and-members).
             if status != 204:
                 raise ProviderConfused(DISCORD, f"HTTP {status} to a write")
             return None
-        # What was made or changed comes back: 201 for a channel, 200 for the rest (external-apis §1.4).
+        # What was made or changed comes back: 201 for a channel, 200 for the rest (docs/facts.md#discord-channels).
         body = _json(answer) if status in {200, 201} else None
         if body is None:
             raise ProviderConfused(DISCORD, f"HTTP {status} without usable JSON")

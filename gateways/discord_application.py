@@ -33,7 +33,7 @@ class SessionStarts:
 
 
 def read_session_starts(value: object) -> SessionStarts:
-    """Read the session_start_limit of GET /gateway/bot (external-apis §1.8)."""
+    """Read the session_start_limit of GET /gateway/bot (docs/facts.md#discord-gateway)."""
     limit = Shape(value, "the gateway", DISCORD).inner("session_start_limit")
     return SessionStarts(
         total=limit.number("total"),

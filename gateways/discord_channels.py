@@ -93,7 +93,10 @@ class ChannelGateway(Protocol):
 
 
 class ChannelCalls(ABC):
-    """The same over REST (external-apis §1.4, §1.10); `_request` is the client's."""
+    """The same over REST; `_request` is the client's.
+
+    See docs/facts.md#discord-channels and docs/facts.md#discord-messages.
+    """
 
     def __init__(self) -> None:
         self._guild_of: dict[str, str] = {}
@@ -180,7 +183,7 @@ class ChannelCalls(ABC):
 
 
 def _bits(overwrite: Overwrite) -> dict[str, object]:
-    """Permission bits travel as decimal texts (external-apis §1.5)."""
+    """Permission bits travel as decimal texts (docs/facts.md#discord-permissions)."""
     return {"type": overwrite.kind, "allow": str(overwrite.allow), "deny": str(overwrite.deny)}
 
 

@@ -1,8 +1,8 @@
 """When a request to Discord may go out: buckets learnt from the headers, and the global rate.
 
-Discord's rules (external-apis §1.7): a bucket is `X-RateLimit-Bucket` times the guild or channel, with Limit, Remaining
-and Reset-After in its headers; 50 requests a second for the whole bot. The processes share these 50: each may be given
-a share for some seconds. Refusals are counted in `refusals.py`.
+Discord's rules (docs/facts.md#discord-rate-limits): a bucket is `X-RateLimit-Bucket` times the guild or channel, with
+Limit, Remaining and Reset-After in its headers; 50 requests a second for the whole bot. The processes share these 50:
+each may be given a share for some seconds. Refusals are counted in `refusals.py`.
 """
 
 import asyncio

@@ -86,7 +86,7 @@ class DiscordSignIn(Protocol):
 
 
 class DiscordOAuth:
-    """The real thing (external-apis §1.2, §1.3)."""
+    """The real thing (docs/facts.md#discord-oauth2, docs/facts.md#discord-users)."""
 
     def __init__(
         self,
@@ -138,7 +138,10 @@ class DiscordOAuth:
     def authorize_url(
         self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
     ) -> str:
-        """Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none (external-apis §1.2)."""
+        """Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none.
+
+        See docs/facts.md#discord-oauth2.
+        """
         more = {} if prompt is None else {"prompt": prompt}
         url, _ = self._oauth.client.create_authorization_url(
             self._authorize,
@@ -152,14 +155,14 @@ class DiscordOAuth:
         return str(url).replace("+", "%20")
 
     def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
-        """Discord's page that adds the bot, with a fixed guild where one is given (external-apis §1.2)."""
+        """Discord's page that adds the bot, with a fixed guild where one is given (docs/facts.md#discord-oauth2)."""
         query = {"client_id": self._client_id, "scope": "bot applications.commands", "permissions": str(permissions)}
         if guild_id is not None:
             query |= {"guild_id": guild_id, "disable_guild_select": "true"}
         return f"{self._authorize}?{urlencode(query, quote_via=quote)}"
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
-        """POST to the token address, grant_type=authorization_code (external-apis §1.2)."""
+        """POST to the token address, grant_type=authorization_code (docs/facts.md#discord-oauth2)."""
 
         def call(client: Any) -> Any:
             return client.fetch_token(
@@ -184,7 +187,7 @@ class DiscordOAuth:
             raise Unauthorized(DISCORD, "the sign-in has ended", status=fault.status) from None
 
     async def revoke(self, token: str) -> None:
-        """POST to the revocation address; every token of that sign-in ends with it (external-apis §1.2)."""
+        """POST to the revocation address; every token of that sign-in ends with it (docs/facts.md#discord-oauth2)."""
 
         def call(client: Any) -> Any:
             return client.revoke_token(self._revoke, token=token)
@@ -205,7 +208,7 @@ class DiscordOAuth:
         )
 
     async def my_guilds(self, access_token: str, *, max_age: float = WINDOW) -> list[UserGuild]:
-        """GET /users/@me/guilds with the person's token: at most 200, so one page (external-apis §1.3).
+        """GET /users/@me/guilds with the person's token: at most 200, so one page (docs/facts.md#discord-users).
 
         The answer may be `max_age` seconds old; Discord answers about one a second.
         """
@@ -245,7 +248,7 @@ class DiscordOAuth:
         try:
             return await client.run(call, DEADLINE, within=DEADLINE)
         except OAuthError as fault:
-            # Discord's own: HTTP 400 with invalid_grant for a bad, used or expired code (external-apis §1.2).
+            # Discord's own: HTTP 400 with invalid_grant for a bad, used or expired code (docs/facts.md#discord-oauth2).
             status = 401 if fault.error == "invalid_client" else 400
             kind = Unauthorized if status == 401 else ProviderRefused
             raise kind(DISCORD, f"sign-in refused ({fault.error})", status=status) from None
@@ -261,7 +264,10 @@ def _usable(answer: httpx.Response) -> object:
 
 
 def _window(answer: httpx.Response) -> float:
-    """Return the seconds until Discord answers the next request of this kind, by its headers (external-apis §1.7)."""
+    """Return the seconds until Discord answers the next request of this kind, by its headers.
+
+    See docs/facts.md#discord-rate-limits.
+    """
     try:
         if int(answer.headers["x-ratelimit-remaining"]) > 0:
             return WINDOW

@@ -11,39 +11,42 @@ from gateways.shapes import Shape, listed
 
 DISCORD = "Discord"
 ADMINISTRATOR = 1 << 3
-"""Bit 3 (external-apis §1.5)."""
+"""Bit 3 (docs/facts.md#discord-permissions)."""
 
 
 class RoleGone(NotThere):
-    """10011: no such role (external-apis §1.6)."""
+    """10011: no such role (docs/facts.md#discord-error-codes)."""
 
 
 class MemberGone(NotThere):
-    """10007: that user is not a member of the guild (external-apis §1.6)."""
+    """10007: that user is not a member of the guild (docs/facts.md#discord-error-codes)."""
 
 
 class UserGone(MemberGone):
-    """10013: no such user at all, and so nobody's member (external-apis §1.6)."""
+    """10013: no such user at all, and so nobody's member (docs/facts.md#discord-error-codes)."""
 
 
 class GuildGone(NotThere):
-    """10004: no such guild (external-apis §1.6)."""
+    """10004: no such guild (docs/facts.md#discord-error-codes)."""
 
 
 class ChannelGone(NotThere):
-    """10003: no such channel (external-apis §1.6)."""
+    """10003: no such channel (docs/facts.md#discord-error-codes)."""
 
 
 class MessageGone(NotThere):
-    """10008: no such message (external-apis §1.6)."""
+    """10008: no such message (docs/facts.md#discord-error-codes)."""
 
 
 class MissingAccess(ProviderRefused):
-    """50001: the bot is not (or no longer) in that guild, or may not see the thing (external-apis §1.6)."""
+    """50001: the bot is not (or no longer) in that guild, or may not see the thing.
+
+    See docs/facts.md#discord-error-codes.
+    """
 
 
 class MissingPermissions(ProviderRefused):
-    """50013 or 50028: permission or role hierarchy forbids it (external-apis §1.5, §1.6)."""
+    """50013 or 50028: permission or role hierarchy forbids it (docs/facts.md#discord-role-hierarchy)."""
 
 
 class TokenRejected(Unauthorized):
@@ -52,7 +55,10 @@ class TokenRejected(Unauthorized):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A guild's role; `permissions` are its bits, tags are read by presence of their key (external-apis §1.4)."""
+    """A guild's role; `permissions` are its bits, tags are read by presence of their key.
+
+    See docs/facts.md#discord-roles-and-members.
+    """
 
     id: str
     name: str
@@ -80,7 +86,10 @@ class Role:
 
 
 def giver(*, linked: bool, booster: bool, shop: bool, bot: bool, integration: bool) -> str:
-    """Return which of these gives a role instead of people, by its tags; empty where none does (external-apis §1.5)."""
+    """Return which of these gives a role instead of people, by its tags; empty where none does.
+
+    See docs/facts.md#discord-roles-and-members.
+    """
     # A role of the shop and of a bot belongs to an integration, too.
     tags = {"linked": linked, "booster": booster, "shop": shop, "bot": bot, "integration": integration}
     return next((name for name, is_so in tags.items() if is_so), "")
@@ -114,13 +123,16 @@ class Member:
     pending: bool
     bot: bool = False
     joined_at: datetime | None = None
-    """Since when the user is in the guild, this time; Discord may leave it out (external-apis §1.4)."""
+    """Since when the user is in the guild, this time; Discord may leave it out.
+
+    See docs/facts.md#discord-roles-and-members.
+    """
     read_at: datetime | None = None
     """When it was read, by Discord's clock, to the second; the rest of the second is cut off."""
 
     @property
     def display_name(self) -> str:
-        """Nickname, else global name, else username (external-apis §1.3)."""
+        """Nickname, else global name, else username (docs/facts.md#discord-users)."""
         return self.nick or self.global_name or self.username
 
 
@@ -151,7 +163,7 @@ class BotGuild:
 
 @dataclass(frozen=True, slots=True)
 class OAuthUser:
-    """The person who signed in; `discriminator` is "0" for migrated names (external-apis §1.3)."""
+    """The person who signed in; `discriminator` is "0" for migrated names (docs/facts.md#discord-users)."""
 
     id: str
     username: str
@@ -177,7 +189,7 @@ class UserGuild:
 
 
 def read_role(value: object) -> Role:
-    """A role object. True tags are keys that are present with null (external-apis §1.4)."""
+    """A role object. True tags are keys that are present with null (docs/facts.md#discord-roles-and-members)."""
     role = Shape(value, "a role", DISCORD)
     tags = role.inner("tags") if role.has("tags") else Shape({}, "tags", DISCORD)
     return Role(
@@ -276,7 +288,7 @@ _FORBIDDEN: dict[int, type[ProviderRefused]] = {
 
 
 def refusal(status: int, body: object) -> ProviderError:
-    """The error for a 4xx answer (not 429), by Discord's own code (external-apis §1.6).
+    """The error for a 4xx answer (not 429), by Discord's own code (docs/facts.md#discord-error-codes).
 
     A refusal without Discord's `{code, message}` comes from something in front of Discord; a 404 of that kind says
     nothing about the guild, member or role.
@@ -300,7 +312,10 @@ def refusal(status: int, body: object) -> ProviderError:
 
 
 def audit_reason(reason: str) -> str:
-    """The reason as X-Audit-Log-Reason takes it: percent-encoded UTF-8, 1 to 512 characters (external-apis §1.4)."""
+    """The reason as X-Audit-Log-Reason takes it: percent-encoded UTF-8, 1 to 512 characters.
+
+    See docs/facts.md#discord-audit-log-reasons.
+    """
     encoded = quote(reason, safe=" /")
     if len(encoded) <= 512:
         return encoded

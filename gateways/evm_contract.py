@@ -20,7 +20,7 @@ sys.setrecursionlimit(1_000)
 Standard = Literal["ERC721", "ERC721Enumerable", "ERC1155", "Solana", "none"]
 """`none`: there is no contract at that address."""
 
-# Interface ids and selectors: external-apis §4.5.
+# Interface ids and selectors: docs/facts.md#token-standards.
 SUPPORTS = bytes.fromhex("01ffc9a7")
 ERC165, NEVER = bytes.fromhex("01ffc9a7"), bytes.fromhex("ffffffff")
 ERC721, ENUMERABLE, ERC1155 = bytes.fromhex("80ac58cd"), bytes.fromhex("780e9d63"), bytes.fromhex("d9b67a26")
@@ -117,7 +117,7 @@ class ContractReader:
                 self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
             )
             provider.global_ccip_read_enabled = False
-            # web3.py's own session opens a connection for each request (performance §1).
+            # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
             self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
             await provider.cache_async_session(self._session)
             self._web3 = AsyncWeb3(provider, middleware=[])

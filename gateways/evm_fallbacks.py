@@ -22,7 +22,7 @@ STRIKES = 3
 """So many calls of the smallest size may fail before a contract is left out."""
 
 BALANCE_OF = bytes.fromhex("70a08231") + bytes(12)
-# Selectors: external-apis §4.5 and fixtures/evm_constants; getChainId() is Multicall3's own.
+# Selectors: docs/facts.md#token-standards, docs/facts.md#multicall3; getChainId() is Multicall3's own.
 AGGREGATE3 = bytes.fromhex("82ad56cb")
 GET_CHAIN_ID = bytes.fromhex("3408e470")
 GET_BLOCK_NUMBER = bytes.fromhex("42cbb15c")

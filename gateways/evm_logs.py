@@ -14,7 +14,8 @@ from gateways.log_spans import RANGE_REMEMBERED
 from gateways.stated_limits import stated_blocks
 from gateways.token_sheet import MOST_IDS_KEPT, Trail
 
-# Topics: external-apis §4.5. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has four.
+# Topics: docs/facts.md#token-standards. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has
+# four.
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
 TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
@@ -234,7 +235,10 @@ def _groups(owners: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 def too_much(fault: ProviderError) -> bool:
-    """Whether a request for the logs of fewer blocks may pass; nodes agree on no code for it (external-apis §4.8)."""
+    """Whether a request for the logs of fewer blocks may pass; nodes agree on no code for it.
+
+    See docs/facts.md#limits-of-eth_getlogs.
+    """
     if isinstance(fault, Unauthorized | NeedsAddress):
         return False
     if isinstance(fault, TookTooLong | TooMuch):

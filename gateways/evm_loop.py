@@ -32,7 +32,7 @@ from gateways.errors import ProviderConfused
 SCRATCH = "0x484f4c44464153540000000000000000000b00b5"
 """Where the program runs; nobody's address."""
 CALL_GAS = 200_000
-"""Gas for one balanceOf; it costs about 3,000 for a plain ERC-721 (performance §1)."""
+"""Gas for one balanceOf; it costs about 3,000 for a plain ERC-721 (docs/facts.md#cost-of-a-balance-check)."""
 MARGIN = 215_000
 """A call starts only with this much gas left, so that 63/64 of it (EIP-150) still is CALL_GAS and more."""
 WALK_GAS = 500
@@ -74,7 +74,7 @@ SOURCE = f"""
     CHAINID 0xa0 MSTORE
     TIMESTAMP 0xc0 MSTORE
     {MAGIC:#x} 0 CALLDATALOAD XOR 0x80 MSTORE
-    0x70a08231 224 SHL 0 MSTORE             ; balanceOf(address) at 0, its argument at 4 (external-apis §4.5)
+    0x70a08231 224 SHL 0 MSTORE             ; balanceOf(address) at 0, its argument at 4 (docs/facts.md#token-standards)
     0 CALLDATALOAD 27 BYTE                  ; W
     DUP1 8 MUL 256 SUB                      ; W shift
     DUP2 8 MUL 1 SWAP1 SHL 2 SWAP1 SUB      ; W shift cap

@@ -19,7 +19,7 @@ KEPT_FOR_THE_ANSWER = 0.5
 
 
 class Way(Enum):
-    """The ways, best first (performance §1: 1, 3 and 20 µs a check)."""
+    """The ways, best first (docs/facts.md#cost-of-a-balance-check: 1, 3 and 20 µs a check)."""
 
     OVERRIDE = "state override"
     MULTICALL = "aggregate3"

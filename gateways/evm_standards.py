@@ -20,9 +20,9 @@ class Standards:
         self._known: dict[bytes, tuple[float, Standard]] = {}
 
     async def of(self, head: Head, contracts: Iterable[bytes]) -> dict[bytes, Standard | None]:
-        """Each contract's standard (external-apis §4.5); None where it names none of ours, or does not answer.
+        """Each contract's standard; None where it names none of ours, or does not answer.
 
-        Raises ProviderError.
+        See docs/facts.md#token-standards. Raises ProviderError.
         """
         wanted, now = list(dict.fromkeys(contracts)), monotonic()
         fresh = [one for one in wanted if self._known.get(one, (0.0,))[0] < now]

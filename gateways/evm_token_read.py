@@ -11,7 +11,7 @@ from gateways.evm_questions import Said
 from gateways.indexer import Listing, listed_of
 from gateways.token_sheet import TokenIds, Trail
 
-# Selectors: external-apis §4.5.
+# Selectors: docs/facts.md#token-standards.
 BALANCE_OF = bytes.fromhex("70a08231")
 OWNER_OF = bytes.fromhex("6352211e")
 TOKEN_OF_OWNER = bytes.fromhex("2f745c59")

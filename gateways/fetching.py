@@ -56,7 +56,7 @@ class _Step:
 
 
 class Fetcher:
-    """The real client (design, section 7; external-apis §6.6).
+    """The real client (docs/facts.md#ccip-read).
 
     Only https on port 443; each address that a name stands for must be public, and the connection goes to the very
     address that was looked at. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`

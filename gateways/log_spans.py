@@ -3,7 +3,8 @@
 from time import monotonic
 
 FIRST_SPAN, WIDEST_SPAN = 500, 10_000
-"""Blocks in one request: where we start, and the most that the widest paid plans allow (external-apis §4.8)."""
+"""Blocks in one request: where we start, and the most that the widest paid plans allow
+(docs/facts.md#limits-of-eth_getlogs)."""
 RANGE_REMEMBERED, CONTENT_REMEMBERED = 3_600.0, 60.0
 """Seconds for which a refused size is not tried again: a plan's limit stays, a crowded block passes."""
 

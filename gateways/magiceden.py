@@ -1,4 +1,7 @@
-"""Magic Eden's API v2 about Solana: which tokens a collection's symbol stands for (external-apis §3.3)."""
+"""Magic Eden's API v2 about Solana: which tokens a collection's symbol stands for.
+
+See docs/facts.md#magic-eden-solana-api.
+"""
 
 from typing import Protocol
 from urllib.parse import quote
@@ -12,7 +15,8 @@ from gateways.shapes import Shape, listed
 MAGIC_EDEN = "Magic Eden"
 MOST_LISTED = 20
 LIMIT = (120, 60.0)
-"""Requests in so many seconds without a key; no header tells what is left of them (§3.3)."""
+"""Requests in so many seconds without a key; no header tells what is left of them
+(docs/facts.md#magic-eden-solana-api)."""
 
 
 class Symbols(Protocol):
@@ -44,7 +48,7 @@ class MagicEden:
     async def mints(self, symbol: str) -> tuple[str, ...]:
         """GET /collections/{symbol}/listings, else …/activities: a symbol is a label, only its tokens are on the chain.
 
-        Both answer 400 or 404 to a symbol that they do not know (§3.3 and the captured description of the API).
+        Both answer 400 or 404 to a symbol that they do not know (docs/facts.md#magic-eden-solana-api).
         """
         for path in (f"listings?offset=0&limit={MOST_LISTED}", f"activities?offset=0&limit={MOST_LISTED}"):
             try:

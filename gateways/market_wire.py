@@ -99,7 +99,7 @@ class MarketWire:
         return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
 
     def _fault(self, answer: httpx.Response, what: str, use: Use) -> ProviderError | None:
-        """429 and 599 both mean "too many" (OpenSea's SDK, §2.1)."""
+        """429 and 599 both mean "too many" (docs/facts.md#opensea-keys-and-limits)."""
         status, name = answer.status_code, self._name
         if status in {429, 599}:
             pulse.count(name.lower(), pulse.THROTTLED)

@@ -15,7 +15,8 @@ from gateways.quota import Quota, Use
 class Profile:
     """An account as its marketplace shows it; `address` is the one the answer names, lower-case when hexadecimal.
 
-    The caller compares it with the address it asked about: an account may stand for several wallets (§2.6).
+    The caller compares it with the address it asked about: an account may stand for several wallets
+    (docs/facts.md#opensea-several-wallets).
     """
 
     address: str
@@ -56,7 +57,8 @@ class AccountItem:
 class AccountItems:
     """Everything that the marketplace lists for an address on one chain, to the last page.
 
-    Never proof of nothing: hidden tokens are not listed (external-apis §2.6), and listing lags behind the chain.
+    Never proof of nothing: hidden tokens are not listed (docs/facts.md#opensea-hidden-tokens), and listing lags behind
+    the chain.
     """
 
     chain: str

@@ -19,7 +19,7 @@ from gateways.evm_errors import Reverted
 from gateways.evm_pool import NodePool
 from gateways.fetching import Fetching
 
-# Addresses, selectors and errors: external-apis §4.11.
+# Addresses, selectors and errors: docs/facts.md#ens.
 ETHEREUM = "ethereum"
 UNIVERSAL_RESOLVER = "0xeeeeeeee14d718c2b47d9923deab1335e144eeee"
 RESOLVE, REVERSE, ADDRESS_OF = (bytes.fromhex(selector) for selector in ("9061b923", "5d78a217", "3b3b57de"))

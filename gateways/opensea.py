@@ -1,4 +1,4 @@
-"""OpenSea's API v2: profiles, collections, tokens and what accounts are listed with (external-apis §2.1, §2.2)."""
+"""OpenSea's API v2: profiles, collections, tokens and what accounts are listed with (docs/facts.md#opensea-reads)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ LONGEST_NAME = 200
 LARGEST_LIST = 16_000_000
 """Bytes of one page of tokens or of one collection's traits: descriptions and values are as long as authors like."""
 TOKENS_A_BATCH = 30
-"""Tokens in one batch; OpenSea names no limit (§2.2)."""
+"""Tokens in one batch; OpenSea names no limit (docs/facts.md#opensea-reads)."""
 ITEMS_A_PAGE = 200
 MOST_PAGES = 50
 PAGES_DEADLINE = 60.0
@@ -40,11 +40,14 @@ class OpenSea:
         await self._wire.close()
 
     def profile_url(self, address: str) -> str:
-        """`https://opensea.io/<address>` (external-apis §2.4)."""
+        """`https://opensea.io/<address>` (docs/facts.md#opensea-pages)."""
         return f"{self._site}/{quote(address, safe='')}"
 
     async def profile(self, address: str, *, use: Use = Use.PROOF) -> Profile:
-        """GET /accounts/{address}: `address` and `bio` are required fields of the answer (§2.2)."""
+        """GET /accounts/{address}: `address` and `bio` are required fields of the answer.
+
+        See docs/facts.md#opensea-reads.
+        """
         account = await self._read(f"accounts/{quote(address, safe='')}", "account", use=use)
         found = account.text("address")
         if not found:
@@ -56,7 +59,10 @@ class OpenSea:
         )
 
     async def collection(self, slug: str) -> CollectionFacts:
-        """GET /collections/{slug}; a collection may have several contracts, even on several chains (§2.2)."""
+        """GET /collections/{slug}; a collection may have several contracts, even on several chains.
+
+        See docs/facts.md#opensea-reads.
+        """
         found = await self._read(f"collections/{quote(slug, safe='')}", "collection", use=Use.LOOKUP)
         contracts = [Shape(item, "a contract", OPENSEA) for item in found.items("contracts")]
         return CollectionFacts(
@@ -66,7 +72,7 @@ class OpenSea:
         )
 
     async def contract(self, chain: str, address: str) -> ContractFacts:
-        """GET /chain/{chain}/contract/{address}: all fields are required (§2.2)."""
+        """GET /chain/{chain}/contract/{address}: all fields are required (docs/facts.md#opensea-reads)."""
         found = await self._read(_contract(chain, address), "contract", use=Use.LOOKUP)
         if _lowered(found.text("address")) != _lowered(address):
             raise ProviderConfused(OPENSEA, "the answer is about another contract")
@@ -92,7 +98,10 @@ class OpenSea:
         return _traits(found)
 
     async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], TraitList]:
-        """POST /nfts/batch, 30 tokens at a time; what OpenSea does not know it leaves out of its answer (§2.2)."""
+        """POST /nfts/batch, 30 tokens at a time; what OpenSea does not know it leaves out of its answer.
+
+        See docs/facts.md#opensea-reads.
+        """
         asked = list(dict.fromkeys(tokens))
         found: dict[tuple[str, str], TraitList] = {}
         for at in range(0, len(asked), TOKENS_A_BATCH):
@@ -115,9 +124,10 @@ class OpenSea:
         return found
 
     async def account_nfts(self, chain: str, address: str) -> AccountItems:
-        """GET /chain/{chain}/account/{address}/nfts, page after page of 200 until there is no `next` (§2.2).
+        """GET /chain/{chain}/account/{address}/nfts, page after page of 200 until there is no `next`.
 
-        Raises ProviderConfused for an account with more than 10,000 tokens and for pages that run in a circle.
+        See docs/facts.md#opensea-reads. Raises ProviderConfused for an account with more than 10,000 tokens and for
+        pages that run in a circle.
         """
         path = f"chain/{CHAINS[chain].opensea}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
         items: dict[AccountItem, None] = {}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from gateways.errors import ProviderBusy
 
 WINDOW, LONGEST_WINDOW = 1.0, 10.0
-"""Seconds in which Discord answers one list for each token, where its headers do not say (external-apis §1.3)."""
+"""Seconds in which Discord answers one list for each token, where its headers do not say
+(docs/facts.md#discord-users)."""
 PATIENCE = 4.0
 """Seconds that a person waits at most for Discord to allow the next list."""
 KEPT_SECONDS, KEPT = 60.0, 1_000

@@ -17,7 +17,7 @@ from gateways.errors import ProviderBusy, seconds_to_wait
 from gateways.turns import caller
 
 LONGEST_PAUSE = 300.0
-"""Seconds. OpenSea's own SDK waits no longer than this either (external-apis §2.1)."""
+"""Seconds. OpenSea's own SDK waits no longer than this either (docs/facts.md#opensea-keys-and-limits)."""
 SHORTEST_SHARED = 30.0
 """Seconds. A shorter window is over before anybody has to do without; it is obeyed, not shared out."""
 LONGEST_WINDOW = 3_600.0

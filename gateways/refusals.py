@@ -1,9 +1,9 @@
 """How many refusals Discord has given us in ten minutes: counted here, and together with all other processes.
 
 Discord shuts out an address after 10,000 answers of 401, 403 or 429 (shared ones excepted) in 10 minutes
-(external-apis §1.7). We stop ourselves at a tenth of that, whichever processes they went to. A single guild has a
-budget of its own, far below: when it is used up, nothing is written in that guild for a while, its channels are not
-read either, and everything else goes on.
+(docs/facts.md#discord-invalid-requests). We stop ourselves at a tenth of that, whichever processes they went to. A
+single guild has a budget of its own, far below: when it is used up, nothing is written in that guild for a while, its
+channels are not read either, and everything else goes on.
 """
 
 import asyncio

@@ -27,7 +27,7 @@ class Shape:
         return value
 
     def id(self, name: str = "id") -> str:
-        """A snowflake: decimal digits in a text (external-apis §1.1)."""
+        """A snowflake: decimal digits in a text (docs/facts.md#discord-requests)."""
         value = self.text(name)
         if not (value.isascii() and value.isdigit()):
             raise self._wrong(name)
@@ -41,7 +41,7 @@ class Shape:
         return value
 
     def number(self, name: str) -> int:
-        """An integer; Discord writes permissions as decimal texts, which count (external-apis §1.5)."""
+        """An integer; Discord writes permissions as decimal texts, which count (docs/facts.md#discord-permissions)."""
         value = self._fields.get(name)
         if isinstance(value, str) and value.isascii() and value.isdigit():
             return int(value)

@@ -36,7 +36,7 @@ SLOTS_BETWEEN = 2
 
 
 class SolanaChains:
-    """The real thing: nodes that also offer DAS (external-apis §4.4, §5).
+    """The real thing: nodes that also offer DAS (docs/facts.md#solana-das).
 
     With `endpoint=None` the nodes are tried in their order; with a number only that one is, and the read is taken for a
     confirmation: it begins some slots later, and where the index shows nothing, the node's own token accounts are asked

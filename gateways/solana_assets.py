@@ -12,14 +12,14 @@ from gateways.shapes import Shape, listed
 from gateways.solana_node import SolanaNode
 
 A_PAGE = 1_000
-"""Assets in a page or a batch: the most that is allowed (external-apis §4.4)."""
+"""Assets in a page or a batch: the most that is allowed (docs/facts.md#solana-das)."""
 LONGEST_NAME = 200
 CORE_COLLECTION = "MplCoreCollection"
 UNKNOWN_METHOD = -32601
 
 
 class Kind(Enum):
-    """What an asset is, by its `interface` (external-apis §4.4)."""
+    """What an asset is, by its `interface` (docs/facts.md#solana-das)."""
 
     NFT = "nft"
     OTHER = "other"
@@ -123,7 +123,7 @@ def _size(item: object) -> int | None:
 
 
 def _collection(provider: str, shape: Shape) -> str:
-    """The collection that has confirmed the asset; DAS leaves others out unless asked (external-apis §4.4)."""
+    """The collection that has confirmed the asset; DAS leaves others out unless asked (docs/facts.md#solana-das)."""
     for item in shape.items("grouping"):
         group = Shape(item, "a group", provider)
         if group.text("group_key") == "collection" and _fields(item).get("verified") is not False:

@@ -9,7 +9,7 @@ from gateways.solana_node import SolanaNode
 
 ANY = "any"
 KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
-"""Mad Lads: mainnet has had it for years, so an index that works lists some of it (external-apis §4.4's fixture)."""
+"""Mad Lads: mainnet has had it for years, so an index that works lists some of it (docs/facts.md#solana-das)."""
 TOKEN_PROGRAMS = ("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
 """SPL Token and Token-2022."""
 WITNESSES = 10

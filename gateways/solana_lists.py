@@ -1,4 +1,4 @@
-"""DAS's lists, by owner and by collection, read to their last page or not at all (external-apis §4.4)."""
+"""DAS's lists, by owner and by collection, read to their last page or not at all (docs/facts.md#solana-das)."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass

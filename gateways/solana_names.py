@@ -21,7 +21,7 @@ _LABELS = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})?")
 
 
 class SolanaNames:
-    """SNS's REST proxy (external-apis §5): `{"s": "ok", "result": "<owner>"}`.
+    """SNS's REST proxy (docs/facts.md#solana-names): `{"s": "ok", "result": "<owner>"}`.
 
     `url` has {name} where the name goes without its ending; an empty one means that there is no resolver, and every
     question is ProviderDown.

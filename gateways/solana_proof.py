@@ -13,7 +13,7 @@ from gateways.solana_node import SolanaNode, SolanaNodes
 MEMO_PROGRAMS = frozenset(
     {"MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"}
 )
-"""Versions 2 and 1 (external-apis §5)."""
+"""Versions 2 and 1 (docs/facts.md#solana-memos)."""
 FINALIZED = "finalized"
 SIGNATURES_A_PAGE = 1_000
 MOST_PAGES = 5
@@ -40,8 +40,8 @@ class SolanaTransaction:
 class SolanaSignature:
     """A finalized transaction that mentions a wallet, as a list shows it.
 
-    `memo` is the node's own summary ("[16] text; [4] more", external-apis §5): good for choosing which transaction to
-    fetch, not for judging it.
+    `memo` is the node's own summary ("[16] text; [4] more", docs/facts.md#solana-memos): good for choosing which
+    transaction to fetch, not for judging it.
     """
 
     signature: str
@@ -67,7 +67,7 @@ class SolanaTransactions(Protocol):
 
 
 class SolanaProof:
-    """The real thing, over the nodes of RPC_SOLANA (external-apis §5)."""
+    """The real thing, over the nodes of RPC_SOLANA (docs/facts.md#solana-transactions)."""
 
     def __init__(self, nodes: SolanaNodes) -> None:
         self._nodes = nodes

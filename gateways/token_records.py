@@ -13,7 +13,7 @@ from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
 from gateways.evm_pool import NodePool
 from gateways.token_links import LONGEST_DOCUMENT, with_id
 
-# Selectors: external-apis §4.5; tokenByIndex(uint256) by keccak.
+# Selectors: docs/facts.md#token-standards; tokenByIndex(uint256) by keccak.
 TOKEN_URI, URI = bytes.fromhex("c87b56dd"), bytes.fromhex("0e89341c")
 TOKEN_BY_INDEX = bytes.fromhex("4f6ccce7")
 WORD = 32

@@ -36,7 +36,7 @@ class Budget:
         return left if left > 0 else self.seconds
 
     def headers(self) -> dict[str, str]:
-        """The window as OpenSea's headers tell it (external-apis §2.1)."""
+        """The window as OpenSea's headers tell it (docs/facts.md#opensea-keys-and-limits)."""
         return {
             "X-RateLimit-Limit": str(self.requests),
             "X-RateLimit-Remaining": str(max(0, self.left)),

@@ -18,7 +18,7 @@ _ADVICE = {
     "Discord application has to switch it on under User Settings › My Account; or switch the requirement off in this "
     "server under Server Settings › Safety Setup.",
 }
-"""What to do about a refusal, by Discord's code (external-apis §1.6)."""
+"""What to do about a refusal, by Discord's code (docs/facts.md#discord-error-codes)."""
 
 
 async def stands(db: AsyncSession, intent: Intent) -> bool:

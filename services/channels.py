@@ -31,7 +31,8 @@ _NAMES = {
 BOT_ALLOWED = VIEW | SEND | EMBED | HISTORY
 MEMBERS_ALLOWED = VIEW | HISTORY
 MEMBERS_DENIED = SEND | 1 << 35 | 1 << 36 | 1 << 38
-"""Writing, and making or writing in threads (external-apis §1.5): members press buttons here, nothing else."""
+"""Writing, and making or writing in threads (docs/facts.md#discord-permissions): members press buttons here, nothing
+else."""
 
 _REASON = "The verification channel"
 
@@ -206,7 +207,7 @@ def _topic() -> str:
 def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:
     """What everyone and the bot must be allowed and denied; what an admin added beside it stays."""
     guild, _, bot = found.guild_with_bot()
-    # A bot can only hand out or forbid what it has itself (external-apis §1.4).
+    # A bot can only hand out or forbid what it has itself (docs/facts.md#discord-channels).
     can = -1 if bot.is_admin else bot.permissions
     wanted: list[Overwrite] = []
     for id_, kind, allow, deny in (

@@ -135,7 +135,10 @@ def _view(found: CollectionFacts, name: str, place: tuple[str, str]) -> Collecti
 
 
 async def _check_it_is_whole(outside: Gateways, found: CollectionView) -> None:
-    """A contract that several collections share cannot stand for one of them (external-apis §6.13)."""
+    """A contract that several collections share cannot stand for one of them.
+
+    See docs/facts.md#opensea-shared-contracts.
+    """
     try:
         facts = await outside.opensea.contract(found.blockchain, found.contract_address)
     except ProviderError:

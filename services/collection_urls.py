@@ -10,7 +10,7 @@ from services.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, Addr
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
 SOLANA = "solana"
 LONGEST = 500
-# The marketplaces' own hosts and the forms of their pages: external-apis §2.4 and §3.2.
+# The marketplaces' own hosts and the forms of their pages: docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages.
 _HOSTS = {
     "opensea.io": OPENSEA,
     "www.opensea.io": OPENSEA,
@@ -19,7 +19,8 @@ _HOSTS = {
     "magiceden.us": MAGIC_EDEN,
     "www.magiceden.us": MAGIC_EDEN,
 }
-# Names of chains in addresses that are not ours: OpenSea's for ApeChain, and what Polygon was called before (§2.3).
+# Names of chains in addresses that are not ours: OpenSea's for ApeChain, and what Polygon was called before
+# (docs/facts.md#opensea-chain-names).
 _CHAINS = {"matic": "polygon", "ape_chain": "apechain"}
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.!-]{0,199}")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,199}")

@@ -1,6 +1,7 @@
 """The bot's identifies to Discord's gateway, counted over all restarts and spaced as Discord wants them.
 
-Discord allows 1,000 in 24 hours and then resets the token, and `max_concurrency` in five seconds (external-apis §1.8).
+Discord allows 1,000 in 24 hours and then resets the token, and `max_concurrency` in five seconds
+(docs/facts.md#discord-gateway).
 """
 
 from sqlalchemy import text

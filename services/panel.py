@@ -17,7 +17,7 @@ _ROW, _BUTTON = 1, 2
 
 
 def body(bot_id: str) -> dict[str, Any]:
-    """The message as Discord takes it (external-apis §1.10)."""
+    """The message as Discord takes it (docs/facts.md#discord-messages)."""
     bot = settings().bot_name
     return {
         "embeds": [

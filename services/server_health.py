@@ -33,8 +33,8 @@ from services.role_safety import ADMINISTRATOR, Standing, find, judge
 
 BOT_SILENT_AFTER = timedelta(seconds=60)
 
-# Bits: external-apis §1.5; what each is for is ours. Together they are the per-server invite's 2416004112, without the
-# right to use commands, which people need and the bot does not.
+# Bits: docs/facts.md#discord-permissions; what each is for is ours. Together they are the per-server invite's
+# 2416004112, without the right to use commands, which people need and the bot does not.
 NEEDED = {
     "Manage Roles": (1 << 28, "No role can be given or taken."),
     "Manage Channels": (1 << 4, "The verification channel cannot be made or repaired."),

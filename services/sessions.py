@@ -21,7 +21,7 @@ HEADER = "x-session-id"
 LOGIN_COOKIE = "hf_login"
 """Binds a sign-in under way to the browser that began it."""
 SESSION_LIFE = timedelta(days=7)
-"""As long as Discord's grant lasts (external-apis §1.2)."""
+"""As long as Discord's grant lasts (docs/facts.md#discord-oauth2)."""
 _SEEN_EVERY = timedelta(minutes=1)
 _ACTOR = (
     select(col(User.id), User.discord_id, User.username, Session.seen_at)

@@ -18,7 +18,8 @@ from services.transactions import Outcome, in_coins, marker, read_reference, wai
 
 METHOD = open_challenges.METHOD
 CONTRACTS_SEND = frozenset({"abstract"})
-"""Where smart-contract accounts are the sender of what they send, as people's own are (external-apis §4.10)."""
+"""Where smart-contract accounts are the sender of what they send, as people's own are
+(docs/facts.md#accounts-on-abstract)."""
 NOTING = 4.0
 """Seconds that showing a challenge may wait for the chains; a chain that is slower is noted by the next look."""
 

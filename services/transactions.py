@@ -158,7 +158,7 @@ def waits(chain: str, confirmations: int) -> str:
 def judge_memo(transaction: SolanaTransaction, wanted: Wanted) -> Judgement:
     """The same for a finalized transaction on Solana, which carries the code as its memo and is signed by the wallet.
 
-    A wallet that a transaction only mentions has signed nothing (external-apis §6.11).
+    A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions).
     """
     if wanted.address not in transaction.signers:
         return _refused(

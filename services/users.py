@@ -66,7 +66,10 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor) -> UserView:
 
 
 def avatar_url(discord_id: str, avatar: str | None) -> str | None:
-    """The address of a person's picture on Discord's CDN; None without a hash of one (external-apis §1.3)."""
+    """The address of a person's picture on Discord's CDN; None without a hash of one.
+
+    See docs/facts.md#discord-pictures.
+    """
     return f"{settings().discord_cdn_url}/avatars/{discord_id}/{avatar}.png?size=128" if avatar else None
 
 

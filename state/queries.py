@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def ask(read: Callable[[], Awaitable[T]]) -> T:
-    """What `read` answers, asked for up to QUERY_ATTEMPTS times (specification §8).
+    """What `read` answers, asked for up to QUERY_ATTEMPTS times (docs/specification.md#section-8-errors).
 
     Unauthorized, and whatever else would be the same again, is not asked for twice: the error of the last attempt is
     raised.

@@ -1,7 +1,7 @@
 """Discord's markdown as markup: what its client makes of a message's text, without pictures and without foreign links.
 
 Known: bold, italics, underline, strike-through, spoilers, code, quotes, headings, lists, links, mentions and times
-(external facts: Discord's message formatting page).
+(docs/facts.md#discord-messages).
 """
 
 import re

@@ -4,7 +4,7 @@ from sandbox.discord import intents
 from sandbox.refusal import Refusal
 
 # GATEWAY_GUILD_MEMBERS and GATEWAY_GUILD_MEMBERS_LIMITED: the flag says whether Discord reviewed the application
-# (facts §1.2); the switch works alike in both.
+# (docs/facts.md#discord-application-flags); the switch works alike in both.
 _FLAGS = {"on": 1 << 14, "limited": 1 << 15, "off": 0}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HEARTBEAT_MS = 41_250
 WHOLE_GUILD_SECONDS = 30.0
 ENDING = frozenset({4003, 4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014})
-"""Closing codes after which a client has to identify again, if it may at all (facts §1.8)."""
+"""Closing codes after which a client has to identify again, if it may at all (docs/facts.md#discord-gateway)."""
 MALFORMED = '{"t":"GUILD_MEMBER_UPDATE","s":'
 
 

@@ -1,4 +1,4 @@
-"""Gateway intents: which events a session asked for (external facts: Discord's gateway page)."""
+"""Gateway intents: which events a session asked for (docs/facts.md#discord-intents)."""
 
 GUILDS = 1 << 0
 GUILD_MEMBERS = 1 << 1

@@ -79,7 +79,10 @@ class Limits:
         return Verdict(allowed, "user", left, headers)
 
     def take_creation(self, guild_id: str) -> bool:
-        """Count a new command, of one guild or with no id a global one; False beyond 200 a day (facts §1.11)."""
+        """Count a new command, of one guild or with no id a global one; False beyond 200 a day.
+
+        See docs/facts.md#discord-commands.
+        """
         return self._take(("", "new commands", guild_id), CREATIONS, DAY)[0]
 
     def clear(self) -> None:

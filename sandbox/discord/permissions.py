@@ -1,4 +1,4 @@
-"""Permission bits, what a member may do, and who stands above whom (external facts: Discord's permissions page)."""
+"""Permission bits, what a member may do, and who stands above whom (docs/facts.md#discord-permissions)."""
 
 from datetime import UTC, datetime
 

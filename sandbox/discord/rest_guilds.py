@@ -16,7 +16,10 @@ MOST_ROLES = 250
 
 
 async def get_guild(call: Call) -> dict[str, Any]:
-    """GET /guilds/{guild}. Only here a guild that the bot is not in does not exist for it: 10004 (facts §1.6)."""
+    """GET /guilds/{guild}. Only here a guild that the bot is not in does not exist for it: 10004.
+
+    See docs/facts.md#discord-error-codes.
+    """
     try:
         guild = call.guild()
     except DiscordError as error:

@@ -15,7 +15,7 @@ _SOUNDS = (
     ("quack", "🦆"), ("airhorn", "🔊"), ("cricket", "🦗"), ("golf clap", "👏"),
     ("sad horn", "🎺"), ("ba dum tss", "🥁"),
 )  # fmt: skip
-# Tight for each user's token (facts §1.3); how long the window is, Discord does not say.
+# Tight for each user's token (docs/facts.md#discord-users); how long the window is, Discord does not say.
 OWN_LIST = Limit("a user's own guilds", 1, 1.0)
 
 

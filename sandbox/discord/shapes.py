@@ -1,4 +1,4 @@
-"""How entities look on the wire (external facts: Discord's OpenAPI description)."""
+"""How entities look on the wire (docs/facts.md#discord-api-description)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How often a bot may identify: so many a day, and so many in five seconds (facts §1.8)."""
+"""How often a bot may identify: so many a day, and so many in five seconds (docs/facts.md#discord-gateway)."""
 
 import time
 

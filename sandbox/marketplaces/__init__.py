@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 PLACES = {"opensea": "OpenSea", "magiceden": "Magic Eden"}
 LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0)}
-"""Requests in so many seconds, when the sandbox is strict: a free key at OpenSea (external-apis §2.1), and one address
-without a key at Magic Eden (§3.3)."""
+"""Requests in so many seconds, when the sandbox is strict: a free key at OpenSea
+(docs/facts.md#opensea-keys-and-limits), and one address without a key at Magic Eden
+(docs/facts.md#magic-eden-solana-api)."""
 
 
 class Marketplaces:

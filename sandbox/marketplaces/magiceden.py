@@ -1,4 +1,7 @@
-"""`/magiceden/v2`: Magic Eden's public API about Solana: wallets, tokens and collections (external-apis §3.3)."""
+"""`/magiceden/v2`: Magic Eden's public API about Solana: wallets, tokens and collections.
+
+See docs/facts.md#magic-eden-solana-api.
+"""
 
 import math
 from collections.abc import Awaitable, Callable, Mapping

@@ -38,7 +38,7 @@ class OpenSea:
         self._budgets = budgets
 
     def routes(self) -> list[web.RouteDef]:
-        """Every read of external-apis §2.2 that does not page through events, each with its form's emptiness."""
+        """The reads that do not page through events, each with its form's emptiness (docs/facts.md#opensea-reads)."""
         nft = "/chain/{chain}/contract/{contract}/nfts/{token}"
         reads: dict[str, tuple[Handler, Any]] = {
             "/accounts/resolve/{who}": (self._resolve, {}),

@@ -112,7 +112,7 @@ def items(place: str, tokens: list[Token]) -> str:
 
 
 def item_path(place: str, token: Token) -> str:
-    """A token's page, in the form of this marketplace (external-apis §2.4 and §3.2)."""
+    """A token's page, in the form of this marketplace (docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages)."""
     market, contract = token.market, token.collection.contract
     if place == "opensea":
         return f"/opensea/item/{market.opensea}/{contract}/{token.id}"

@@ -1,4 +1,4 @@
-"""Collections and tokens in the forms of OpenSea's API (external-apis §2.2)."""
+"""Collections and tokens in the forms of OpenSea's API (docs/facts.md#opensea-reads)."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""An asset in DAS's form (external-apis §4.4)."""
+"""An asset in DAS's form (docs/facts.md#solana-das)."""
 
 from typing import Any
 

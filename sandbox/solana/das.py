@@ -10,7 +10,7 @@ from sandbox.solana.node import INVALID, RpcError, View
 
 MOST = 1_000
 TOKEN_TYPES = ("fungible", "nonfungible", "regularnft", "compressednft", "compressed", "nft", "all")
-"""Helius's and Metaplex's values in lower case (external-apis §4.4)."""
+"""Helius's and Metaplex's values in lower case (docs/facts.md#solana-das)."""
 SORTS = ("id", "created", "updated", "recent_action", "none")
 
 Named = dict[str, Any]

@@ -1,4 +1,7 @@
-"""`/solana/names`: the Solana Name Service's REST proxy, where carol.sol is carol's wallet (external-apis §5)."""
+"""`/solana/names`: the Solana Name Service's REST proxy, where carol.sol is carol's wallet.
+
+See docs/facts.md#solana-names.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""The methods of a Solana node that read: slots, balances, signatures, transactions (external-apis §5)."""
+"""The methods of a Solana node that read: slots, balances, signatures, transactions.
+
+See docs/facts.md#solana-transactions.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ UNITS = base58(bytes([2]) + (40_000).to_bytes(4, "little"))
 
 
 def shown(sent: Transaction, *, parsed: bool, blockhash: str) -> dict[str, Any]:
-    """getTransaction's result (facts: external-apis §5), as jsonParsed or json."""
+    """getTransaction's result (docs/facts.md#solana-transactions), as jsonParsed or json."""
     programs = [BUDGET, SYSTEM, *([MEMO] if sent.memos else [])]
     keys = [*sent.signers, *sent.others, *programs]
     err = {"InstructionError": [1, {"Custom": 1}]} if sent.failed else None

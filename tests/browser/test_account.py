@@ -1,5 +1,6 @@
-"""The account screen by clicks (specification §2): who one is, where one is signed in, one's data, and being forgotten.
+"""The account screen by clicks: who one is, where one is signed in, one's data, and being forgotten.
 
+It is part of docs/specification.md#section-2-screens-and-routes.
 The same village's dashboard shows what happened meanwhile, as charts and as tables.
 """
 

@@ -1,4 +1,7 @@
-"""When an open dashboard reads anew (specification §4 and §9): on focus, two seconds after it is seen again, daily."""
+"""When an open dashboard reads again: on focus, two seconds after it is seen again, daily.
+
+See docs/specification.md#section-4-states-and-transitions and docs/specification.md#section-9-constants.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

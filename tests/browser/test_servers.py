@@ -1,4 +1,7 @@
-"""Adding a server by hand, and the bot to it, by clicks: the form, the invite list, the dashboard's cards (§2, §8)."""
+"""Adding a server by hand, and the bot to it, by clicks: the form, the invite list, the dashboard's cards.
+
+See docs/specification.md#section-2-screens-and-routes.
+"""
 
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit

@@ -1,4 +1,7 @@
-"""Toasts (specification §9): one at a time, for five seconds, F8, a swipe to the right; and words about controls."""
+"""Toasts: one at a time, for five seconds, F8, a swipe to the right; and words about controls.
+
+See docs/specification.md#section-9-constants.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

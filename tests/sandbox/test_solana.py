@@ -79,7 +79,7 @@ async def test_a_collection_is_deployed_with_names_nobody_planned_for(otters: Ot
 
 
 async def test_an_asset_has_the_form_of_the_real_one(otters: Otters) -> None:
-    """Against an asset in the form of facts/fixtures/das_getAssetsByOwner.json."""
+    """Against an asset in the form of DAS (docs/facts.md#solana-das)."""
     listed = await otters.rpc("getAssetsByOwner", ownerAddress=STRANGER, page=1, limit=1000)
     assert listed.keys() == {"last_indexed_slot", "total", "limit", "page", "items"}
     asset = listed["items"][0]

@@ -1,4 +1,7 @@
-"""The wallet form's toasts (specification §8), and what it is like before and after (§4)."""
+"""The wallet form's toasts (docs/specification.md#section-8-errors), and what it is like before and after.
+
+See docs/specification.md#section-4-states-and-transitions.
+"""
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable

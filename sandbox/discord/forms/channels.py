@@ -1,4 +1,4 @@
-"""Bodies of channels and their overwrites (external facts: Discord's guild and channel resources)."""
+"""Bodies of channels and their overwrites (docs/facts.md#discord-channels)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Bodies of application commands (external facts: Discord's application command pages)."""
+"""Bodies of application commands (docs/facts.md#discord-commands)."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Components of messages and modals (external facts: Discord's component reference and its OpenAPI description)."""
+"""Components of messages and modals (docs/facts.md#discord-components)."""
 
 from collections.abc import Iterator
 from typing import Any

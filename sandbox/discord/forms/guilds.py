@@ -1,4 +1,4 @@
-"""Bodies of roles and members (external facts: Discord's guild resource and its OpenAPI description)."""
+"""Bodies of roles and members (docs/facts.md#discord-roles-and-members)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Bodies of messages and embeds (external facts: Discord's message resource and its OpenAPI description)."""
+"""Bodies of messages and embeds (docs/facts.md#discord-api-description, docs/facts.md#discord-messages)."""
 
 from typing import Any
 
