@@ -2,7 +2,9 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,16 @@ IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
 ENDINGS = (".py", ".md", ".txt", ".in", ".toml", ".json", ".css", ".env", ".example")
 LINK = re.compile(r"""(?:\]\(|src=")([^)"#:]+)(?:#[^)"]*)?[)"]""")
+
+# What may refer to a document. The samples of this folder's tests refer to none.
+REFERRING = frozenset({".py", ".md", ".toml", ".in", ".yaml", ".css", ".env", ".example", ".sol", ""})
+SAMPLES = "tests/house/"
+ADDRESS = re.compile(r"https?://[^\s<>)\"'`]+")
+PAGE_NAMED = re.compile(r"([\w./-]*[\w-]\.md)\b(?:#([\w-]+))?")
+WITHIN_PAGE = re.compile(r"\]\(#([^)]*)\)")
+SECTION_OF_NOTHING = re.compile(r"(?<!RFC \d{4} )(?<!RFC \d{4}bis )§ ?[\d.]*")
+ABSENT = re.compile(r"\bexternal(?:-apis| facts)\b|\bfacts/\w+|\bdesign, section\b")
+HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.M)
 
 
 def missing(names: Iterable[str], page: str) -> Iterator[str]:
@@ -65,6 +77,51 @@ def not_there(page: str, beside: Path) -> Iterator[str]:
         file = ROOT / path
         if not file.exists() or (test and f"def {test}(" not in file.read_text()):
             yield text
+
+
+def anchors(page: str) -> frozenset[str]:
+    """Return the anchors of a page's headings as GitHub makes them, the second of a name with -1 and so on."""
+    found: dict[str, int] = {}
+    for heading in HEADING.findall(CODE_BLOCK.sub("", page)):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found[name] = found.get(name, -1) + 1
+    return frozenset(
+        f"{name}-{number}" if number else name for name, most in found.items() for number in range(most + 1)
+    )
+
+
+@cache
+def anchors_of(page: Path) -> frozenset[str]:
+    """Return the anchors of a page in the repository."""
+    return anchors(page.read_text())
+
+
+def lost_references(text: str) -> Iterator[str]:
+    """Yield the references to documents, or to sections of documents, that the repository does not contain."""
+    plain = ADDRESS.sub("", text)
+    for name, anchor in PAGE_NAMED.findall(plain):
+        page = next((place for place in (ROOT / name, DOCS / name) if place.is_file()), None)
+        if page is None or (anchor and anchor not in anchors_of(page)):
+            yield f"{name}#{anchor}" if anchor else name
+    here = anchors(text)
+    yield from (f"#{anchor}" for anchor in WITHIN_PAGE.findall(plain) if anchor not in here)
+    yield from (found[0] for pattern in (SECTION_OF_NOTHING, ABSENT) for found in pattern.finditer(plain))
+
+
+def referring() -> Iterator[Path]:
+    """Yield every text file of the repository that may refer to a document."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    for name in listed:
+        path = ROOT / name
+        if not name.startswith(SAMPLES) and path.suffix in REFERRING and path.is_file():
+            yield path
 
 
 def defaults() -> dict[str, Any]:
@@ -117,6 +174,34 @@ def test_what_a_page_names_exists(page: Path) -> None:
 )
 def test_a_path_that_does_not_exist_is_noticed(page: str, found: list[str]) -> None:
     assert list(not_there(page, DOCS)) == found
+
+
+def test_every_reference_leads_to_a_document_of_the_repository() -> None:
+    files = list(referring())
+    assert DOCS / "facts.md" in files
+    assert [f"{path.relative_to(ROOT)}: {lost}" for path in files for lost in lost_references(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("see docs/nowhere.md and nowhere.md", ["docs/nowhere.md", "nowhere.md"]),
+        ("(docs/facts.md#nowhere)", ["docs/facts.md#nowhere"]),
+        ("[a](settings.md#nowhere) [b](#nowhere)", ["settings.md#nowhere", "#nowhere"]),
+        ("a code (§1.6) and the specification §9", ["§1.6", "§9"]),
+        ("(external-apis 4.1), external facts, facts/one.json", ["external-apis", "external facts", "facts/one"]),
+        ("(design, section 7)", ["design, section"]),
+        ("docs/facts.md#discord-error-codes, settings.md#discord, RFC 8878 §3.1.1, RFC 6265bis §4.1.3", []),
+        ("# Here\n[a](#here) <https://a.example/nowhere.md#x> README.md", []),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_noticed(text: str, lost: list[str]) -> None:
+    assert list(lost_references(text)) == lost
+
+
+def test_anchors_are_those_that_github_makes() -> None:
+    page = "# The house\n## Discord: error codes\n## `eth_getLogs`, twice\n## The house\n```\n# no heading\n```\n"
+    assert anchors(page) == {"the-house", "discord-error-codes", "eth_getlogs-twice", "the-house-1"}
 
 
 def test_what_is_left_out_or_wrong_is_noticed() -> None:
