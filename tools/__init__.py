@@ -1,1 +1,1 @@
-"""What only `make` runs, and what is no part of the product."""
+"""What `make` and git's hooks run, and what is no part of the product."""
