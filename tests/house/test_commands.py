@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+from tests.house.pages import PAGES, ROOT, name_of
+
 TYPED = re.compile(r"`([^`\n]+)`|^(?:    )?((?:[A-Z_]+=\S+ )*(?:make|\.venv/bin/\S+|python3?)\b.*)$", re.M)
 
 
@@ -40,7 +40,7 @@ def _runs(module: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_says_to_type_can_be_typed(page: Path) -> None:
     assert [wrong for text in typed(page.read_text()) for wrong in cannot_be_typed(text)] == []
 

@@ -5,17 +5,16 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from settings import Settings
+from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
 # Made by a start, or by the operator: not there in a fresh clone.
 MADE = re.compile(r"(?:data|\.venv|\.web)(?:/|$)|\.env$")
 CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
@@ -97,11 +96,14 @@ def anchors_of(page: Path) -> frozenset[str]:
     return anchors(page.read_text())
 
 
-def lost_references(text: str) -> Iterator[str]:
-    """Yield the references to documents, or to sections of documents, that the repository does not contain."""
+def lost_references(text: str, beside: Path = DOCS) -> Iterator[str]:
+    """Yield the references to documents, or to sections of documents, that the repository does not contain.
+
+    A document is named from the root, from docs, or from `beside`, the folder of the text.
+    """
     plain = ADDRESS.sub("", text)
     for name, anchor in PAGE_NAMED.findall(plain):
-        page = next((place for place in (ROOT / name, DOCS / name) if place.is_file()), None)
+        page = next((place for place in (ROOT / name, DOCS / name, beside / name) if place.is_file()), None)
         if page is None or (anchor and anchor not in anchors_of(page)):
             yield f"{name}#{anchor}" if anchor else name
     here = anchors(text)
@@ -122,6 +124,17 @@ def referring() -> Iterator[Path]:
         path = ROOT / name
         if not name.startswith(SAMPLES) and path.suffix in REFERRING and path.is_file():
             yield path
+
+
+def unreached(start: str, pages: Mapping[str, str]) -> set[str]:
+    """The pages, by their paths, to which no links lead from the one at `start`."""
+    left, waiting = set(pages), [start]
+    while waiting:
+        path = waiting.pop()
+        if path in left:
+            left.remove(path)
+            waiting += [normpath(PurePosixPath(path).parent / target) for target in LINK.findall(pages[path])]
+    return left
 
 
 def defaults() -> dict[str, Any]:
@@ -155,9 +168,16 @@ def test_every_npm_package_has_its_reason(name: str) -> None:
     assert list(missing(wanted, (DOCS / "dependencies.md").read_text())) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_names_exists(page: Path) -> None:
     assert list(not_there(page.read_text(), page.parent)) == []
+
+
+def test_links_lead_from_the_readme_to_every_page() -> None:
+    # GitHub shows what is in .github by itself.
+    read = {name_of(page): page.read_text() for page in PAGES if page.parent.name != ".github"}
+    assert len(read) > 10
+    assert sorted(unreached(name_of(README), read)) == []
 
 
 @pytest.mark.parametrize(
@@ -179,7 +199,8 @@ def test_a_path_that_does_not_exist_is_noticed(page: str, found: list[str]) -> N
 def test_every_reference_leads_to_a_document_of_the_repository() -> None:
     files = list(referring())
     assert DOCS / "facts.md" in files
-    assert [f"{path.relative_to(ROOT)}: {lost}" for path in files for lost in lost_references(path.read_text())] == []
+    lost = {name_of(path): list(lost_references(path.read_text(), path.parent)) for path in files}
+    assert {name: names for name, names in lost.items() if names} == {}
 
 
 @pytest.mark.parametrize(
@@ -199,9 +220,20 @@ def test_a_reference_that_leads_nowhere_is_noticed(text: str, lost: list[str]) -
     assert list(lost_references(text)) == lost
 
 
+def test_a_reference_may_be_named_from_the_folder_of_its_text() -> None:
+    text = "[a](../settings.md) [b](0004-embedded-postgresql.md)"
+    assert list(lost_references(text, DOCS / "decisions")) == []
+    assert list(lost_references(text)) == ["../settings.md", "0004-embedded-postgresql.md"]
+
+
 def test_anchors_are_those_that_github_makes() -> None:
     page = "# The house\n## Discord: error codes\n## `eth_getLogs`, twice\n## The house\n```\n# no heading\n```\n"
     assert anchors(page) == {"the-house", "discord-error-codes", "eth_getlogs-twice", "the-house-1"}
+
+
+def test_a_page_without_a_way_to_it_is_noticed() -> None:
+    pages = {"a.md": "[b](docs/b.md)", "docs/b.md": "[a](../a.md) [c](c.md#part)", "docs/c.md": "", "d.md": "[a](a.md)"}
+    assert unreached("a.md", pages) == {"d.md"}
 
 
 def test_what_is_left_out_or_wrong_is_noticed() -> None:

@@ -1,0 +1,80 @@
+"""The glossary stays short, in order, and names folders and tables that there are."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from sqlmodel import SQLModel
+
+import models
+from tests.house.pages import DOCS, ROOT
+
+MOST = 40
+NAMES = re.compile(r"`([^`]+)`")
+SERVICES = frozenset({
+    "core", "runtime", "accounts", "wallets", "collections", "guilds", "rules", "triggers", "holdings", "engine",
+    "roles", "servers", "privacy", "health",
+})  # fmt: skip
+"""The folders of `services/`."""
+
+
+class Entry(NamedTuple):
+    """A word with its meaning, and what its row names in the columns of folders and tables."""
+
+    word: str
+    meaning: str
+    folders: tuple[str, ...]
+    tables: tuple[str, ...]
+
+
+def entries(page: str) -> list[Entry]:
+    """Every row of the glossary's table below its heading."""
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
+    return [
+        Entry(word, meaning, tuple(NAMES.findall(folders)), tuple(NAMES.findall(tables)))
+        for word, meaning, folders, tables in rows[1:]
+    ]
+
+
+def faults(found: list[Entry], folders: Collection[str], tables: Collection[str]) -> Iterator[str]:
+    """What is wrong with the rows: order, doubles, length, folders and tables that there are not."""
+    words = [entry.word for entry in found]
+    if len(words) > MOST:
+        yield f"{len(words)} words"
+    if words != sorted(set(words)):
+        yield "not in order, or twice"
+    for entry in found:
+        if not entry.folders:
+            yield f"{entry.word}: no folder"
+        if len(re.findall(r"[.?!](?= |$)", entry.meaning)) > 2:
+            yield f"{entry.word}: more than two sentences"
+        yield from (f"{entry.word}: no folder {name}" for name in entry.folders if name not in folders)
+        yield from (f"{entry.word}: no table {name}" for name in entry.tables if name not in tables)
+
+
+def test_every_row_of_the_glossary_is_in_order_and_true() -> None:
+    assert models.Grant.__tablename__ in SQLModel.metadata.tables
+    found = entries((DOCS / "glossary.md").read_text())
+    at_the_root = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert found
+    assert list(faults(found, SERVICES | at_the_root, SQLModel.metadata.tables.keys())) == []
+
+
+def test_a_row_that_is_wrong_is_noticed() -> None:
+    page = (
+        "| Word | What it means | Folder | Table |\n|---|---|---|---|\n"
+        "| role | A role. | `roles` | `grant` |\n"
+        "| claim | One. Two. Three. | `nowhere` | |\n"
+        "| due | A row. | | `gone` |\n"
+    )
+    found = entries(page)
+    assert [entry.word for entry in found] == ["role", "claim", "due"]
+    assert list(faults(found, {"roles"}, {"grant"})) == [
+        "not in order, or twice",
+        "claim: more than two sentences",
+        "claim: no folder nowhere",
+        "due: no folder",
+        "due: no table gone",
+    ]
+    many = [Entry(f"{at:03}", "A word.", ("roles",), ()) for at in range(MOST + 1)]
+    assert list(faults(many, {"roles"}, ())) == ["41 words"]
