@@ -1,0 +1,87 @@
+"""The files of the repository's habits: hooks that call what is there, forms and owners that GitHub can read."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.pages import ROOT
+
+HOOKS = (ROOT / ".pre-commit-config.yaml").read_text()
+FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+KINDS = frozenset({"markdown", "input", "textarea", "dropdown", "checkboxes"})
+OWNER = re.compile(r"@[\w-]+(?:/[\w.-]+)?|[^@\s]+@[^@\s]+")
+
+
+def form_faults(form: str) -> Iterator[str]:
+    """What GitHub would refuse about an issue form."""
+    yield from (f"no {key}" for key in ("name", "description", "body") if not re.search(rf"^{key}:", form, re.M))
+    parts = re.split(r"^  - type: ", form, flags=re.M)[1:]
+    yield from (f"no such kind: {kind}" for part in parts if (kind := part.split()[0]) not in KINDS)
+    ids: list[str] = re.findall(r"^    id: (\S+)$", form, re.M)
+    yield from (f"{one} twice" for one in sorted({one for one in ids if ids.count(one) > 1}))
+    asking = [part for part in parts if not part.startswith("markdown")]
+    named = [part for part in asking if "    id: " in part and "  label: " in part]
+    yield from ("a question without id or label" for _ in range(len(asking) - len(named)))
+    # YAML reads these as true and false, and GitHub wants texts.
+    yield from (f"{one} is no text" for one in re.findall(r"^ +- (yes|no|on|off|true|false)$", form, re.M | re.I))
+
+
+def owner_faults(text: str) -> Iterator[str]:
+    """The lines that are neither a comment nor a pattern with owners."""
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if words and not (words[1:] and all(OWNER.fullmatch(word) for word in words[1:])):
+            yield " ".join(words)
+
+
+def hooks(config: str) -> dict[str, list[str]]:
+    """The command of each hook, by its id."""
+    found: list[tuple[str, str]] = re.findall(r"^ +- id: (\S+)\n(?: +name: .*\n)? +entry: (.+)$", config, re.M)
+    return {hook: shlex.split(command) for hook, command in found}
+
+
+def test_the_hooks_check_style_as_make_check_does() -> None:
+    steps, found = (ROOT / "app" / "steps.py").read_text(), hooks(HOOKS)
+    for hook, words in {"ruff-check": ["check"], "ruff-format": ["format", "--check"]}.items():
+        assert found[hook] == [".venv/bin/ruff", *words, "--force-exclude"]
+        assert '"ruff", ' + ", ".join(f'"{word}"' for word in words) in steps
+
+
+def test_the_subject_of_a_commit_is_checked_by_a_script_that_is_there() -> None:
+    python, script = hooks(HOOKS)["commit-subject"]
+    assert python == "python3"
+    assert (ROOT / script).is_file()
+
+
+def test_no_hook_is_fetched_and_each_kind_is_installed() -> None:
+    assert set(re.findall(r"^ +- repo: (.+)$", HOOKS, re.M)) == {"local"}
+    (installed,) = re.findall(r"^default_install_hook_types: \[(.+)\]$", HOOKS, re.M)
+    assert set(re.findall(r"^ +stages: \[(.+)\]$", HOOKS, re.M)) == set(installed.split(", "))
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_an_issue_form_is_one_that_github_takes(path: Path) -> None:
+    assert list(form_faults(path.read_text())) == []
+
+
+def test_the_forms_and_the_owners_are_there() -> None:
+    assert {path.stem for path in FORMS} >= {"bug", "feature", "provider_problem"}
+    assert list(owner_faults((ROOT / ".github" / "CODEOWNERS").read_text())) == []
+
+
+def test_what_github_would_refuse_is_noticed() -> None:
+    assert list(form_faults("name: Bug\n")) == ["no description", "no body"]
+    part = "  - type: {}\n    id: a\n    attributes:\n      label: A\n"
+    body = part.format("input") + part.format("textfield") + "  - type: input\n      options:\n        - No\n"
+    assert list(form_faults(f"name: Bug\ndescription: x\nbody:\n{body}")) == [
+        "no such kind: textfield", "a twice", "a question without id or label", "No is no text",
+    ]  # fmt: skip
+    assert list(owner_faults("# words\n* @a/team x@y.example\n/docs/\n/app/ nobody\n")) == ["/docs/", "/app/ nobody"]
+
+
+def test_a_hook_is_read_with_and_without_a_name() -> None:
+    first, second = "      - id: a\n        name: A\n        entry: x y\n", "      - id: b\n        entry: z\n"
+    assert hooks(first + second) == {"a": ["x", "y"], "b": ["z"]}
