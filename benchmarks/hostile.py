@@ -23,7 +23,7 @@ from services import cases, decisions, impact, rule_excess
 from services.due import Claim
 from services.expressions import parse as parse_expression
 from services.expressions import to_document
-from services.policy import RuleTerms
+from services.terms import RuleTerms
 from tests.conftest import free_port
 from tests.hostile import RUNTIME
 

@@ -11,6 +11,7 @@ from sqlmodel import col, select
 from models import Breaker, Grant, now
 from models.session import AsyncSession
 from services import due, events
+from services.sources import MOST_BY_ONE_SOURCE
 
 MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
@@ -100,7 +101,7 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Seq
         },
     )  # fmt: skip
     losing, by_one_source, holders = (int(value) for value in result.one())
-    if not too_many(losing, holders) and by_one_source <= MOST_PEOPLE:
+    if not too_many(losing, holders) and by_one_source <= MOST_BY_ONE_SOURCE:
         return False
     tripped = Breaker(server_id=server_id, role_id=role_id, would_lose=losing, holders=holders)
     if breaker is not None:

@@ -9,9 +9,10 @@ from services import claimants, delegations, due, standards, stored, surveys
 from services.due import Claim
 from services.expressions import Requirement, asked_for, requirements
 from services.loop_steps import in_steps
-from services.policy import GrantFacts, RuleTerms
+from services.policy import GrantFacts
 from services.stakes import Delegated
 from services.stored import NOT_SEEN, Rules, Seen, Stored, Who
+from services.terms import RuleTerms
 from services.wants import Wants, by_chain, family_of
 
 NO_ROLES: frozenset[str] = frozenset()

@@ -6,6 +6,7 @@ from gateways import Gateways
 from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from gateways.marketplaces import CollectionFacts
 from services.addresses import AddressRefused, shorten
+from services.chain_names import chain_title
 from services.collection_places import (
     SOLANA,
     address_on,
@@ -19,7 +20,6 @@ from services.collection_places import (
 from services.collection_urls import Reference
 from services.collection_views import CollectionView
 from services.errors import CollectionNotFound, FieldRefused, unavailable
-from services.rule_form import chain_title
 
 FROM_OPENSEA, FROM_CONTRACT = "OpenSea", "contract"
 TOKENS_OF_A_SYMBOL = 3

@@ -7,9 +7,9 @@ from gateways import Gateways
 from gateways.chain_table import CHAINS as FACTS
 from gateways.errors import ProviderError
 from services.addresses import AddressRefused, is_solana, parse_evm, shorten
+from services.chain_names import FORM_ORDER, chain_title
 from services.collection_views import CollectionView
 from services.errors import CollectionElsewhere, CollectionNotFound, FieldRefused
-from services.rule_form import CHAINS, chain_title
 from settings import settings
 
 SOLANA = "solana"
@@ -23,7 +23,7 @@ def asked_chain(chain: str) -> str:
     wanted = chain.strip().lower()
     if not wanted:
         raise FieldRefused("blockchain", "Blockchain is required")
-    if wanted not in CHAINS:
+    if wanted not in FORM_ORDER:
         raise FieldRefused("blockchain", f"Collections on {chain_title(wanted[:40])} cannot be used in rules.")
     if not usable(wanted):
         raise FieldRefused("blockchain", f"Rules on {chain_title(wanted)} are not available here.")
@@ -32,7 +32,7 @@ def asked_chain(chain: str) -> str:
 
 def usable(chain: str) -> bool:
     """Whether rules may name the chain and a node is set for it."""
-    return chain in CHAINS and bool(settings().rpc.get(chain))
+    return chain in FORM_ORDER and bool(settings().rpc.get(chain))
 
 
 def address_on(chain: str, text: str) -> str:
@@ -85,7 +85,7 @@ async def _elsewhere(
     outside: Gateways, chain: str, contract: str, about: str, *, nothing: bool = False
 ) -> CollectionNotFound:
     """What to say about an address that is no collection on its chain, after a look at all the others."""
-    others = [other for other in CHAINS if other != chain and usable(other) and belongs_to(contract, other)]
+    others = [other for other in FORM_ORDER if other != chain and usable(other) and belongs_to(contract, other)]
     found = await asyncio.gather(*(_standard(outside, other, contract) for other in others))
     there = [
         other for other, standard in zip(others, found, strict=True) if standard is not None and standard != "none"

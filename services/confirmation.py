@@ -13,7 +13,7 @@ from typing import Any
 
 from gateways.chain_table import CHAINS
 from gateways.indexer import LISTS
-from services.expressions import Answer
+from services.answer import Answer
 from services.readings import Reading
 
 OTHERS_SILENT = timedelta(minutes=5)

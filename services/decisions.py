@@ -24,10 +24,11 @@ from services import (
     traits,
 )
 from services.alike import Alike
+from services.answer import Answer
 from services.cases import Case
 from services.confirmation import Confirmation, Earlier, Means
 from services.delegations import Fetched, Pair
-from services.expressions import Answer, Requirement, requirements
+from services.expressions import Requirement, requirements
 from services.holdings import Question
 from services.looked import Looked, Place, Round, read_all
 from services.loop_steps import in_steps

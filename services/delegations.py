@@ -17,8 +17,8 @@ from gateways.errors import ProviderError
 from models.session import AsyncSession
 from services import confirmation, due
 from services.expressions import requirements
-from services.policy import RuleTerms
 from services.stakes import Delegated, Known, Said
+from services.terms import RuleTerms
 
 FRESH = timedelta(minutes=10)
 """How long an answer of the registry is used again; who waits at a screen gets a new one."""

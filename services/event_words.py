@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from services.addresses import shorten
+from services.chain_names import chain_title
 from services.events import EventView
 from services.expressions import parse
-from services.rule_form import chain_title
 from services.rule_words import Names, in_words
 from settings import settings
 

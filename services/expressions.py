@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from typing import Any, cast
+
+from services.answer import Answer
 
 ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"
@@ -14,14 +15,6 @@ MAX_DEPTH = 4
 MAX_LEAVES = 40
 _GROUPS = frozenset({"all", "any", "not", "atLeast"})
 _LEAF_FIELDS = frozenset({"type", "chain", "contract", "minTokens", "trait", "tokenIds"})
-
-
-class Answer(Enum):
-    """What is known of a requirement. Unknown is not no."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
 
 
 class ExpressionRefused(Exception):

@@ -12,8 +12,8 @@ from models import Farewell, Rule, Server, User, Wallet, now
 from models.session import AsyncSession
 from services import breaker, due, event_log, events, users
 from services.actors import Actor
+from services.answer import Answer
 from services.cases import Case, load
-from services.expressions import Answer
 from services.policy import Decision, GrantFacts, Move, decide
 from services.rule_form import DEFAULT_COLOR
 

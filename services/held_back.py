@@ -9,7 +9,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from models import Breaker, Event, Rule
 from models.session import AsyncSession
-from services import breaker, collections, event_log, rights, sweep
+from services import breaker, collections, due, event_log, rights
 from services.actors import Actor
 from services.event_words import readings_of, sentence, why_not
 from services.events import EventView
@@ -64,7 +64,15 @@ async def waiting_roles(db: AsyncSession, server_id: int) -> frozenset[str]:
 async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
     """Let what is held back go on, of one role or of all; tells of how many roles. Raises as `of_server` does."""
     await rights.by_id(db, outside, actor, server_id)
-    return await sweep.release_removals(db, actor, server_id, role_id)
+    return await release_removals(db, actor, server_id, role_id)
+
+
+async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
+    """Let the removals go on that the breaker holds back in a server that the actor runs; tells of how many roles."""
+    released = await breaker.approve(db, server_id, actor.discord_id, role_id)
+    if released:
+        await due.mark_server(db, server_id, due.CHANGED)
+    return released
 
 
 async def dismiss(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:

@@ -22,12 +22,13 @@ from services.errors import ProviderUnavailable
 from services.expressions import parse, requirements
 from services.holdings import Question
 from services.looked import Looked, Place
-from services.policy import Decision, GrantFacts, Move, RuleTerms
+from services.policy import Decision, GrantFacts, Move
 from services.rule_form import RuleDraft, check
 from services.rule_rows import apply, copy_of, new_row
 from services.rules import own
 from services.sources import SingleSource, single_sources
 from services.stored import terms_of
+from services.terms import RuleTerms
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
 OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)

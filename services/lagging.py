@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from gateways.chain_table import CHAINS
 from gateways.evm import stale_seconds
 from gateways.token_sheet import IN_TURN
+from services.answer import Answer
 from services.cases import ASKED_FOR
-from services.expressions import Answer
 from services.looked import Looked
 from services.policy import Move
 

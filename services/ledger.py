@@ -56,7 +56,8 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     ]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await left_many(db, [item.case.who for item in looked if item.gone])
-    await came_back(db, {item.case.who: item.left_behind for item in looked if item.left_behind})
+    left_behind = {item.case.who: [grant.role_id for grant in item.left_behind] for item in looked if item.left_behind}
+    await came_back(db, left_behind)
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
     moving: dict[Move, list[Pair]] = {move: [] for move in Move}
     async for item, decision in in_steps((one, move) for one in active for move in one.decisions):

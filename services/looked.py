@@ -7,14 +7,15 @@ from datetime import datetime
 
 from gateways.discord_types import Member as LiveMember
 from services import readings
+from services.answer import Answer
 from services.cases import Case
+from services.chain_names import chain_title
 from services.confirmation import Earlier
 from services.delegations import Fetched
-from services.expressions import Answer, requirements
+from services.expressions import requirements
 from services.holdings import Question
 from services.policy import Decision, GrantFacts
 from services.readings import Answers, Reading
-from services.rule_form import chain_title
 from services.traits import TokenTraits
 
 Place = tuple[int, str]

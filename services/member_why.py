@@ -12,8 +12,9 @@ from models.session import AsyncSession
 from services import breaker, cases, collections, event_log, members, rights, tallies
 from services.actors import Actor
 from services.addresses import shorten
+from services.answer import Answer
 from services.due import Claim
-from services.expressions import Answer, Requirement, requirements
+from services.expressions import Requirement, requirements
 from services.member_list import OURS, wallets_of
 from services.parts import Part
 from services.policy import Decision, Move, decide

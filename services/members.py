@@ -15,7 +15,6 @@ from models import Grant, Member, Rule
 from models.session import AsyncSession
 from services import due, events
 from services.errors import MemberNotFound, unavailable
-from services.policy import GrantFacts
 
 LEFT_AT_ONCE = 1_000
 """Members who are treated as gone in one transaction."""
@@ -129,20 +128,20 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         await due.mark_rivals(db, addresses, due.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
-async def came_back(db: AsyncSession, grants: Mapping[tuple[int, str], Sequence[GrantFacts]]) -> None:
+async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
     """These left and came back without our hearing of it: the roles went with their membership."""
-    for (server_id, discord_id), gone in grants.items():
+    for (server_id, discord_id), role_ids in gone_roles.items():
         await db.execute(
             delete(Grant).where(
                 col(Grant.server_id) == server_id, col(Grant.discord_id) == discord_id,
-                col(Grant.role_id).in_([grant.role_id for grant in gone]),
+                col(Grant.role_id).in_(role_ids),
             )
         )  # fmt: skip
     await events.record_all(
         db,
         [
-            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(gone)})
-            for (server_id, discord_id), gone in grants.items()
+            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(role_ids)})
+            for (server_id, discord_id), role_ids in gone_roles.items()
         ],
     )
 

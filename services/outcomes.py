@@ -7,8 +7,8 @@ from sqlalchemy import text
 from models.session import AsyncSession
 from services import member_why
 from services.actors import Actor
+from services.answer import Answer
 from services.errors import MemberNotFound
-from services.expressions import Answer
 from services.intents import RESTS
 from services.member_why import MemberWhy, RoleWhy, RuleWhy
 

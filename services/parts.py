@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from gateways.chains import BalanceSheet
 from gateways.token_sheet import TokenSheet, token_ids
-from services.expressions import ANY_NFT, Answer, Requirement
+from services.answer import Answer
+from services.expressions import ANY_NFT, Requirement
 from services.stakes import Delegated, Vault
 from services.trait_match import TokenTraits, matches, only_source
 from services.wants import SOLANA, TokenWant

@@ -7,7 +7,8 @@ from typing import Any
 
 from gateways.chains import BalanceSheet
 from gateways.token_sheet import TokenSheet
-from services.expressions import Answer, Requirement
+from services.answer import Answer
+from services.expressions import Requirement
 from services.parts import Answers, Part, Place, doubts_of, part_of, part_of_vault, told_of, vaults_for
 from services.stakes import Delegated
 from services.trait_match import TokenTraits

@@ -8,11 +8,10 @@ from models.database import release
 from models.session import AsyncSession
 from services import standards
 from services.addresses import shorten
+from services.chain_names import chain_title
 from services.errors import FieldRefused, unavailable
-from services.expressions import Expression, requirements
-from services.rule_form import chain_title
+from services.expressions import ANY_CONTRACT, Expression, requirements
 from services.standards import Place
-from services.wants import ANY
 
 
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
@@ -21,7 +20,7 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
     A contract that was found before is not asked about again. Nothing may have been written yet.
     Raises FieldRefused, ProviderUnavailable.
     """
-    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.contract != ANY)
+    places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT)
     known = await standards.known(db, places)
     await release(db)
     found: dict[Place, str] = {}

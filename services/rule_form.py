@@ -10,6 +10,7 @@ from typing import Any
 from gateways.plain_text import one_line, plain
 from services import token_ids
 from services.addresses import AddressRefused, is_solana, parse_evm
+from services.chain_names import FORM_ORDER, chain_title
 from services.errors import FieldRefused
 from services.expressions import (
     ANY_CONTRACT,
@@ -24,7 +25,6 @@ from services.expressions import (
 from settings import EVM_CHAINS, settings
 
 TYPES = ("basic", "trait", "token_id", "any_nft")
-CHAINS = ("ethereum", "apechain", "polygon", "base", "abstract", "arbitrum", "optimism", "solana")
 SUPPORTED_TYPES: tuple[str, ...] = TYPES
 SUPPORTED_CHAINS: tuple[str, ...] = (*EVM_CHAINS, "solana")
 DEFAULT_COLOR = "#5865F2"
@@ -81,8 +81,8 @@ def check(draft: RuleDraft) -> RuleDraft:
         draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
     if not draft.blockchain.strip():
         raise FieldRefused("blockchain", "Blockchain is required")
-    if draft.blockchain not in CHAINS:
-        raise FieldRefused("blockchain", f"{draft.blockchain[:40]} is not one of the chains: {', '.join(CHAINS)}.")
+    if draft.blockchain not in FORM_ORDER:
+        raise FieldRefused("blockchain", f"{draft.blockchain[:40]} is not one of the chains: {', '.join(FORM_ORDER)}.")
     if not draft.role_id.strip():
         raise FieldRefused("roleId", "Role is required")
     if draft.verification_type not in TYPES:
@@ -225,11 +225,6 @@ def chain_refusal(chain: str) -> str | None:
     if not settings().rpc.get(chain):
         return f"No node is configured for {chain_title(chain)}, so rules on it are off."
     return None
-
-
-def chain_title(chain: str) -> str:
-    """A chain's name with its first letter raised, nothing else."""
-    return chain[:1].upper() + chain[1:]
 
 
 def automatic_name(

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.addresses import shorten
+from services.chain_names import chain_title
 from services.expressions import AtLeast, Expression, Not, Requirement
-from services.rule_form import chain_title
 from services.token_ids import bounds
 
 Names = Mapping[tuple[str, str], str]

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateways.chain_table import CHAINS
-from services.breaker import MOST_PEOPLE
 from services.expressions import ANY_NFT, Expression, Requirement, requirements
-from services.wants import SOLANA
 from settings import settings
 
-_BOUND = f"At most {MOST_PEOPLE} members a day lose the role by it unless an admin approves more."
+MOST_BY_ONE_SOURCE = 5
+"""How many people may lose a role in 24 hours by the word of one source alone, before an admin has looked."""
+_BOUND = f"At most {MOST_BY_ONE_SOURCE} members a day lose the role by it unless an admin approves more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def one_node(chain: str) -> tuple[str, str] | None:
     if len(set(settings().rpc.get(chain, ()))) != 1:
         return None
     title, variable = CHAINS[chain].title, f"RPC_{chain.upper()}"
-    if chain == SOLANA:
+    if CHAINS[chain].family == "solana":
         text = f"{title} has one node and index here, which confirms a loss by being asked again. {_BOUND}"
     else:
         text = f"{title} has one node here, which confirms a loss itself some blocks later. {_BOUND}"
@@ -50,7 +50,7 @@ def _reasons(leaf: Requirement) -> Iterator[tuple[str, str]]:
     title = CHAINS[leaf.chain].title
     if (node := one_node(leaf.chain)) is not None:
         yield node
-    if leaf.chain == SOLANA:
+    if CHAINS[leaf.chain].family == "solana":
         return
     has_opensea, has_alchemy = (key is not None for key in (settings().opensea_api_key, settings().alchemy_api_key))
     if leaf.type == "trait" and not has_opensea:

@@ -11,8 +11,9 @@ from models.session import AsyncSession, Question, Rows, joined
 from services.due import Claim
 from services.expressions import Expression, parse
 from services.loop_steps import in_steps
-from services.policy import GrantFacts, RuleTerms
+from services.policy import GrantFacts
 from services.rule_states import TOO_MANY
+from services.terms import RuleTerms
 
 
 class StoredRule(NamedTuple):

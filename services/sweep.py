@@ -8,7 +8,7 @@ from sqlalchemy import text
 from gateways import Gateways
 from models import Schedule
 from models.session import AsyncSession
-from services import breaker, due, events, rights, schedules
+from services import due, events, rights, schedules
 from services.actors import Actor
 
 SCHEDULE = "sweep"
@@ -70,11 +70,3 @@ async def finish_if_done(db: AsyncSession) -> bool:
         text("SELECT 1 FROM due WHERE kind = 'member' AND attempts = 0 AND due_at <= now() LIMIT 1")
     )
     return waiting.first() is None and await schedules.finished(db, SCHEDULE)
-
-
-async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Let the removals go on that the breaker holds back in a server that the actor runs; tells of how many roles."""
-    released = await breaker.approve(db, server_id, actor.discord_id, role_id)
-    if released:
-        await due.mark_server(db, server_id, due.CHANGED)
-    return released

@@ -14,7 +14,8 @@ from sqlmodel import col, select
 from models import Observation, Tally
 from models.session import AsyncSession
 from services import surveys
-from services.expressions import Answer, Requirement
+from services.answer import Answer
+from services.expressions import Requirement
 from services.parts import Part, doubts_of, vaults_for
 from services.readings import Reading, addresses_on, conclude, needed_of
 from services.stakes import Delegated

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
 from gateways.attributes import Trait
-from services.expressions import Answer
+from services.answer import Answer
 
 BETWEEN_SOURCES = ", "
 """Separates the names of sources that told the same list."""

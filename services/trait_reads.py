@@ -9,8 +9,8 @@ from services.cases import Case
 from services.due import AGAIN
 from services.expressions import Requirement, requirements
 from services.looked import Place, Round
-from services.policy import RuleTerms
 from services.readings import Answers
+from services.terms import RuleTerms
 from services.trait_match import TokenTraits
 
 MOST_FETCHED = 600

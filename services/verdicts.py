@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from services.expressions import Answer, Expression, Requirement, evaluate, requirements
+from services.answer import Answer
+from services.expressions import Expression, Requirement, evaluate, requirements
 from services.wants import family_of
 
 

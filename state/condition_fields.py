@@ -11,6 +11,7 @@ from models import transaction
 from services import collections, limits, rule_form, token_ids
 from services.actors import Actor
 from services.addresses import shorten
+from services.chain_names import FORM_ORDER, chain_title
 from services.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
 from state.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, DEFAULT_CHAIN, EXACTLY, TRAIT, ConditionDraft
 from state.gate import signed_in
@@ -34,7 +35,7 @@ class OfferView:
 
 
 def _offer(found: collections.CollectionView) -> OfferView:
-    where = f"{shorten(found.contract_address)} on {rule_form.chain_title(found.blockchain)}"
+    where = f"{shorten(found.contract_address)} on {chain_title(found.blockchain)}"
     return OfferView(found.blockchain, found.contract_address, f"{found.name} ({where})")
 
 
@@ -117,7 +118,7 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def choose_chain(self, actor: Actor, value: str):
         """Another chain; an address that is filled in is looked up there."""
-        if value not in rule_form.CHAINS or value == self.chain:
+        if value not in FORM_ORDER or value == self.chain:
             return
         self.chain = value
         self._forget()

@@ -10,10 +10,11 @@ from models import transaction
 from services import limits, member_list, member_why, protection, rechecks, sweep
 from services.actors import Actor
 from services.ages import ago
+from services.chain_names import chain_title
 from services.errors import MemberNotFound, NotFound
 from services.member_list import MemberRow, MembersPage
 from services.member_why import MemberWhy, RequirementView, RoleWhy, RuleWhy
-from services.rule_form import DEFAULT_COLOR, chain_title
+from services.rule_form import DEFAULT_COLOR
 from state.gate import public, signed_in
 from state.queries import ask
 from state.server_page import ServerPageState, open_tab

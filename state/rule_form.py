@@ -11,6 +11,7 @@ from gateways import gateways
 from models import transaction
 from services import collections, rule_form, rule_limits, rules, servers
 from services.actors import Actor
+from services.chain_names import FORM_ORDER, chain_title
 from services.errors import FieldRefused, HoldfastError, RuleNotFound
 from services.expressions import Expression, parse, requirements, to_document
 from services.impact import Proposal
@@ -42,7 +43,7 @@ class ChainOptionView:
     offered: bool
 
 
-CHAIN_OPTIONS = [ChainOptionView(chain, rule_form.chain_title(chain), True) for chain in rule_form.CHAINS]
+CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in FORM_ORDER]
 
 
 class RuleFormState(ConditionList, RuleOutcome, rx.State):
@@ -85,7 +86,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self._clear()
         number = self.router.url.query_parameters.get("ruleId", "")
         self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
-        self.chains = [_chain(chain) for chain in rule_form.CHAINS]
+        self.chains = [_chain(chain) for chain in FORM_ORDER]
         self.visit = visit
         yield
         try:
@@ -281,5 +282,5 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
 def _chain(chain: str) -> ChainOptionView:
     reason = rule_form.chain_refusal(chain)
-    title = rule_form.chain_title(chain)
+    title = chain_title(chain)
     return ChainOptionView(chain, f"{title} (no source is configured for it)" if reason else title, not reason)

@@ -9,9 +9,9 @@ from gateways import gateways
 from models import transaction
 from services import rule_limits, rules
 from services.actors import Actor
+from services.chain_names import chain_title
 from services.errors import NotFound
 from services.impact import Proposal
-from services.rule_form import chain_title
 from state.gate import public, signed_in
 from state.impact import ImpactState
 from state.protected_roles import ProtectedRolesState

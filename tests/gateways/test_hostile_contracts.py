@@ -12,7 +12,8 @@ from gateways import Gateways
 from gateways.chains import EvmChains
 from gateways.evm_pool import NodePool
 from services import holdings
-from services.expressions import Answer, Requirement
+from services.answer import Answer
+from services.expressions import Requirement
 from services.holdings import Question
 from services.readings import read
 from services.wants import ANY, Wants

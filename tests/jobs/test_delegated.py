@@ -15,12 +15,13 @@ from jobs.looker import Looker
 from models import Delegation, Due, Grant, Wallet, now, transaction
 from services import cases, decisions, delegations, due, findings, member_why, sightings, standards, tallies, wallets
 from services.actors import Actor
+from services.answer import Answer
 from services.due import Claim
-from services.expressions import Answer, Not, Requirement, to_document
+from services.expressions import Not, Requirement, to_document
 from services.following import ANY
-from services.policy import RuleTerms
 from services.readings import Reading
 from services.sightings import Marks, Moved
+from services.terms import RuleTerms
 from services.users import ensure
 from services.watch_list import Watched, WatchList
 from tests.jobs.conftest import Engine

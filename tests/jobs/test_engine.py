@@ -12,7 +12,7 @@ from gateways import gateways
 from gateways.errors import NotYet, ProviderDown
 from jobs.looker import Looker
 from models import Due, Event, Grant, Rule, User, now, transaction
-from services import breaker, carried_out, event_log, farewells, intents, member_why, request_ids, sweep, undo
+from services import breaker, carried_out, event_log, farewells, held_back, intents, member_why, request_ids, undo
 from services.actors import Actor
 from services.event_log import LogFilter
 from services.logs import redact_every_log
@@ -557,7 +557,7 @@ async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town
     assert {row.state for row in await grants(town)} == {"held"}
     async with engine():
         async with transaction() as db:
-            assert await sweep.release_removals(db, admin, town.server_id) == 1
+            assert await held_back.release_removals(db, admin, town.server_id) == 1
         for name in crowd:
             await taken(town, name)
         await until(lambda: _empty(town))

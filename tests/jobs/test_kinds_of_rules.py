@@ -13,10 +13,11 @@ import pytest
 from gateways import gateways
 from models import now, transaction
 from services import cases, decisions, findings, standards, tallies
+from services.answer import Answer
 from services.due import Claim
-from services.expressions import Answer, Requirement, to_document
-from services.policy import RuleTerms
+from services.expressions import Requirement, to_document
 from services.readings import Reading
+from services.terms import RuleTerms
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 

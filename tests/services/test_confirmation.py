@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.chain_table import CHAINS
+from services.answer import Answer
 from services.confirmation import (
     APART,
     KEPT,
@@ -20,7 +21,7 @@ from services.confirmation import (
     question_of,
     second_of,
 )
-from services.expressions import Answer, Requirement
+from services.expressions import Requirement
 from services.readings import Part, Reading
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN

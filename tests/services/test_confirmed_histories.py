@@ -13,10 +13,12 @@ from gateways.attributes import Trait
 from gateways.chain_table import CHAINS
 from gateways.token_sheet import TokenSheet
 from services import confirmation, due
+from services.answer import Answer
 from services.confirmation import Confirmation, Means
-from services.expressions import Answer, Requirement
-from services.policy import Decision, GrantFacts, Move, RuleTerms, decide, keeps_differently
+from services.expressions import Requirement
+from services.policy import Decision, GrantFacts, Move, decide, keeps_differently
 from services.readings import Answers, Reading, in_part, read
+from services.terms import RuleTerms
 from services.trait_match import TokenTraits
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))

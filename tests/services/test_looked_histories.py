@@ -24,12 +24,14 @@ from gateways.errors import ProviderDown
 from gateways.indexer import LISTS
 from gateways.token_sheet import TokenSheet, Trail
 from services import confirmation, decisions, due
+from services.answer import Answer
 from services.cases import Case
 from services.due import Claim
-from services.expressions import Answer, AtLeast, Expression, Not, Requirement, evaluate, requirements
+from services.expressions import AtLeast, Expression, Not, Requirement, evaluate, requirements
 from services.holdings import Question
 from services.looked import Looked, Place
-from services.policy import GrantFacts, Move, RuleTerms, keeps_differently
+from services.policy import GrantFacts, Move, keeps_differently
+from services.terms import RuleTerms
 from services.wants import by_chain
 from tests.builders import snowflake
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.expressions import Answer, AtLeast, Expression, Not, Requirement, evaluate
-from services.policy import Decision, GrantFacts, Move, RuleTerms, decide
+from services.answer import Answer
+from services.expressions import AtLeast, Expression, Not, Requirement, evaluate
+from services.policy import Decision, GrantFacts, Move, decide
+from services.terms import RuleTerms
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LEAF = Requirement("basic", "base", "0x" + "1" * 40)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from gateways.attributes import Trait
 from gateways.balance_sheet import BalanceSheet, Cells, packed
 from gateways.token_sheet import TokenSheet
-from services.expressions import Answer, Requirement
+from services.answer import Answer
+from services.expressions import Requirement
 from services.readings import Answers, Part, conclude, read, unread
 from services.trait_match import TokenTraits
 

@@ -13,7 +13,7 @@ from gateways.attributes import Trait, TraitList
 from gateways.errors import ProviderDown
 from models import now
 from services import traits
-from services.expressions import Answer
+from services.answer import Answer
 from services.trait_match import only_source
 from services.traits import FROM_METADATA, FROM_OPENSEA, Place, TokenTraits, fetch, matches
 from settings import settings

@@ -10,7 +10,7 @@ from sqlmodel import col, select, update
 from gateways.attributes import Trait
 from models import Collection, Token, now, transaction
 from services import collections, housekeeping, traits
-from services.expressions import Answer
+from services.answer import Answer
 from services.traits import Place, TokenTraits, matches
 from tests.builders import address
 

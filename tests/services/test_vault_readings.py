@@ -3,7 +3,8 @@
 import pytest
 
 from gateways.token_sheet import TokenSheet
-from services.expressions import Answer, Requirement
+from services.answer import Answer
+from services.expressions import Requirement
 from services.readings import Answers, Reading, read
 from services.stakes import Delegated, Stake, Vault
 from tests.services.test_readings import PLACES, balances, tokens

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.expressions import Answer, AtLeast, Expression, Not, Requirement, evaluate
+from services.answer import Answer
+from services.expressions import AtLeast, Expression, Not, Requirement, evaluate
 from services.verdicts import verdict
 
 CATS, DOGS = Requirement("basic", "base", "0xca"), Requirement("basic", "solana", "Dogs")

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import User, Wallet, transaction
-from services import due, guilds, rules, sweep, wallets
+from services import due, guilds, held_back, rules, wallets
 from services.actors import Actor
 from services.errors import HoldfastError
 from services.rule_form import RuleDraft
@@ -308,7 +308,7 @@ class World:
         actor = await self.actor()
         for guild in self.guilds:
             async with transaction() as db:
-                await sweep.release_removals(db, actor, guild.server_id)
+                await held_back.release_removals(db, actor, guild.server_id)
 
 
 async def database_answers() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from services import addresses, rule_form, servers
+from services.chain_names import FORM_ORDER
 from state import timing
 
 CONSTANTS = {
@@ -25,7 +26,7 @@ CONSTANTS = {
     "tooltip skip delay": (timing.TOOLTIP_SKIP_MILLISECONDS, 300),
     "an address, shortened": (addresses.shorten("0x0123456789abcdef0123456789abcdef01234567"), "0x0123...4567"),
     "default role colour": (rule_form.DEFAULT_COLOR, "#5865F2"),
-    "selectable chains": (len(rule_form.CHAINS), 8),
+    "selectable chains": (len(FORM_ORDER), 8),
     "token ids in a name": (rule_form.NAMED_TOKEN_IDS, 3),
     "rule types": (rule_form.TYPES, ("basic", "trait", "token_id", "any_nft")),
     "permissions of the navigation's invite": (servers.NAVIGATION_PERMISSIONS, 268_439_808),
