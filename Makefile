@@ -1,4 +1,4 @@
-# Every target does all of its own set-up; the steps are in app/prepare.py, which needs nothing but Python.
+# Every target does all of its own set-up; the steps are in tools/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots lighthouse soak fresh lock clean
 export FILE FORCE
@@ -26,4 +26,4 @@ help:
 
 $(TARGETS):
 	$(if $(PYTHON),,$(error Python 3.11 or newer is needed: apt-get install python3 python3-venv))
-	@$(PYTHON) -m app.prepare $@ $(ARGS)
+	@$(PYTHON) -m tools.prepare $@ $(ARGS)

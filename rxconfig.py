@@ -5,7 +5,8 @@ from typing import Any
 
 import reflex as rx
 
-from app import parts, plain_run
+from app import npm_packages
+from app.supervisor import plain_run
 from settings import settings
 
 # Before Reflex begins anything: a `reflex run` becomes the whole product.
@@ -32,7 +33,7 @@ class FetchedParts(rx.plugins.Plugin):
         context["add_save_task"](self._move)
 
     def _move(self) -> None:
-        parts.move()
+        npm_packages.move()
 
 
 config = rx.Config(

@@ -6,12 +6,12 @@ import os
 import sys
 
 from app.build import BuildFailed, ensure_built
-from app.leftovers import AlreadyRunning
-from app.output import say
-from app.plan import Web, make_plan
-from app.postgres_account import NoDatabaseAccount
-from app.postgres_programs import PostgresFailed
-from app.supervisor import StartFailed, Supervisor
+from app.postgres.account import NoDatabaseAccount
+from app.postgres.programs import PostgresFailed
+from app.supervisor.leftovers import AlreadyRunning
+from app.supervisor.output import say
+from app.supervisor.plan import Web, make_plan
+from app.supervisor.supervisor import StartFailed, Supervisor
 from settings import SettingsError, load
 
 

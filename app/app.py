@@ -9,23 +9,23 @@ from app.http.concurrency import WithoutBody
 from app.http.crawlers import Crawlers
 from app.http.documents import Documents, Route
 from app.http.hosts import HostGate
-from app.http.leaving import Leaving
 from app.http.line_breaks import LineBreaks
 from app.http.proxies import Proxies
-from app.http.sockets import SocketGate
+from app.http.shutdown import Leaving
+from app.http.sockets.gate import SocketGate
 from app.lifespan import lifespan
 from app.pages import PAGES, PUBLIC_PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
 from components.layout.frame import connection_notice
 from components.layout.navigation import SUPPORT_PATH
-from components.pages.landing import landing
-from components.pages.problems import not_found
+from components.pages.public.landing import landing
+from components.pages.public.problems import not_found
 from components.ui.toast import toaster
-from services import logs
+from services.runtime import logs
 from settings import settings
-from state.faults import note_report, show_fault
-from state.gate import Gate, exists
-from state.session import arrive, recognise
+from state.core.errors import note_report, show_fault
+from state.core.gate import Gate, exists
+from state.core.session import arrive, recognise
 
 logs.set_up()
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from app.leftovers import AlreadyRunning, Lock, Running, running
-from app.plan import data_dir
-from app.postgres import Postgres
-from app.postgres_account import NoDatabaseAccount, Say
-from app.postgres_programs import PostgresFailed, program_dir
-from models.aside import has_tables, put_aside, put_back
-from models.database import libpq_url
+from app.postgres.account import NoDatabaseAccount, Say
+from app.postgres.programs import PostgresFailed, program_dir
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
+from app.supervisor.plan import data_dir
+from models.db.aside import has_tables, put_aside, put_back
+from models.db.database import libpq_url
 from settings import ROOT, SettingsError, load
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app import private
+from app.postgres import private_files
 from settings import CHAINS, EVM_CHAINS, ROOT, SECRET_SETTINGS, settings
 
 STAMP = ROOT / ".web" / "holdfast.stamp"
@@ -92,7 +92,7 @@ def _files() -> Iterator[Path]:
 
 @contextmanager
 def _alone(say: Say) -> Iterator[None]:
-    private.directory(LOCK.parent)
+    private_files.directory(LOCK.parent)
     with LOCK.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +119,7 @@ def _build(say: Say) -> None:
     say("Building the screens" + (" (the first time fetches their parts from npm: about a minute)." if first else "."))
     began = said = time.monotonic()
     argv = [sys.executable, "-m", "reflex", "export", "--frontend-only", "--no-zip"]
-    with open(LOG, "wb", opener=private.opener) as log:
+    with open(LOG, "wb", opener=private_files.opener) as log:
         builder = subprocess.Popen(argv, cwd=ROOT, env=_environment(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             while builder.poll() is None:

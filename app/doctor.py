@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from services import lease
+from services.roles import writer_lease
 from settings import (
     CHAINS,
     EVM_CHAINS,
@@ -236,7 +236,7 @@ async def database(url: str) -> Finding:
     """Whether the database keeps what belongs to a connection, asked of the database itself."""
     how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
     try:
-        kept = await lease.keeps_sessions(url)
+        kept = await writer_lease.keeps_sessions(url)
     except psycopg.OperationalError as fault:
         reason = (str(fault).splitlines() or ["no answer"])[0]
         return Finding(LACKING, "Database", f"DATABASE_URL does not let us in: {reason}", "Is it running, and right?")

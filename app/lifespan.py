@@ -4,13 +4,13 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from app.alone import start_if_alone
-from app.http.leaving import Leaving
-from app.http.left_tabs import dropping
+from app.http.shutdown import Leaving
+from app.http.sockets.left_tabs import dropping
 from app.noting import noting
+from app.supervisor.alone import start_if_alone
 from gateways import close_gateways
 from models import limit_statements, use
-from services import heap, limits
+from services.runtime import garbage_collection, rate_limits
 
 STATEMENT_SECONDS = 20.0
 """How long the database may work on one statement of a screen or a call; then the caller is told that it took too
@@ -20,7 +20,7 @@ long, and the processor is somebody else's again."""
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[None]:
     """While it lasts, everything else of the product runs too; without a supervisor it is started here."""
-    heap.settle()
+    garbage_collection.settle()
     limit_statements(STATEMENT_SECONDS)
     async with start_if_alone() as database_url:
         if database_url is not None:
@@ -31,6 +31,6 @@ async def lifespan() -> AsyncGenerator[None]:
                 async with noting(), dropping():
                     yield
         finally:
-            await limits.forget()
+            await rate_limits.forget()
             await close_gateways()
             await use(None)

@@ -13,11 +13,12 @@ from sqlalchemy.exc import DBAPIError
 
 from app.doctor import CALLBACK
 from gateways import Gateways, close_gateways, gateways
-from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
-from gateways.log_spans import WIDEST_SPAN
-from gateways.node_limits import NodeLimits
+from gateways.evm.rpc.block_ranges import WIDEST_SPAN
+from gateways.evm.rpc.node_limits import NodeLimits
+from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from models import use
-from services import health, node_limits
+from services.health import readiness
+from services.runtime import node_limits
 from settings import CHAINS, EVM_CHAINS, Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
@@ -161,9 +162,9 @@ async def store_limits() -> str:
     The product has to run, or DATABASE_URL to be set.
     """
     try:
-        await use(health.running_database())
+        await use(readiness.running_database())
         await node_limits.exchange()
-    except health.NotRunning:
+    except readiness.NotRunning:
         return "What the nodes give is not kept: Holdfast does not run here, and DATABASE_URL is not set."
     except DBAPIError as fault:
         return f"What the nodes give is not kept: {str(fault.orig).splitlines()[0]}"

@@ -9,8 +9,10 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import transaction
-from services import counters, market_limits, node_limits, providers, rate_shares, refusals, rejections
-from services.tasks import stop
+from services.guilds import rate_shares, refusals
+from services.health import provider_log
+from services.runtime import counters, marketplace_limits, node_limits, rejections
+from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.web")
 
@@ -21,7 +23,7 @@ PAUSE_SECONDS = 2.0
 async def noting() -> AsyncGenerator[None]:
     """Writes while the block lasts."""
     work = (
-        _write_for_ever(), rate_shares.keep(rate_shares.WEB), market_limits.keep(), node_limits.run(),
+        _write_for_ever(), rate_shares.keep(rate_shares.WEB), marketplace_limits.keep(), node_limits.run(),
         rejections.write_on(),
     )  # fmt: skip
     tasks = [asyncio.create_task(one) for one in work]
@@ -32,14 +34,14 @@ async def noting() -> AsyncGenerator[None]:
 
 
 async def _write_for_ever() -> None:
-    recorder = providers.Recorder()
+    recorder = provider_log.Recorder()
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
         news, counts = recorder.news(), recorder.counts()
         try:
             if news or counts:
                 async with transaction() as db:
-                    await providers.keep(db, news)
+                    await provider_log.keep(db, news)
                     await counters.add(db, counters.ANSWERS, counts)
                 recorder.counted()
             await refusals.share(gateways().discord.refusals)

@@ -1,7 +1,7 @@
-"""The screens' npm packages, fetched beside other steps of set-up: `python3 -m app.parts`. Needs no Python package.
+"""The screens' npm packages, fetched beside other steps of set-up: `python3 -m app.npm_packages`.
 
-Reflex writes `.web` from its beginning before it installs the packages there, so they are fetched elsewhere and moved
-when Reflex comes to them. What is not there then, Reflex installs.
+Needs no Python package. Reflex writes `.web` from its beginning before it installs the packages there, so they are
+fetched elsewhere and moved when Reflex comes to them. What is not there then, Reflex installs.
 """
 
 from __future__ import annotations

@@ -8,34 +8,34 @@ from reflex.event import EventSpec
 
 from components.layout.audience import for_audience
 from components.layout.frame import shared_frame, visitor_frame
-from components.pages.account import account, account_left
-from components.pages.contact import contact
-from components.pages.dashboard import dashboard
-from components.pages.deployment import deployment_status, product_setup, production_setup, replit_deployment
-from components.pages.features import features
-from components.pages.help_center import help_center
-from components.pages.invite import invite
-from components.pages.landing import landing
-from components.pages.login import login
-from components.pages.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oauth_setup, test_auth
-from components.pages.policies import privacy_policy, terms_of_service
-from components.pages.problems import not_found, oauth_error
-from components.pages.rule_form import rule_form
-from components.pages.server_config import LOAD as SERVER_CONFIG_LOAD
-from components.pages.server_config import server_config
-from components.pages.server_form import server_form
-from components.pages.wallets import LOAD as WALLETS_LOAD
-from components.pages.wallets import wallets, wallets_left
+from components.pages.account.login import login
+from components.pages.account.profile import account, account_left
+from components.pages.account.wallets import LOAD as WALLETS_LOAD
+from components.pages.account.wallets import wallets, wallets_left
+from components.pages.dashboard.dashboard import dashboard
+from components.pages.dashboard.invite import invite
+from components.pages.dashboard.server_form import server_form
+from components.pages.help.deployment import deployment_status, product_setup, production_setup, replit_deployment
+from components.pages.help.help_center import help_center
+from components.pages.help.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oauth_setup, test_auth
+from components.pages.public.contact import contact
+from components.pages.public.features import features
+from components.pages.public.landing import landing
+from components.pages.public.policies import privacy_policy, terms_of_service
+from components.pages.public.problems import not_found, oauth_error
+from components.pages.rule_form.rule_form import rule_form
+from components.pages.server.server_config import LOAD as SERVER_CONFIG_LOAD
+from components.pages.server.server_config import server_config
 from settings import settings
-from state.account import AccountState
-from state.analytics import AnalyticsState
-from state.invite import InviteState
-from state.me import MeState
-from state.operator import OperatorState
-from state.problems import ProblemState
-from state.rule_form import RuleFormState
-from state.servers import DashboardState, OpenServerState
-from state.session import SessionState
+from state.account.preferences import MeState
+from state.account.profile import AccountState
+from state.core.session import SessionState
+from state.dashboard.analytics import AnalyticsState
+from state.dashboard.invite import InviteState
+from state.dashboard.servers import DashboardState, OpenServerState
+from state.help.operator import OperatorState
+from state.help.problems import ProblemState
+from state.rule_form.rule_form import RuleFormState
 
 Screen = Callable[[], rx.Component]
 Load = Callable[[], EventSpec] | rx.event.EventType[()]

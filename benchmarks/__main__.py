@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import attacks, crowd, follow, growth, guilds, logs, pairs, roles, sweep, web
-from benchmarks.rounds import GOALS
+from benchmarks import attacks, crowd, follow, growth, guilds, logs, roles, sweep, web
+from benchmarks.support import pairs
+from benchmarks.support.rounds import GOALS
 
 Benchmark = Callable[[Sequence[str]], None]
 BENCHMARKS: dict[str, Benchmark] = {

@@ -1,8 +1,8 @@
 """What strangers try, and what it does to everybody else: `python -m benchmarks.attacks [--quick] [NAME …]`.
 
 The whole product runs as `make run` starts it, with the limits that it has by default. During each attack of
-`benchmarks/strangers.py` an admin's page, `/health` and a role that follows a token are timed, Discord's requests and
-the web process's memory are counted, and just before it the same without an attack.
+`benchmarks/support/strangers.py` an admin's page, `/health` and a role that follows a token are timed, Discord's
+requests and the web process's memory are counted, and just before it the same without an attack.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from typing import Any
 import aiohttp
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks.lab import ROOT
-from benchmarks.rounds import goal
-from benchmarks.strangers import ATTACKS, Target, greeted
-from tests.product import DAY, Machine, Product, members_of_session
-from tests.web.conftest import sign_in
-from tests.web.sockets import BOOT
-from tests.whole.people import Person, collection, rule
+from benchmarks.support.lab import ROOT
+from benchmarks.support.rounds import goal
+from benchmarks.support.strangers import ATTACKS, Target, greeted
+from tests.support.product import DAY, Machine, Product, members_of_session
+from tests.system.web.conftest import sign_in
+from tests.system.web.sockets import BOOT
+from tests.system.whole.people import Person, collection, rule
 
 NAME = "attacks"
 GUILD, ROLE = "Base Builders", "Whale"
@@ -162,7 +162,7 @@ class Siege:
 
     async def _attack(self, name: str, target: Target) -> str:
         process = await asyncio.create_subprocess_exec(
-            "nice", sys.executable, "-m", "benchmarks.strangers", name, cwd=ROOT,
+            "nice", sys.executable, "-m", "benchmarks.support.strangers", name, cwd=ROOT,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:

@@ -1,8 +1,8 @@
 """What a server costs a day at its providers: the tables of docs/first-contact.md.
 
 `python -m benchmarks.costs` prints them, `--write` puts them into the page. The calls are counted
-(`benchmarks/reads.py`) while the product's own readers work, so a reader that asks otherwise changes the tables; the
-prices are in `benchmarks/plans.py`.
+(`benchmarks/support/reads.py`) while the product's own readers work, so a reader that asks otherwise changes the
+tables; the prices are in `benchmarks/support/plans.py`.
 """
 
 import argparse
@@ -14,18 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from benchmarks import reads
-from benchmarks.lab import ROOT, lab
-from benchmarks.plans import ALCHEMY_LIST, FREE, HELIUS, OPENSEA_READS_AN_HOUR, PAID, PUBLIC, SOLANA, Plan
-from benchmarks.reads import DAY
-from gateways.chain_table import CHAINS
-from gateways.evm_fallbacks import AGGREGATE_CHECKS
-from gateways.opensea import TOKENS_A_BATCH
-from jobs.looker import BATCH
-from services import bio_looks
-from services.asset_polling import OWNERS_AT_ONCE
-from services.open_challenges import SLOWLY
-from services.providers import PROBED_UNFOLLOWED
+from benchmarks.support import reads
+from benchmarks.support.lab import ROOT, lab
+from benchmarks.support.plans import ALCHEMY_LIST, FREE, HELIUS, OPENSEA_READS_AN_HOUR, PAID, PUBLIC, SOLANA, Plan
+from benchmarks.support.reads import DAY
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.balances.fallbacks import AGGREGATE_CHECKS
+from gateways.marketplaces.opensea import TOKENS_A_BATCH
+from jobs.reconciler import BATCH
+from services.health.provider_log import PROBED_UNFOLLOWED
+from services.triggers.solana_poller import OWNERS_AT_ONCE
+from services.wallets import bio_schedule
+from services.wallets.watch_schedule import SLOWLY
 
 PAGE = ROOT / "docs" / "first-contact.md"
 EVM = tuple(key for key, chain in CHAINS.items() if chain.family == "evm")
@@ -365,7 +365,7 @@ def solana_following_table(counted: Counted) -> str:
 
 def looks_at_a_bio(seconds: float) -> int:
     """How many reads a proof takes whose bio shows the code so many seconds after the code was shown."""
-    looks, passed, count = bio_looks.shown(), 0.0, 0
+    looks, passed, count = bio_schedule.shown(), 0.0, 0
     while looks.next_in is not None and passed < seconds:
         passed += looks.next_in
         count += 1

@@ -16,30 +16,21 @@ from typing import Any, cast
 
 from sqlalchemy import text
 
-from benchmarks import crowd_web
-from benchmarks.crowd_web import Took, database_processes, processor
-from benchmarks.town import database, product
+from benchmarks.support import crowd_web
+from benchmarks.support.crowd_web import Took, database_processes, processor
+from benchmarks.support.town import database, product
 from gateways import Gateways
 from models import Server, now, reading, transaction
-from models.session import AsyncSession
-from services import (
-    analytics,
-    event_log,
-    heap,
-    held_back,
-    me,
-    member_list,
-    member_why,
-    my_data,
-    rights,
-    rule_views,
-    server_export,
-    servers,
-    troubles,
-    work_health,
-)
-from services.actors import Actor
-from services.event_log import LogFilter
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.guilds import permissions
+from services.health import alert_conditions, backlog
+from services.privacy import export, preferences
+from services.rules import views
+from services.runtime import garbage_collection
+from services.servers import activity, analytics, breaker_review, explain, member_list, servers
+from services.servers import export as server_export
+from services.servers.activity import LogFilter
 from settings import settings
 
 ADMIN = Actor(1, "800000000000000001", "admin")
@@ -174,7 +165,7 @@ def calls(size: Size) -> list[Call]:
     deep = size.lines // 2
 
     def log(**wanted: Any) -> Ask:
-        return lambda db: event_log.read(db, outside, ADMIN, BIG, LogFilter(**wanted))
+        return lambda db: activity.read(db, outside, ADMIN, BIG, LogFilter(**wanted))
 
     def members(query: str = "", page: int = 1) -> Ask:
         return lambda db: member_list.list_members(db, outside, ADMIN, BIG, query, page)
@@ -185,16 +176,16 @@ def calls(size: Size) -> list[Call]:
         "dashboard: 90 days": lambda db: analytics.history(db, ADMIN, 90),
         "dashboard: 90 days of one server": lambda db: analytics.history(db, ADMIN, 90, BIG),
         "dashboard: servers": lambda db: servers.list_servers(db, ADMIN),
-        "dashboard: troubles": lambda db: troubles.of_all(db, range(1, SERVERS + 1)),
+        "dashboard: troubles": lambda db: alert_conditions.of_all(db, range(1, SERVERS + 1)),
         "server: one": lambda db: servers.get(db, outside, ADMIN, BIG),
-        "server: rules": lambda db: rule_views.of_servers(db, [BIG]),
+        "server: rules": lambda db: views.of_servers(db, [BIG]),
         "members: first page": members(),
         "members: last page": members(page=size.members // 50),
         "members: by name": members("abc"),
         "members: nobody found": members("no such name"),
-        "members: why": lambda db: member_why.why(db, outside, ADMIN, BIG, somebody),
+        "members: why": lambda db: explain.why(db, outside, ADMIN, BIG, somebody),
         "log: newest": log(),
-        "log: in the middle": lambda db: event_log.read(db, outside, ADMIN, BIG, LogFilter(), before=deep),
+        "log: in the middle": lambda db: activity.read(db, outside, ADMIN, BIG, LogFilter(), before=deep),
         "log: common kind": log(kind="role.taken"),
         "log: rare kind": log(kind="rule.changed"),
         "log: unknown kind": log(kind="breaker"),
@@ -208,12 +199,12 @@ def calls(size: Size) -> list[Call]:
         "log: about a name": log(member="abc"),
         "log: about nobody": log(member="no such name"),
         "log: an old day": log(since=now() - timedelta(days=300), until=now() - timedelta(days=299)),
-        "log: what it can be filtered by": lambda db: event_log.choices(db, outside, ADMIN, BIG),
-        "health: queue": lambda db: work_health.queue(db, BIG, now()),
-        "health: unknown": lambda db: work_health.unknown(db, BIG),
-        "health: held back": lambda db: held_back.of_server(db, outside, ADMIN, BIG),
-        "account: servers": lambda db: me.choices(db, ADMIN),
-        "account: export": lambda db: my_data.export(db, ADMIN),
+        "log: what it can be filtered by": lambda db: activity.choices(db, outside, ADMIN, BIG),
+        "health: queue": lambda db: backlog.queue(db, BIG, now()),
+        "health: unknown": lambda db: backlog.unknown(db, BIG),
+        "health: held back": lambda db: breaker_review.of_server(db, outside, ADMIN, BIG),
+        "account: servers": lambda db: preferences.choices(db, ADMIN),
+        "account: export": lambda db: export.export(db, ADMIN),
         "download: page of members": lambda db: server_export.members(db, BIG, somebody),
     }
     return [Call(name, ask) for name, ask in asked.items()]
@@ -230,9 +221,9 @@ async def measure(size: Size) -> list[Call]:
         return server
 
     asked = calls(size)
-    heap.settle()  # as the web process does
+    garbage_collection.settle()  # as the web process does
     processes = [Path("/proc/self"), *await asyncio.to_thread(database_processes, settings().database_url or "")]
-    to_read, rights.to_read = rights.to_read, given
+    to_read, permissions.to_read = permissions.to_read, given
     try:
         for _ in range(size.times + 1):
             for call in asked:
@@ -241,7 +232,7 @@ async def measure(size: Size) -> list[Call]:
                     await call.ask(db)
                 call.took.append(Took(1000 * (time.perf_counter() - began), processor(processes) - busy))
     finally:
-        rights.to_read = to_read
+        permissions.to_read = to_read
     for call in asked:
         del call.took[0]  # the first reads pages that later ones find in memory
     return asked

@@ -17,16 +17,18 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks import roles, town
-from benchmarks.lab import CHAIN, ROOT, Lab, lab, wallet
-from benchmarks.rounds import environment, goal
+from benchmarks import roles
+from benchmarks.support import town
+from benchmarks.support.lab import CHAIN, ROOT, Lab, lab, wallet
+from benchmarks.support.rounds import environment, goal
 from gateways import gateways
-from gateways.evm_transfers import Read, Transfer
+from gateways.evm.transfer_logs import Read, Transfer
 from jobs.__main__ import lives
 from jobs.follower import Follower
 from models import transaction
-from services import due, heap
-from services.tasks import stop
+from services.core import queue
+from services.runtime import garbage_collection
+from services.runtime.tasks import stop
 from settings import settings
 
 FOLLOW = "following"
@@ -110,11 +112,11 @@ async def latency_here(database: str, node: str, url: str, contract: str, transf
         async with engine():
             # Everybody is looked at once; the first wallet holds the lab's first token, and its request is waited for.
             async with transaction() as db:
-                await due.mark_all(db)
+                await queue.mark_all(db)
             await asyncio.to_thread(roles.tally, url, least=1)
             await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
             seen.moments.clear()
-            heap.settle()  # as every process of the product does
+            garbage_collection.settle()  # as every process of the product does
             print(READY, end="", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
     print(json.dumps(seen.moments))

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from statistics import median
 
-from benchmarks.lab import COLLECTIONS, Lab, lab
-from benchmarks.rounds import goal, interleaved, ratio
+from benchmarks.support.lab import COLLECTIONS, Lab, lab
+from benchmarks.support.rounds import goal, interleaved, ratio
+from benchmarks.support.town import database
 from benchmarks.sweep import HOLDERS, WholeRound, whole_process
-from benchmarks.town import database
 
 GROWTH = "growth"
 MILLION = 1_000_000

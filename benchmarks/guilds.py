@@ -23,15 +23,18 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks import hostile, roles, town
-from benchmarks.lab import ROOT, Lab, lab, wallet
-from benchmarks.rounds import environment, goal
-from benchmarks.steps import longest_step
+from benchmarks import roles
+from benchmarks.support import hostile, town
+from benchmarks.support.lab import ROOT, Lab, lab, wallet
+from benchmarks.support.rounds import environment, goal
+from benchmarks.support.steps import longest_step
 from jobs.__main__ import lives
 from models import transaction
-from services import due, heap, sweep
-from services.tasks import stop
-from tests.far import far, hang, tally
+from services.core import queue
+from services.runtime import garbage_collection
+from services.runtime.tasks import stop
+from services.triggers import sweep
+from tests.support.far import far, hang, tally
 
 GUILDS = "many guilds"
 RULES = 10
@@ -174,7 +177,7 @@ async def rounds_here(database: str, node: str, guilds: int, members: int) -> No
         servers = await town.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
         tasks = [asyncio.create_task(life()) for life in lives(("looker",))]
-        heap.settle()
+        garbage_collection.settle()
         try:
             said = [await _round(node, servers, guilds * members, rights)]
             await town.written()
@@ -202,7 +205,7 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
     began = time.perf_counter()
     async with transaction() as db:
         await sweep.start_sweep(db)
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": due.CHANNEL})
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
     looks = 0
     with longest_step() as step:
         while True:
@@ -313,7 +316,7 @@ async def engine_here(
         async with running(("looker", "writer", "followers")):
             await asyncio.sleep(3)
             rounds_go_on = asyncio.create_task(_rounds_without_end())
-            heap.settle()
+            garbage_collection.settle()
             print(READY, end="", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
             await stop(rounds_go_on)
@@ -323,7 +326,7 @@ async def _rounds_without_end() -> None:
     while True:
         async with transaction() as db:
             await sweep.start_sweep(db)
-            await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": due.CHANNEL})
+            await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
         await asyncio.sleep(2)
 
 
@@ -376,7 +379,7 @@ async def hangs_here(database: str, first: str, second: str, count: int) -> None
                 ends = time.monotonic() + HANG_SECONDS
                 while time.monotonic() < ends:
                     async with transaction() as db:
-                        await due.mark_all(db, due.CHANGED)
+                        await queue.mark_all(db, queue.CHANGED)
                     await asyncio.sleep(1)
                 async with transaction() as db:
                     await db.execute(text("DELETE FROM due"))

@@ -13,11 +13,11 @@ from typing import cast
 
 import orjson
 
-from benchmarks.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab, wallet
-from benchmarks.rounds import Measured, Method, goal, interleaved, ratio, show
-from gateways.evm_logs import TRANSFER
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import Transfer, TransferLogs, decode_logs, read_logs
+from benchmarks.support.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab, wallet
+from benchmarks.support.rounds import Measured, Method, goal, interleaved, ratio, show
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.token_history import TRANSFER
+from gateways.evm.transfer_logs import Transfer, TransferLogs, decode_logs, read_logs
 
 HOLDERS = 10_000
 LOGS = "transfer logs"

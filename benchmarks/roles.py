@@ -18,17 +18,17 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks import town
-from benchmarks.lab import ROOT
-from benchmarks.rounds import environment, goal
-from benchmarks.set_up import python_of
-from jobs.writer import Writer
+from benchmarks.support import town
+from benchmarks.support.lab import ROOT
+from benchmarks.support.rounds import environment, goal
+from benchmarks.support.set_up import python_of
+from jobs.role_writer import Writer
 from models import transaction
-from sandbox.discord.limits import GLOBAL_LIMIT
-from sandbox.discord.rest_members import MEMBER_ROLE_WRITES
-from services.calls import Listener
-from services.ledger import INTENT_CHANNEL
-from services.tasks import stop
+from sandbox.discord.rest.limits import GLOBAL_LIMIT
+from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
+from services.engine.ledger import INTENT_CHANNEL
+from services.runtime.listen import Listener
+from services.runtime.tasks import stop
 from tests.conftest import free_port
 
 ROLES = "giving roles"
@@ -123,7 +123,7 @@ def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> 
 def stand_in() -> Iterator[str]:
     """The stand-in's address; it ends with the block."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.stand_in", str(port)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.support.stand_in", str(port)], cwd=ROOT)
     url = f"http://127.0.0.1:{port}"
     try:
         until_up(lambda: tally(url))

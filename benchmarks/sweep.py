@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.lab import COLLECTIONS, ROOT, SUPPLY, Lab, holder, lab
-from benchmarks.rounds import Method, Sample, environment, goal, interleaved, ratio, show
-from benchmarks.set_up import python_of
-from benchmarks.town import database
+from benchmarks.support.lab import COLLECTIONS, ROOT, SUPPLY, Lab, holder, lab
+from benchmarks.support.rounds import Method, Sample, environment, goal, interleaved, ratio, show
+from benchmarks.support.set_up import python_of
+from benchmarks.support.town import database
 
 HOLDERS = 10_000
 READING, WHOLE = "reading balances", "the whole round"
@@ -75,7 +75,7 @@ def viem(node: Lab, name: str, size: int, wallets: int, supply: int) -> Method:
 
 def reading(node: Lab, rounds: int, supply: int) -> None:
     """Reading 10,000 wallets x 10 collections; what would take minutes reads fewer wallets."""
-    here = [sys.executable, "-m", "benchmarks.reading"]
+    here = [sys.executable, "-m", "benchmarks.support.reading"]
     own = ways(node, "Holdfast", [*here, "ours"], 10_000, supply)
     fallback = ways(node, "Holdfast, node without state override (aggregate3)", [*here, "fallback"], 10_000, supply)
     floor = ways(node, "floor: the same loop over bare sockets", [*here, "floor"], 10_000, supply)

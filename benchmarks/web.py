@@ -20,13 +20,13 @@ import httpx
 from playwright.async_api import async_playwright
 from websockets.asyncio.client import connect
 
-from benchmarks.lab import ROOT
-from benchmarks.rounds import environment
-from tests.browser.conftest import ARGUMENTS
+from benchmarks.support.lab import ROOT
+from benchmarks.support.rounds import environment
 from tests.conftest import free_port
-from tests.product import DAY, Machine, running
-from tests.web.conftest import Web, sign_in
-from tests.web.sockets import BOOT, socket
+from tests.support.product import DAY, Machine, running
+from tests.system.browser.conftest import ARGUMENTS
+from tests.system.web.conftest import Web, sign_in
+from tests.system.web.sockets import BOOT, socket
 
 CALLS = ("/health", "/api/servers", "/api/wallet-verifications", "/api/me/sessions")
 PAGES = ("/", "/dashboard")

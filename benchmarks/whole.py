@@ -12,13 +12,13 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks import town
-from benchmarks.rounds import Measured, Sample
+from benchmarks.support import town
+from benchmarks.support.rounds import Measured, Sample
 from gateways import gateways
-from jobs import looker
+from jobs import reconciler
 from models import transaction
-from services import sweep
-from tests.statements import Statements
+from services.triggers import sweep
+from tests.support.statements import Statements
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -76,7 +76,7 @@ async def one_round(workers: int = 2) -> int:
         members = await sweep.start_sweep(db)
 
     async def work() -> None:
-        worker = looker.Looker(asyncio.Event())
+        worker = reconciler.Looker(asyncio.Event())
         while await worker.once():
             pass
 

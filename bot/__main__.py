@@ -5,10 +5,10 @@ import contextlib
 import signal
 
 from bot.client import build
-from bot.life import live
+from bot.reconnect import live
 from gateways import close_gateways
 from models import use
-from services import heap, logs
+from services.runtime import garbage_collection, logs
 from settings import settings
 
 
@@ -28,7 +28,7 @@ async def _run() -> None:
 def main() -> None:
     """Run until told to stop."""
     logs.set_up()
-    heap.settle()
+    garbage_collection.settle()
     asyncio.run(_run())
 
 

@@ -9,21 +9,21 @@ import nextcord
 from nextcord.ext import commands
 from nextcord.http import Route
 
-from bot import delivery
-from bot.busy import Busy
+from bot.commands.admin import Service
+from bot.commands.roles import Roles
+from bot.commands.verify import Verify
+from bot.commands.wallets import Wallets
 from bot.events import Events
-from bot.presses import Presses
-from bot.pulse import Pulse, tell
+from bot.heartbeat import Pulse, tell
+from bot.interaction import delivery
+from bot.interaction.background import Busy
+from bot.interaction.presses import Presses
 from bot.rereads import Rereads
-from bot.roles import Roles
-from bot.service import Service
-from bot.unreadable import Unreadable
-from bot.verify import Verify
-from bot.wallets import Wallets
+from bot.unreadable_events import Unreadable
 from gateways import gateways
 from models import transaction
-from services import identifies
-from services.tasks import stop
+from services.guilds import identifies
+from services.runtime.tasks import stop
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")

@@ -2,9 +2,9 @@
 
 import nextcord
 
-from services import guilds
-from services.guilds import GuildFacts, RoleFacts
-from services.members import MemberFacts
+from services.guilds.members import MemberFacts
+from services.triggers import gateway_events
+from services.triggers.gateway_events import GuildFacts, RoleFacts
 
 
 def member_facts(member: nextcord.Member) -> MemberFacts:
@@ -23,7 +23,7 @@ def role_giver(tags: nextcord.RoleTags | None) -> str:
     """What gives a role instead of people; empty where people may."""
     if tags is None:
         return ""
-    return guilds.giver(
+    return gateway_events.giver(
         linked=tags.has_guild_connections(),
         booster=tags.is_premium_subscriber(),
         shop=tags.is_available_for_purchase() or tags.subscription_listing_id is not None,

@@ -10,12 +10,13 @@ import nextcord
 from nextcord.ext import commands
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from bot.busy import Busy
-from bot.facts import guild_facts, member_facts
+from bot.conversions import guild_facts, member_facts
+from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
-from services import channels, guilds, members, members_intent
-from services.database_faults import is_the_databases, tell
+from services.guilds import channels, members, members_intent
+from services.runtime.database_faults import is_the_databases, tell
+from services.triggers import gateway_events
 
 log = logging.getLogger("holdfast.bot")
 
@@ -78,10 +79,10 @@ class Events(Busy):
         """Pass on every guild, and those that are gone; after a new session everything may have changed."""
         tried = [self._begin(guild) for guild in self.bot.guilds if not guild.unavailable]
         present = [str(guild.id) for guild in self.bot.guilds]
-        await self._tell(0, lambda db: guilds.present(db, present))
+        await self._tell(0, lambda db: gateway_events.present(db, present))
         if tried:
             await asyncio.wait(tried, timeout=READY_WITHIN)
-        await self._tell(0, guilds.ready)
+        await self._tell(0, gateway_events.ready)
         log.info("ready in %s guilds", len(self.bot.guilds))
 
     @commands.Cog.listener()
@@ -98,7 +99,7 @@ class Events(Busy):
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
         """The bot was removed (an outage is another event)."""
-        await self._tell(guild.id, lambda db: guilds.left(db, str(guild.id)))
+        await self._tell(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
 
     @commands.Cog.listener()
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:
@@ -119,7 +120,7 @@ class Events(Busy):
     async def on_member_join(self, member: nextcord.Member) -> None:
         """Somebody came (back)."""
         guild_id = member.guild.id
-        await self._tell(guild_id, lambda db: guilds.member_joined(db, str(guild_id), member_facts(member)))
+        await self._tell(guild_id, lambda db: gateway_events.member_joined(db, str(guild_id), member_facts(member)))
 
     @commands.Cog.listener()
     async def on_member_update(self, before: nextcord.Member, after: nextcord.Member) -> None:
@@ -127,13 +128,13 @@ class Events(Busy):
         if after.id == after.guild.me.id or self._power(before) != self._power(after):
             self._changed(after.guild.id)
         guild_id = after.guild.id
-        await self._tell(guild_id, lambda db: guilds.member_changed(db, str(guild_id), member_facts(after)))
+        await self._tell(guild_id, lambda db: gateway_events.member_changed(db, str(guild_id), member_facts(after)))
 
     @commands.Cog.listener()
     async def on_raw_member_remove(self, payload: nextcord.RawMemberRemoveEvent) -> None:
         """Somebody left, whether or not the cache knew them."""
         guild_id, user_id = payload.guild_id, payload.user.id
-        await self._tell(guild_id, lambda db: guilds.member_left(db, str(guild_id), str(user_id)))
+        await self._tell(guild_id, lambda db: gateway_events.member_left(db, str(guild_id), str(user_id)))
 
     @commands.Cog.listener()
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
@@ -169,7 +170,7 @@ class Events(Busy):
 
     async def _seen(self, guild: nextcord.Guild, tried: asyncio.Future[None]) -> None:
         pause = FIRST_PAUSE
-        await self._tell(guild.id, lambda db: guilds.seen(db, guild_facts(guild)))
+        await self._tell(guild.id, lambda db: gateway_events.seen(db, guild_facts(guild)))
         while not self.bot.is_closed() and self.bot.get_guild(guild.id) is guild:
             try:
                 async with self.room:
@@ -206,7 +207,7 @@ class Events(Busy):
     async def _list(self, guild: nextcord.Guild) -> None:
         # Over REST, because the gateway answers one request for all members in 30 seconds, so a bot that restarts
         # quickly would wait in vain.
-        began = await self._tell(guild.id, guilds.list_begins)
+        began = await self._tell(guild.id, gateway_events.list_begins)
         had = {member.id: _version(member) for member in guild.members}
         try:
             listed = {member.id: member async for member in guild.fetch_members(limit=None)}
@@ -236,7 +237,7 @@ class Events(Busy):
         for start in range(0, len(ids), PART):
             part = ids[start : start + PART]
             await self._tell(guild.id, lambda db, part=part: self._write_part(db, guild, part))
-        while await self._tell(guild.id, lambda db: guilds.list_ended(db, str(guild.id), began)):
+        while await self._tell(guild.id, lambda db: gateway_events.list_ended(db, str(guild.id), began)):
             pass
         await self._judge(guild)
 
@@ -268,13 +269,13 @@ class Events(Busy):
         async with self.turns[guild_id]:
             facts = await members.live(gateways(), guild, user)
             if facts is None:
-                await self.write(lambda db: guilds.member_left(db, guild, user))
+                await self.write(lambda db: gateway_events.member_left(db, guild, user))
             else:
-                await self.write(lambda db: guilds.member_read(db, guild, facts))
+                await self.write(lambda db: gateway_events.member_read(db, guild, facts))
 
     async def _write_part(self, db: Any, guild: nextcord.Guild, ids: Sequence[int]) -> None:
         found = [member for one in ids if (member := guild.get_member(one)) is not None]
-        await guilds.listed(db, str(guild.id), [member_facts(member) for member in found])
+        await gateway_events.listed(db, str(guild.id), [member_facts(member) for member in found])
 
     def _changed(self, guild_id: int) -> None:
         """Judge a guild's roles, and who runs it, once for all changes that come together."""
@@ -299,8 +300,8 @@ class Events(Busy):
     async def _judge(self, guild: nextcord.Guild) -> None:
         async def write(db: Any) -> None:
             facts = guild_facts(guild)
-            await guilds.who_runs(db, facts)
-            await guilds.check_roles(db, facts)
+            await gateway_events.who_runs(db, facts)
+            await gateway_events.check_roles(db, facts)
 
         await self._tell(guild.id, write)
 

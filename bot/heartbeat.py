@@ -8,11 +8,13 @@ from collections.abc import Collection
 from nextcord.ext import commands
 from sqlalchemy.exc import DBAPIError
 
-from bot.busy import Busy
 from bot.events import Events
+from bot.interaction.background import Busy
 from gateways import gateways
 from models import transaction
-from services import counters, market_limits, members_intent, providers, rate_shares, refusals
+from services.guilds import members_intent, rate_shares, refusals
+from services.health import provider_log
+from services.runtime import counters, marketplace_limits
 
 log = logging.getLogger("holdfast.bot")
 
@@ -25,12 +27,12 @@ class Pulse(Busy):
     def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.events: Events = events
-        self.recorder: providers.Recorder = providers.Recorder()
+        self.recorder: provider_log.Recorder = provider_log.Recorder()
         self.met: bool = False
         """Whether there was a connection at all: until then `tell` knows better why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
         self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT))
-        self.limits: asyncio.Task[None] = asyncio.create_task(market_limits.keep())
+        self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limits.keep())
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """The beat, and this process's shares of the providers' limits."""
@@ -56,10 +58,10 @@ class Pulse(Busy):
             reason = members_intent.NOT_TOLD if self.events.untold else None
         else:
             reason = "no open connection"
-        states = [providers.bot_is(connected, reason)] if self.met else []
+        states = [provider_log.bot_is(connected, reason)] if self.met else []
         try:
             async with transaction() as db:
-                await providers.keep(db, [*self.recorder.news(), *states])
+                await provider_log.keep(db, [*self.recorder.news(), *states])
                 await counters.add(db, counters.ANSWERS, self.recorder.counts())
             self.recorder.counted()
             await refusals.share(gateways().discord.refusals)
@@ -71,6 +73,6 @@ async def tell(reason: str) -> None:
     """Write down why there is no connection at all."""
     try:
         async with transaction() as db:
-            await providers.keep(db, [providers.bot_is(False, reason)])
+            await provider_log.keep(db, [provider_log.bot_is(False, reason)])
     except DBAPIError as fault:
         log.warning("the database did not answer: %s", fault.orig)

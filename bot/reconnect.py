@@ -9,8 +9,8 @@ import nextcord
 from nextcord.ext import commands
 from nextcord.gateway import KeepAliveHandler
 
-from bot.pulse import tell
-from services import members_intent
+from bot.heartbeat import tell
+from services.guilds import members_intent
 
 log = logging.getLogger("holdfast.bot")
 

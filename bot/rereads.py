@@ -10,9 +10,9 @@ from typing import Any, cast
 import nextcord
 from nextcord.ext import commands
 
-from bot.busy import Busy
 from bot.events import Events
-from services.errors import ProviderUnavailable
+from bot.interaction.background import Busy
+from services.core.errors import ProviderUnavailable
 
 log = logging.getLogger("holdfast.bot")
 

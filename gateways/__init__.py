@@ -3,31 +3,31 @@
 import logging
 from dataclasses import dataclass
 
-from gateways import node_limits
-from gateways.alchemy import Alchemy
-from gateways.chain_families import AllChains
-from gateways.chains import Chains, EvmChains, Mints
-from gateways.delegations import DelegateRegistry, Delegations, own_rights
-from gateways.discord import Discord, DiscordGateway
-from gateways.discord_oauth import DiscordOAuth, DiscordSignIn
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import TransferLogs, Transfers
-from gateways.exchanges import end_all
-from gateways.fetching import Fetcher, Fetching
-from gateways.heads import Heads, NewHeads
-from gateways.magiceden import MagicEden, Symbols
-from gateways.marketplaces import Marketplace
+from gateways.discord.oauth import DiscordOAuth, DiscordSignIn
+from gateways.discord.rest import Discord, DiscordGateway
+from gateways.evm.client import Chains, EvmChains, Mints
+from gateways.evm.delegate_registry import DelegateRegistry, Delegations, own_rights
+from gateways.evm.ens import EnsNames, Names
+from gateways.evm.node_probe import NodeProbe
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.new_heads import Heads, NewHeads
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.metadata_links import EvmRecords
+from gateways.evm.transactions import EvmTransactions, Transactions
+from gateways.evm.transfer_logs import TransferLogs, Transfers
+from gateways.marketplaces.alchemy import Alchemy
+from gateways.marketplaces.magiceden import MagicEden, Symbols
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.protocol import Marketplace
 from gateways.metadata import Metadata, TokenMetadata
-from gateways.names import EnsNames, Names
-from gateways.node_probe import NodeProbe
-from gateways.opensea import OpenSea
-from gateways.solana import SolanaChains
-from gateways.solana_names import SolanaNames
-from gateways.solana_node import SolanaNodes
-from gateways.solana_proof import SolanaProof, SolanaTransactions
-from gateways.solana_records import SolanaRecords
-from gateways.token_records import EvmRecords
-from gateways.transactions import EvmTransactions, Transactions
+from gateways.router import AllChains
+from gateways.solana.client import SolanaChains
+from gateways.solana.memo_proof import SolanaProof, SolanaTransactions
+from gateways.solana.metadata_links import SolanaRecords
+from gateways.solana.names import SolanaNames
+from gateways.solana.node import SolanaNodes
+from gateways.transport.exchanges import end_all
+from gateways.transport.safe_fetch import Fetcher, Fetching
 from settings import settings
 
 log = logging.getLogger("holdfast.gateways")

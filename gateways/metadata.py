@@ -7,12 +7,12 @@ from typing import Protocol, cast
 
 import orjson
 
-from gateways.attributes import NoMetadata, TraitList, of_metadata
-from gateways.chain_table import CHAINS
-from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.fetching import Fetching
-from gateways.token_links import ContentGateways, LinkUnusable, located
-from gateways.token_records import TokenRecord, TokenRecords
+from gateways.chains.attributes import NoMetadata, TraitList, of_metadata
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.token_links import ContentGateways, LinkUnusable, located
+from gateways.evm.tokens.metadata_links import TokenRecord, TokenRecords
+from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.safe_fetch import Fetching
 
 METADATA = "Token metadata"
 AT_ONCE = 8

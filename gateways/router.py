@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateways.balance_sheet import BalanceSheet, Segment
-from gateways.chain_table import CHAINS
-from gateways.chains import Chains, EvmChains
-from gateways.evm import Head
-from gateways.evm_contract import Standard
-from gateways.solana import SolanaChains
-from gateways.token_sheet import TokenSheet, Trail
+from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.evm.client import Chains, EvmChains
+from gateways.evm.contract_info import Standard
+from gateways.evm.rpc.node import Head
+from gateways.solana.client import SolanaChains
 
 
 class AllChains:

@@ -15,23 +15,28 @@ from typing import Any
 from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways, gateways
-from jobs import clock, proofs
-from jobs.asset_follower import AssetFollower
+from jobs import proof_watch, scheduler
 from jobs.follower import Follower
-from jobs.head_calls import HeadCalls
-from jobs.lasting import lasting
-from jobs.looker import Looker, worker_name
-from jobs.turns import Turns
-from jobs.watch import Watch
-from jobs.writer import Writer
+from jobs.follower_turns import Turns
+from jobs.new_heads import HeadCalls
+from jobs.provider_monitor import Watch
+from jobs.reconciler import Looker, worker_name
+from jobs.restart import lasting
+from jobs.role_writer import Writer
+from jobs.solana_follower import AssetFollower
 from models import transaction, use
-from services import audiences, due, health, heap, logs, market_limits, node_limits, rate_shares, rollups, sweep
-from services.asset_polling import SOLANA
-from services.calls import Listener
-from services.due import CHANNEL
-from services.following import WALLETS
-from services.ledger import INTENT_CHANNEL
-from services.transfers import followed_chains
+from services.core import queue, rollups
+from services.core.queue import CHANNEL
+from services.engine.ledger import INTENT_CHANNEL
+from services.guilds import rate_shares
+from services.health import readiness
+from services.runtime import garbage_collection, logs, marketplace_limits, node_limits
+from services.runtime.listen import Listener
+from services.servers import verified_counts
+from services.triggers import sweep
+from services.triggers.chain_cursor import WALLETS
+from services.triggers.solana_poller import SOLANA
+from services.triggers.transfer_poller import followed_chains
 from settings import settings
 
 PARTS = ("clock", "looker", "watch", "writer", "followers", "proofs")
@@ -45,12 +50,12 @@ def lives(parts: Collection[str]) -> list[Life]:
     found: list[Life] = [
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
         partial(rate_shares.keep, rate_shares.JOBS),
-        market_limits.keep,
+        marketplace_limits.keep,
         node_limits.run,
     ]
     if "looker" in parts:
         # Somebody who waits, came or traded does not wait for a round over a million members.
-        found += [Looker(due_called, patience=PATIENCE_SECONDS).run, Looker(due_called, least=due.SEEN).run]
+        found += [Looker(due_called, patience=PATIENCE_SECONDS).run, Looker(due_called, least=queue.SEEN).run]
     if "writer" in parts:
         found.append(Writer(intent_called).run)
     if "watch" in parts:
@@ -68,9 +73,9 @@ def lives(parts: Collection[str]) -> list[Life]:
         if gateways().chains.endpoints(SOLANA) and settings().solana_follow_requests:
             found.append(AssetFollower(turns).run)
     if "proofs" in parts:
-        found.append(proofs.run)
+        found.append(proof_watch.run)
     if "clock" in parts:
-        found.append(clock.run)
+        found.append(scheduler.run)
     return [partial(lasting, life) for life in found]
 
 
@@ -96,10 +101,10 @@ async def _run(parts: Collection[str]) -> None:
 
 async def _ask_for_sweep() -> int:
     try:
-        await use(health.running_database())
+        await use(readiness.running_database())
         async with transaction() as db:
             await sweep.ask_for_sweep(db)
-    except (health.NotRunning, OperationalError) as fault:
+    except (readiness.NotRunning, OperationalError) as fault:
         reason = fault.orig if isinstance(fault, OperationalError) else fault
         print(f"No round was asked for: {str(reason).splitlines()[0]}", file=sys.stderr)
         return 1
@@ -111,14 +116,14 @@ async def _ask_for_sweep() -> int:
 
 async def _rebuild() -> int:
     try:
-        await use(health.running_database())
+        await use(readiness.running_database())
         async with transaction() as db:
             await rollups.begin(db)
         async with transaction() as db:
             await rollups.fill(db)
         async with transaction() as db:
-            await audiences.rebuild(db)
-    except (health.NotRunning, OperationalError) as fault:
+            await verified_counts.rebuild(db)
+    except (readiness.NotRunning, OperationalError) as fault:
         reason = fault.orig if isinstance(fault, OperationalError) else fault
         print(f"The counts were not rebuilt: {str(reason).splitlines()[0]}", file=sys.stderr)
         return 1
@@ -143,7 +148,7 @@ def main() -> int:
         return asyncio.run(_ask_for_sweep())
     if given.command == "rollup":
         return asyncio.run(_rebuild())
-    heap.settle()
+    garbage_collection.settle()
     asyncio.run(_run({part for part in PARTS if part not in given.without}))
     return 0
 

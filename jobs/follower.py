@@ -5,16 +5,18 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.lasting import outlasting
-from jobs.looker import is_dead, worker_name
-from jobs.turns import Turns
+from jobs.follower_turns import Turns
+from jobs.reconciler import is_dead, worker_name
+from jobs.restart import outlasting
 from models import transaction
-from services import block_limits, delegations, due, following, quarantine, sightings
-from services.calls import wait
-from services.following import CONTRACTS, WALLETS, Position, cursor_of
-from services.sightings import Marks
-from services.transfers import Look, Reader, Unreadable, WalletReader
-from services.watch_list import Watched
+from services.core import queue
+from services.holdings import delegations
+from services.runtime.listen import wait
+from services.triggers import block_corrections, chain_cursor, quarantine, sightings
+from services.triggers.chain_cursor import CONTRACTS, WALLETS, Position, cursor_of
+from services.triggers.sightings import Marks
+from services.triggers.transfer_poller import Look, Reader, Unreadable, WalletReader
+from services.triggers.watch_list import Watched
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.follower")
@@ -54,7 +56,7 @@ class Follower:
     async def run(self) -> None:
         """Follow for ever."""
         async with transaction() as db:
-            await following.let_go_of(db, is_dead)
+            await chain_cursor.let_go_of(db, is_dead)
         clock = asyncio.get_running_loop()
         while True:
             more: bool | None = False
@@ -66,7 +68,7 @@ class Follower:
                     log.warning("a look failed cursor=%s reason=%s", self.cursor, fault)
                     self._noted = None
                     async with transaction() as db:
-                        await following.failed(db, self.cursor, self.name, str(fault))
+                        await chain_cursor.failed(db, self.cursor, self.name, str(fault))
             if not more:
                 beat = settings().follow_pace[self.chain]
                 await wait(self.called, LEASE_SECONDS if more is None else until_the_next_beat(beat))
@@ -113,23 +115,23 @@ class Follower:
         slices = self._reader.slices if isinstance(self._reader, WalletReader) else 1
         try:
             # First the lease: who lost it must not mark for a position that is not theirs to write.
-            async with following.advancing(self.cursor, self.name, look.position, look.head, slices) as db:
+            async with chain_cursor.advancing(self.cursor, self.name, look.position, look.head, slices) as db:
                 await delegations.doubt(db, self.chain, look.delegated)
                 clock = asyncio.get_running_loop().time()
                 sightings.concern(db, self.chain, look.moved, watched.servers, self._marks, clock)
                 if look.went_back:
-                    await block_limits.correct(db, older=timedelta(0))
+                    await block_corrections.correct(db, older=timedelta(0))
                 if look.missed:
                     log.warning("marked everybody after an absence cursor=%s", self.cursor)
-                    await due.mark_all(db)
+                    await queue.mark_all(db)
                 if look.excessive:
                     log.warning("quarantined chain=%s %s=%s", self.chain, self.kind, ",".join(look.excessive))
                     await quarantine.begin(db, self.chain, self.kind, look.excessive, watched.servers)
                 if ended := [one for kind, one in watched.released if kind == self.kind and one not in look.excessive]:
                     await quarantine.end(db, self.chain, self.kind, ended, watched.servers)
                 if watched.late and self.kind == WALLETS:
-                    due.mark_holders(db, self.chain, watched.late, due.SWEPT)
-        except following.Overtaken:
+                    queue.mark_holders(db, self.chain, watched.late, queue.SWEPT)
+        except chain_cursor.Overtaken:
             return False
         return True
 

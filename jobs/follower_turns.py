@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 
 from models import transaction
-from services import following
-from services.following import CONTRACTS, Position, cursor_of
-from services.watch_list import Watched, WatchList
+from services.triggers import chain_cursor
+from services.triggers.chain_cursor import CONTRACTS, Position, cursor_of
+from services.triggers.watch_list import Watched, WatchList
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Turns:
             await asyncio.sleep(0)
             self._reading = None
             async with transaction() as db:
-                positions = await following.claim(db, sorted(reading.cursors), self.owner)
+                positions = await chain_cursor.claim(db, sorted(reading.cursors), self.owner)
                 watched = await self.watch_list.read(db) if positions else {}
             turns = {key: Turn(at, watched.get(key.partition(":")[0], Watched())) for key, at in positions.items()}
         except BaseException as fault:

@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 from gateways import gateways
-from services import transfers
-from services.transfers import Unreadable
+from services.triggers import transfer_poller
+from services.triggers.transfer_poller import Unreadable
 
 log = logging.getLogger("holdfast.jobs.head_calls")
 
@@ -24,7 +24,7 @@ class HeadCalls:
         pause = AGAIN_SECONDS
         while True:
             try:
-                async for _ in transfers.new_blocks(gateways(), self.chain):
+                async for _ in transfer_poller.new_blocks(gateways(), self.chain):
                     self.called.set()
                     pause = AGAIN_SECONDS
             except Unreadable as fault:

@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.lasting import outlasting
+from jobs.restart import outlasting
 from models import transaction
-from services import open_challenges
+from services.wallets import watch_schedule
 
 log = logging.getLogger("holdfast.jobs.proofs")
 
@@ -16,8 +16,8 @@ PAUSE_SECONDS = 1.0
 async def run() -> None:
     """Look for ever; one row a schedule decides whose turn it is, however many processes do this."""
     async with transaction() as db:
-        await open_challenges.prepare(db)
+        await watch_schedule.prepare(db)
     while True:
         with outlasting(log, "the challenges are looked at again"):
-            await open_challenges.tick(gateways())
+            await watch_schedule.tick(gateways())
         await asyncio.sleep(PAUSE_SECONDS)

@@ -5,10 +5,12 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.lasting import outlasting
+from jobs.restart import outlasting
 from models import transaction
-from services import alerts, counters, providers, refusals, schedules
-from services.providers import Recorder
+from services.guilds import refusals
+from services.health import alerts, provider_log
+from services.health.provider_log import Recorder
+from services.runtime import counters, schedules
 
 log = logging.getLogger("holdfast.jobs.watch")
 
@@ -41,12 +43,12 @@ class Watch:
         """Probe if it is our turn, write what is known by now, and tell admins what changed."""
         async with transaction() as db:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
-            silent = await providers.silent(db, gateways()) if probing else []
-        await providers.probe(gateways(), silent)
+            silent = await provider_log.silent(db, gateways()) if probing else []
+        await provider_log.probe(gateways(), silent)
         news, counts = self.recorder.news(), self.recorder.counts()
         if news or counts:
             async with transaction() as db:
-                await providers.keep(db, news)
+                await provider_log.keep(db, news)
                 await counters.add(db, counters.ANSWERS, counts)
             self.recorder.counted()
         await refusals.share(gateways().discord.refusals)

@@ -11,14 +11,17 @@ from functools import partial
 from typing import TypeVar
 
 from gateways import gateways
-from jobs.lasting import outlasting
+from jobs.restart import outlasting
 from models import reading, transaction
-from services import cases, due, heap, looks, work_health
-from services.calls import wait
-from services.database_faults import is_the_databases
-from services.due import Claim
-from services.looks import Part
-from services.tasks import stop
+from services.core import queue
+from services.core.queue import Claim
+from services.engine import cases, reconcile
+from services.engine.reconcile import Part
+from services.health import backlog
+from services.runtime import garbage_collection
+from services.runtime.database_faults import is_the_databases
+from services.runtime.listen import wait
+from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.looker")
 
@@ -81,7 +84,7 @@ class Looker:
     server that is slow keeps nobody else waiting. Servers that are read token by token take turns at a few lanes.
     """
 
-    def __init__(self, called: asyncio.Event, *, least: int = due.SWEPT, patience: float = 0.0) -> None:
+    def __init__(self, called: asyncio.Event, *, least: int = queue.SWEPT, patience: float = 0.0) -> None:
         self.called: asyncio.Event = called
         self.least: int = least
         """Who is less urgent than this is left to others."""
@@ -108,7 +111,7 @@ class Looker:
     async def _work(self) -> None:
         # What the dead had claimed, and what the database left this worker with: neither waits for its lease to lapse.
         async with transaction() as db:
-            await due.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
+            await queue.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
         renewing = asyncio.create_task(self._renew())
         try:
             while True:
@@ -173,11 +176,11 @@ class Looker:
         async with reading() as db:
             # Each a statement that stands alone: a lease that is not used lapses.
             room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
-            claimed = await due.claim(db, self.name, room, self.least, without=self._in_lanes)
+            claimed = await queue.claim(db, self.name, room, self.least, without=self._in_lanes)
             claims = await cases.as_many_as_fit(db, self.name, claimed) if len(claimed) > FEW else claimed
             if len(claimed) == self.batch:
                 await self._count()
-            parts = await self._careful(claims, partial(looks.parts, db, gateways(), claims)) if claims else None
+            parts = await self._careful(claims, partial(reconcile.parts, db, gateways(), claims)) if claims else None
         begun = [(task, part) for part in parts or () if (task := await self._start(part)) is not None]
         return len(claimed), begun
 
@@ -188,7 +191,7 @@ class Looker:
             silent = _silent(part)
             if silent and self._stalled(silent) + len(part) > MOST_STALLED:
                 async with transaction() as db:
-                    await due.put_off(db, self.name, part.claims, STALLED_SECONDS)
+                    await queue.put_off(db, self.name, part.claims, STALLED_SECONDS)
                 return None
             task = asyncio.create_task(self._look(part))
             self._running[task] = part
@@ -197,11 +200,11 @@ class Looker:
         full = len(self._in_lanes) >= MOST_WAITING or sum(self._slow.values()) + members > MOST_IN_LANES
         if full or server_id in self._in_lanes:
             async with transaction() as db:
-                await due.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
+                await queue.put_off(db, self.name, part.claims, PUT_OFF_SECONDS)
             return None
         if len(part.claims) > members:
             async with transaction() as db:
-                await due.let_go(db, self.name, part.claims[members:])
+                await queue.let_go(db, self.name, part.claims[members:])
             part = part.first(members)
         self._in_lanes.add(server_id)
         task = asyncio.create_task(self._look(part))
@@ -211,12 +214,12 @@ class Looker:
     async def _look(self, part: Part) -> None:
         """Look at a part when its turn has come."""
         if part.server_id is None:
-            with heap.undisturbed() if len(part.claims) > FEW else nullcontext():
-                await self._careful(part.claims, partial(looks.look, gateways(), self.name, part))
+            with garbage_collection.undisturbed() if len(part.claims) > FEW else nullcontext():
+                await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part))
             return
         try:
             async with self._lanes:
-                await self._careful(part.claims, partial(looks.look, gateways(), self.name, part))
+                await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part))
         finally:
             self._in_lanes.discard(part.server_id)
 
@@ -231,12 +234,12 @@ class Looker:
                 (claim,) = claims
                 log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)
                 async with transaction() as db:
-                    await due.later(db, self.name, claims, [work_health.own_fault(fault)])
+                    await queue.later(db, self.name, claims, [backlog.own_fault(fault)])
                 return None
             log.warning("a batch of %s members fails (%s): looking at less at once", len(claims), fault)
         half = len(claims) // 2
         for some in (claims[:half], claims[half:]):
-            await self._careful(some, partial(looks.look_at, gateways(), self.name, some))
+            await self._careful(some, partial(reconcile.look_at, gateways(), self.name, some))
         return None
 
     async def _count(self) -> None:
@@ -244,14 +247,14 @@ class Looker:
         if moment - self._counted >= COUNT_SECONDS:
             self._counted = moment
             async with transaction() as db:
-                await due.count_anew(db)
+                await queue.count_anew(db)
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             if self._running or self._slow:
                 async with transaction() as db:
-                    await due.renew(db, self.name)
+                    await queue.renew(db, self.name)
 
 
 def _silent(part: Part) -> list[str]:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
-from services import database_faults
+from services.runtime import database_faults
 
 log = logging.getLogger("holdfast.jobs")
 

@@ -6,14 +6,16 @@ from collections import Counter
 from datetime import datetime
 
 from gateways import gateways
-from jobs.lasting import outlasting
+from jobs.restart import outlasting
 from models import transaction
-from services import carried_out, events, intents, request_ids, unanswered, work_health
-from services.calls import wait
-from services.database_faults import is_the_databases
-from services.intents import Intent, TokenRejected
-from services.lease import Lease, LeaseLost, lease
-from services.tasks import stop
+from services.core import audit, request_ids
+from services.health import backlog
+from services.roles import in_doubt, outbox, results
+from services.roles.outbox import Intent, TokenRejected
+from services.roles.writer_lease import Lease, LeaseLost, lease
+from services.runtime.database_faults import is_the_databases
+from services.runtime.listen import wait
+from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.jobs.writer")
 
@@ -52,7 +54,7 @@ class Writer:
                 except TokenRejected:
                     log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
                     async with transaction() as db:
-                        await events.record(db, events.line("writer.stopped", data={"reason": "token rejected"}))
+                        await audit.record(db, audit.line("writer.stopped", data={"reason": "token rejected"}))
                     await asyncio.sleep(TOKEN_PAUSE_SECONDS)
             await asyncio.sleep(LEASE_SECONDS)
 
@@ -77,8 +79,8 @@ class Writer:
         busy = Counter(intent.guild_id for intent in running.values())
         full = [guild for guild, count in busy.items() if count >= self._most(guild)]
         under_way = {intent.id for intent in running.values()}
-        rows = await held.ask(intents.question(room, under_way, [*self._resting(), *full], self.last))
-        for intent in intents.answered(rows):
+        rows = await held.ask(outbox.question(room, under_way, [*self._resting(), *full], self.last))
+        for intent in outbox.answered(rows):
             if busy[intent.guild_id] >= self._most(intent.guild_id):
                 continue
             busy[intent.guild_id] += 1
@@ -89,7 +91,7 @@ class Writer:
 
     def _most(self, guild: str) -> int:
         """How many changes of a guild are under way at once: one shows whether Discord is still out of order."""
-        return 1 if guild in self.failing else intents.EACH
+        return 1 if guild in self.failing else outbox.EACH
 
     def _resting(self) -> list[str]:
         now = asyncio.get_running_loop().time()
@@ -124,27 +126,27 @@ class Writer:
         async def begin() -> bool:
             nonlocal noted
             async with transaction() as db:
-                stands = await carried_out.stands(db, intent)
-                noted = stands and await unanswered.sending(db, intent.line)
+                stands = await results.stands(db, intent)
+                noted = stands and await in_doubt.sending(db, intent.line)
             return stands
 
         with request_ids.under(intent.request_id):
             try:
-                outcome = await intents.carry_out(gateways(), intent, sure=sure, begin=begin)
+                outcome = await outbox.carry_out(gateways(), intent, sure=sure, begin=begin)
                 over = noted and not outcome.unanswered
-                if outcome.result is intents.Result.NOT_YET:
+                if outcome.result is outbox.Result.NOT_YET:
                     if over:
                         async with transaction() as db:
-                            await unanswered.over(db, intent.line)
+                            await in_doubt.over(db, intent.line)
                     self.resting[intent.guild_id] = clock.time() + (outcome.pause or IDLE_SECONDS)
                     if sure:
                         self.tried.discard(key)
                     return
                 self._rest_if_failing(intent.guild_id, outcome.outage)
                 async with transaction() as db:
-                    await carried_out.record(db, intent, outcome)
+                    await results.record(db, intent, outcome)
                     if over:
-                        await unanswered.over(db, intent.line)
+                        await in_doubt.over(db, intent.line)
             except TokenRejected:
                 raise
             except Exception as fault:
@@ -152,12 +154,12 @@ class Writer:
                     raise
                 # One change that nobody can carry out must not keep all others waiting.
                 log.exception("role %s of member %s in server %s", intent.role_id, intent.discord_id, intent.server_id)
-                outcome = intents.failed(intent, work_health.own_fault(fault))
+                outcome = outbox.failed(intent, backlog.own_fault(fault))
                 async with transaction() as db:
-                    await carried_out.record(db, intent, outcome)
+                    await results.record(db, intent, outcome)
             log.info(
                 "%s role %s in server %s: %s",
                 "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,
             )  # fmt: skip
-        if outcome.result is not intents.Result.WAIT:
+        if outcome.result is not outbox.Result.WAIT:
             self.tried.discard(key)

@@ -6,9 +6,14 @@ from datetime import timedelta
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
-from jobs.lasting import outlasting
+from jobs.restart import outlasting
 from models import transaction
-from services import audiences, farewells, housekeeping, rollups, rule_states, schedules, sweep
+from services.core import rollups
+from services.privacy import erasure, retention
+from services.rules import pausing
+from services.runtime import schedules
+from services.servers import verified_counts
+from services.triggers import sweep
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.clock")
@@ -38,19 +43,19 @@ async def tick() -> None:
                 log.info("the round over everybody begins: %s members", total)
             await sweep.finish_if_done(db)
         async with transaction() as db:
-            await farewells.finish(db)
+            await erasure.finish(db)
         async with transaction() as db:
-            await rule_states.retry_refused(db)
+            await pausing.retry_refused(db)
         async with transaction() as db:
             if await schedules.claim(db, FOLD, FOLD_EVERY):
                 await rollups.fold(db)
-                await audiences.fold(db)
+                await verified_counts.fold(db)
         async with transaction() as db:
             if await schedules.claim(db, HOUSEKEEPING, HOUSEKEEPING_EVERY):
-                await housekeeping.clear_expired(db)
-                await rule_states.sweep_deleted(db)
-                gone = await housekeeping.clear_log(db, settings().log_days)
-                if gone == housekeeping.AT_ONCE:  # more may be as old: go on with the next tick, not in an hour
+                await retention.clear_expired(db)
+                await pausing.sweep_deleted(db)
+                gone = await retention.clear_log(db, settings().log_days)
+                if gone == retention.AT_ONCE:  # more may be as old: go on with the next tick, not in an hour
                     await schedules.bring_forward(db, HOUSEKEEPING)
 
 

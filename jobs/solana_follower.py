@@ -7,15 +7,16 @@ from collections.abc import Collection, Mapping
 
 from gateways import gateways
 from jobs.follower import LEASE_SECONDS, until_the_next_beat
-from jobs.lasting import outlasting
-from jobs.looker import is_dead
-from jobs.turns import Turns
+from jobs.follower_turns import Turns
+from jobs.reconciler import is_dead
+from jobs.restart import outlasting
 from models import transaction
-from services import asset_polling, due, following, sightings
-from services.asset_polling import SOLANA, Poll, Polled, Question
-from services.following import Position
-from services.sightings import Marks, Moved
-from services.transfers import Unreadable
+from services.core import queue
+from services.triggers import chain_cursor, sightings, solana_poller
+from services.triggers.chain_cursor import Position
+from services.triggers.sightings import Marks, Moved
+from services.triggers.solana_poller import SOLANA, Poll, Polled, Question
+from services.triggers.transfer_poller import Unreadable
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.asset_follower")
@@ -38,7 +39,7 @@ class AssetFollower:
     async def run(self) -> None:
         """Follow for ever."""
         async with transaction() as db:
-            await following.let_go_of(db, is_dead)
+            await chain_cursor.let_go_of(db, is_dead)
         while True:
             followed = True
             with outlasting(log, "following is tried again"):
@@ -47,7 +48,7 @@ class AssetFollower:
                 except Unreadable as fault:
                     log.warning("Solana is not read right now: %s", fault)
                     async with transaction() as db:
-                        await following.failed(db, SOLANA, self._turns.owner, str(fault))
+                        await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
             await asyncio.sleep(until_the_next_beat(settings().follow_seconds) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:
@@ -77,7 +78,7 @@ class AssetFollower:
 
     async def _begin(self) -> None:
         async with transaction() as db:
-            self._open.extend(await asset_polling.questions(db))
+            self._open.extend(await solana_poller.questions(db))
         self._slots = {question: self._slots[question] for question in self._open if question in self._slots}
 
     async def _note(self, question: Question, polled: Polled, servers: Mapping[str, Collection[int]]) -> None:
@@ -85,11 +86,11 @@ class AssetFollower:
         oldest, newest = min(self._slots.values()), max(self._slots.values())
         try:
             # First the lease: who lost it must not write for a chain that is not theirs.
-            async with following.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
+            async with chain_cursor.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
                 moved = [Moved(question.collection, owner, polled.slot) for owner in polled.changed]
                 sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
                 # What they did while nobody looked is not known; no hurry, for that was not just now.
-                due.mark_holders(db, SOLANA, polled.fresh, due.SWEPT)
-        except following.Overtaken:
+                queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
+        except chain_cursor.Overtaken:
             return
         self._poll.keep(polled)

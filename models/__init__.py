@@ -1,8 +1,8 @@
 """What the product knows: tables, engine and transaction, migrations."""
 
 from models.audience import Audience, VerifiedCount, VerifiedPerson, VerifiedStale
-from models.clock import corrected, now
-from models.database import (
+from models.db.clock import corrected, now
+from models.db.database import (
     DatabaseUrlMissing,
     connect,
     engine,
@@ -14,6 +14,8 @@ from models.database import (
     transaction,
     use,
 )
+from models.db.session import AsyncSession
+from models.db.watched import WatchedConnection
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.grant import Breaker, Grant, RoleRefusal, Unanswered
@@ -22,10 +24,8 @@ from models.provider import Alert, MarketLimit, NodeLimit, ProviderState
 from models.rollup import HolderCount, Rollup, RollupDelta
 from models.rule import Rule
 from models.server import Access, Member, MemberChoice, Server
-from models.session import AsyncSession
 from models.user import Farewell, Session, SignIn, User
 from models.wallet import Challenge, SpentTransaction, Trail, Wallet
-from models.watched import WatchedConnection
 from models.work import Counter, Cursor, Due, GuildRefusal, Identify, Quarantine, RateShare, Refusal, Schedule, Sighting
 
 __all__ = [

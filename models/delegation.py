@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlalchemy import BigInteger, Index, Numeric
 from sqlmodel import Field, SQLModel
 
-from models.types import maybe_moment, moment
+from models.db.types import maybe_moment, moment
 
 
 class Delegation(SQLModel, table=True):

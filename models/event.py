@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Index, literal_column, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from models.types import document, maybe_moment, moment
+from models.db.types import document, maybe_moment, moment
 
 
 class Event(SQLModel, table=True):

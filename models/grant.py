@@ -8,7 +8,7 @@ from sqlalchemy import Index, Integer, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field, SQLModel
 
-from models.types import document, maybe_moment, moment
+from models.db.types import document, maybe_moment, moment
 
 
 class Grant(SQLModel, table=True):

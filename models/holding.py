@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Numeric, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from models.types import document, moment, texts
+from models.db.types import document, moment, texts
 
 
 class Collection(SQLModel, table=True):

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index, text
 from sqlmodel import Field, SQLModel
 
-from models.types import document, maybe_moment, moment
+from models.db.types import document, maybe_moment, moment
 
 
 class ProviderState(SQLModel, table=True):
@@ -28,7 +28,10 @@ class ProviderState(SQLModel, table=True):
 
 
 class MarketLimit(SQLModel, table=True):
-    """A marketplace's limit for our key, as the last of our processes to hear of it knows it (`gateways/quota.py`)."""
+    """A marketplace's limit for our key, as the last of our processes to hear of it knows it.
+
+    `gateways/marketplaces/quota.py` shares it out.
+    """
 
     __tablename__ = "market_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
@@ -47,7 +50,10 @@ class MarketLimit(SQLModel, table=True):
 
 
 class NodeLimit(SQLModel, table=True):
-    """What a node was found to give (`gateways/node_limits.py`); null is not known, or no limit that was met."""
+    """What a node was found to give; null is not known, or no limit that was met.
+
+    `gateways/evm/rpc/node_limits.py` learns it.
+    """
 
     __tablename__ = "node_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import false
 from sqlmodel import Field, SQLModel
 
-from models.types import document, maybe_moment, moment, texts
+from models.db.types import document, maybe_moment, moment, texts
 
 
 class Rule(SQLModel, table=True):

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, text
 from sqlmodel import Field, SQLModel
 
-from models.types import maybe_moment, moment, texts
+from models.db.types import maybe_moment, moment, texts
 
 
 class Server(SQLModel, table=True):

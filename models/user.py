@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sqlmodel import Field, SQLModel
 
-from models.types import maybe_moment, moment
+from models.db.types import maybe_moment, moment
 
 
 class User(SQLModel, table=True):

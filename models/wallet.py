@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Numeric, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from models.types import document, maybe_moment, moment
+from models.db.types import document, maybe_moment, moment
 
 
 class Wallet(SQLModel, table=True):

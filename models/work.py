@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, DateTime, Index, text
 from sqlmodel import Field, SQLModel
 
-from models.types import maybe_moment, moment
+from models.db.types import maybe_moment, moment
 
 
 class Due(SQLModel, table=True):

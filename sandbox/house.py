@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from sandbox.base.faults import Faults
+from sandbox.base.people import PEOPLE, Person
+from sandbox.base.traffic import Traffic
 from sandbox.chains import Chains
 from sandbox.discord import Discord
-from sandbox.faults import Faults
 from sandbox.marketplaces import Marketplaces
-from sandbox.people import PEOPLE, Person
 from sandbox.solana import Solana, das
-from sandbox.traffic import Traffic
 
 PRODUCT_ENV = Path(__file__).with_name("product.env")
 DEFAULT_PORT = 3210

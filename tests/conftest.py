@@ -29,14 +29,14 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadFileScheduling
 
-from app.leftovers import MARK
-from app.postgres import Postgres
-from tests.databases import TEMPLATE, Databases, named, plain
-from tests.types_beside import pytest_configure as pytest_configure
-from tests.types_beside import pytest_sessionfinish as pytest_sessionfinish
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import MARK
+from tests.support.databases import TEMPLATE, Databases, named, plain
+from tests.support.types_beside import pytest_configure as pytest_configure
+from tests.support.types_beside import pytest_sessionfinish as pytest_sessionfinish
 
 if TYPE_CHECKING:
-    from tests.product import Product
+    from tests.support.product import Product
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_SECONDS = 240
@@ -45,7 +45,8 @@ PORTS, PORT_SHARES = range(12_000, 32_000), 8
 PRODUCT, NOTHING, MACHINE, SANDBOX = range(4)
 """What a test needs, in the order in which they come."""
 WITH_PRODUCT = (
-    "tests/browser/", "tests/bot/test_commands.py", "tests/whole/test_by_calls.py", "tests/whole/test_moved.py",
+    "tests/system/browser/", "tests/bot/test_commands.py",
+    "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
 """Where the product that tests share is asked for: known by name to the process that hands the tests out."""
 
@@ -66,7 +67,7 @@ cast(Any, httpx)._transports.default.create_ssl_context = cache(httpx.create_ssl
 WATCHDOG = """
 import os, shutil, signal, sys
 from pathlib import Path
-from app.leftovers import end_survivors
+from app.supervisor.leftovers import end_survivors
 sys.stdin.read()
 directory = sys.argv[1]
 end_survivors(Path(directory), patience=2)
@@ -125,9 +126,9 @@ class OneProduct(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
-        if nodeid.startswith(("tests/strict/", "tests/soak/test_soak.py")):
+        if nodeid.startswith(("tests/system/strict/", "tests/system/soak/test_soak.py")):
             return "strict"
-        return "web" if nodeid.startswith("tests/web/") else super()._split_scope(nodeid)
+        return "web" if nodeid.startswith("tests/system/web/") else super()._split_scope(nodeid)
 
 
 @pytest.fixture(autouse=True)
@@ -317,8 +318,8 @@ def strict_sandbox_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def product() -> "Iterator[Product]":
     """The product under its own supervisor: database, sandbox, web, bot and jobs; its round comes every few seconds."""
-    from tests.product import COMMANDS, SWEEP_SECONDS, running
-    from tests.whole.people import until
+    from tests.support.product import COMMANDS, SWEEP_SECONDS, running
+    from tests.system.whole.people import until
 
     with temporary_dir() as directory, running(directory, SWEEP_SECONDS) as machine:
         # The bot tells Discord of its commands one by one, after the product is healthy.

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 from typing import Mapping  # noqa: UP035  (read by Pythons too old for the product, to say so)
 
-from app.telling import StepFailed, Teller
+from tools.progress import StepFailed, Teller
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PACKAGE = "@sparticuz/chromium@147.0.0"

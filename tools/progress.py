@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Callable, Mapping, Sequence  # noqa: UP035  (read by Pythons too old for the product, to say so)
 
-from app import private
+from app.postgres import private_files
 
 QUIET_SECONDS = 15.0  # how often a log (not a terminal) hears that a long step still goes on
 TAIL_LINES = 25
@@ -96,7 +96,7 @@ class Teller:
         lines: list[str] = []
         shown = ""
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with open(self._log, "a", opener=private.opener) as log, selectors.DefaultSelector() as selector:
+        with open(self._log, "a", opener=private_files.opener) as log, selectors.DefaultSelector() as selector:
             log.write(f"\n$ {command}\n")
             selector.register(process.stdout, selectors.EVENT_READ)
             rest = b""

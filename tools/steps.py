@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable, Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
 
-from app import private
-from app.browser import find_browser
-from app.install import digest, give_pip, install, read_pins, versions
-from app.telling import StepFailed, Teller, start
+from app.postgres import private_files
+from tools.browser import find_browser
+from tools.install import digest, give_pip, install, read_pins, versions
+from tools.progress import StepFailed, Teller, start
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
@@ -30,8 +30,8 @@ class SetUp:
     """One set-up at a time: a second one waits for the first, and then finds everything done."""
 
     def __enter__(self) -> None:
-        private.directory(ROOT / "data")
-        self._file = open(ROOT / "data" / "setup.lock", "w", opener=private.opener)
+        private_files.directory(ROOT / "data")
+        self._file = open(ROOT / "data" / "setup.lock", "w", opener=private_files.opener)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -98,9 +98,9 @@ class Parts:
         """Begin to fetch them, unless the screens have theirs."""
         if self.process is not None or (ROOT / ".web" / "node_modules").exists():
             return
-        with open(ROOT / "data" / "parts.log", "wb", opener=private.opener) as log:
+        with open(ROOT / "data" / "parts.log", "wb", opener=private_files.opener) as log:
             self.process = subprocess.Popen(
-                [str(PYTHON), "-m", "app.parts", str(VENV / "bin" / "npm")], cwd=ROOT, env=inside(),
+                [str(PYTHON), "-m", "app.npm_packages", str(VENV / "bin" / "npm")], cwd=ROOT, env=inside(),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
@@ -152,14 +152,14 @@ def browser(teller: Teller) -> None:
 def second_client(teller: Teller) -> None:
     """A Discord client of another library, with which the tests look at the sandbox."""
     teller.begin("Second Discord client for the tests")
-    teller.run([str(PYTHON), "-m", "app.second_client", str(TOOLS)], inside())
+    teller.run([str(PYTHON), "-m", "tools.second_client", str(TOOLS)], inside())
     teller.done("ready")
 
 
 def peers(teller: Teller) -> None:
     """The libraries beside which the benchmarks measure."""
     teller.begin("Peers for the benchmarks")
-    teller.run([str(PYTHON), "-m", "benchmarks.set_up"], inside())
+    teller.run([str(PYTHON), "-m", "benchmarks.support.set_up"], inside())
     teller.done("ready")
 
 

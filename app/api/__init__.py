@@ -12,8 +12,6 @@ from app.api import (
     me,
     members,
     monitoring,
-    openapi,
-    problems,
     protection,
     rules,
     server_export,
@@ -21,7 +19,8 @@ from app.api import (
     servers,
     wallets,
 )
-from app.api.limits import AddressLimits, BodyLimit
+from app.api.requests import openapi, problems
+from app.api.requests.limits import AddressLimits, BodyLimit
 from app.http.access_log import AccessLog
 from app.http.concurrency import WithBody
 from app.http.headers import SecurityHeaders

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, InternalId
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, InternalId
 from gateways import gateways
 from models import transaction
-from services import analytics, servers
+from services.servers import analytics, servers
 
 router = APIRouter(prefix="/analytics", tags=["analytics"])
 

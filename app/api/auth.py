@@ -6,15 +6,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
-from app.api.caller import Caller, shown_session_id
-from app.api.shapes import Answer, Done, Text
+from app.api.requests.caller import Caller, shown_session_id
+from app.api.requests.shapes import Answer, Done, Text
 from app.api.wallets import WalletAnswer
 from app.http.origins import asked_for_by_us
 from gateways import gateways
 from models import transaction
-from services import servers, sessions, sign_in, users
-from services.actors import Actor
-from services.errors import Forbidden, HoldfastError, SignInFailed
+from services.accounts import sessions, sign_in, users
+from services.core.actors import Actor
+from services.core.errors import Forbidden, HoldfastError, SignInFailed
+from services.servers import servers
 from settings import settings
 
 router = APIRouter(prefix="/auth", tags=["auth"])

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, Loose, Payload, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, Loose, Payload, Text
 from gateways import gateways
 from models import transaction
-from services import collections
+from services.collections import catalog
 
 router = APIRouter(prefix="/collection", tags=["collections"])
 
@@ -46,7 +46,7 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionAnswer:
     can be taken over as they stand.
     """
     async with transaction() as db:
-        found = await collections.parse(db, gateways(), payload.input, payload.blockchain)
+        found = await catalog.parse(db, gateways(), payload.input, payload.blockchain)
     return CollectionAnswer.model_validate(found)
 
 
@@ -54,12 +54,12 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionAnswer:
 async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
     """The kinds of traits that a collection's tokens have: as OpenSea lists them, else as some tokens tell."""
     async with transaction() as db:
-        return TraitTypesAnswer(trait_types=await collections.trait_types(db, gateways(), contract, blockchain))
+        return TraitTypesAnswer(trait_types=await catalog.trait_types(db, gateways(), contract, blockchain))
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
 async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
     """The values of one kind of trait; for numbers OpenSea tells only bounds, and then there are none."""
     async with transaction() as db:
-        values = await collections.trait_values(db, gateways(), contract, blockchain, trait_type)
+        values = await catalog.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)

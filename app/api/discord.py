@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, Text
 from gateways import gateways
 from models import transaction
-from services import servers
-from services.errors import FieldRefused
+from services.core.errors import FieldRefused
+from services.servers import servers
 
 router = APIRouter(prefix="/discord", tags=["discord"])
 ServerId = Annotated[Text, Query(alias="serverId")]

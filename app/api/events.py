@@ -8,13 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import StreamingResponse
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, PathId, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, PathId, Text
 from gateways import gateways
 from models import transaction
-from services import event_csv, event_log, undo
-from services.errors import BatchNotFound
-from services.event_log import LogFilter, LogLine
+from services.core.errors import BatchNotFound
+from services.servers import activity, activity_csv, undo
+from services.servers.activity import LogFilter, LogLine
 
 router = APIRouter(prefix="/servers/{server_id}", tags=["events"])
 
@@ -100,7 +100,7 @@ async def log(
 ) -> list[EventAnswer]:
     """What happened, newest first; `before` is the id of the last line of the page already read."""
     async with transaction() as db:
-        found = await event_log.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
+        found = await activity.read(db, gateways(), caller, server_id, wanted, before=before, limit=limit)
     return [_answer(line) for line in found]
 
 
@@ -108,15 +108,15 @@ async def log(
 async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingResponse:
     """The whole log, or what passes the filter, newest first, as CSV in UTF-8."""
     async with transaction() as db:
-        first = await event_log.read(db, gateways(), caller, server_id, wanted, limit=CSV_PAGE)
+        first = await activity.read(db, gateways(), caller, server_id, wanted, limit=CSV_PAGE)
 
     async def written() -> AsyncIterator[str]:
         page = first
-        yield event_csv.head() + event_csv.body(page)
+        yield activity_csv.head() + activity_csv.body(page)
         while len(page) == CSV_PAGE:
             async with transaction() as db:
-                page = await event_log.lines(db, server_id, wanted, before=page[-1].event.id, limit=CSV_PAGE)
-            yield event_csv.body(page)
+                page = await activity.lines(db, server_id, wanted, before=page[-1].event.id, limit=CSV_PAGE)
+            yield activity_csv.body(page)
 
     headers = {
         "Content-Disposition": f'attachment; filename="activity-{server_id}.csv"', "Cache-Control": "no-store",

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
 from models import DatabaseUrlMissing, now, reading
-from services import health
+from services.health import readiness
 
 router = APIRouter(tags=["health"])
 _PATIENCE = 2.0
@@ -28,8 +28,8 @@ async def look() -> Response:
 async def _ready() -> bool:
     try:
         async with asyncio.timeout(_PATIENCE), reading() as db:
-            await health.database_answers(db)
-            return not os.environ.get("HOLDFAST_SUPERVISED") or await health.bot_ready(db, _started())
+            await readiness.database_answers(db)
+            return not os.environ.get("HOLDFAST_SUPERVISED") or await readiness.bot_ready(db, _started())
     except (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError):
         return False
 

@@ -8,11 +8,12 @@ from fastapi.responses import JSONResponse
 from pydantic import StrictBool
 
 from app.api.auth import unset_session
-from app.api.caller import Caller
-from app.api.shapes import Answer, Done, PathId, Payload, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, Done, PathId, Payload, Text
 from gateways import gateways
 from models import reading, transaction
-from services import me, sessions, sign_in, users
+from services.accounts import sessions, sign_in, users
+from services.privacy import preferences
 from settings import settings
 
 router = APIRouter(prefix="/me", tags=["me"])
@@ -79,7 +80,7 @@ class EndingRoleAnswer(Answer):
     server_name: str
     role_name: str
     role_color: str
-    end: me.RoleEnd
+    end: preferences.RoleEnd
     hours: int
     text: str
 
@@ -94,14 +95,14 @@ class ForgottenAnswer(Done):
 async def choices(caller: Caller) -> list[ChoiceAnswer]:
     """The servers with the bot where the caller is a member, and what they decided there."""
     async with transaction() as db:
-        return [ChoiceAnswer.model_validate(choice) for choice in await me.choices(db, caller)]
+        return [ChoiceAnswer.model_validate(choice) for choice in await preferences.choices(db, caller)]
 
 
 @router.put("/servers/{server_id}")
 async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> ChoiceAnswer:
     """Decide whether wallets count in a server, and whether its admins may see them, shortened."""
     async with transaction() as db:
-        chosen = await me.choose(
+        chosen = await preferences.choose(
             db, caller, server_id, use_wallets=payload.use_wallets, share_wallets=payload.share_wallets
         )
     return ChoiceAnswer.model_validate(chosen)
@@ -111,7 +112,7 @@ async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> C
 async def export(caller: Caller) -> JSONResponse:
     """Everything that is stored about the caller, as a file to keep."""
     async with transaction() as db:
-        document: dict[str, Any] = await me.export(db, caller)
+        document: dict[str, Any] = await preferences.export(db, caller)
     name = f"{settings().product_name.lower()}-my-data.json"
     return JSONResponse(
         document, headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
@@ -122,14 +123,14 @@ async def export(caller: Caller) -> JSONResponse:
 async def consequences(caller: Caller) -> list[EndingRoleAnswer]:
     """What would become of each of the caller's roles if they were forgotten; changes nothing."""
     async with transaction() as db:
-        return [EndingRoleAnswer.model_validate(role) for role in await me.consequences(db, caller)]
+        return [EndingRoleAnswer.model_validate(role) for role in await preferences.consequences(db, caller)]
 
 
 @router.delete("")
 async def forget(caller: Caller, answer: Response) -> ForgottenAnswer:
     """Delete everything about the caller and sign them out; their roles follow each rule's removal policy."""
     async with transaction() as db:
-        forgotten = await me.forget(db, caller)
+        forgotten = await preferences.forget(db, caller)
     await sign_in.revoke(gateways(), forgotten.token)
     unset_session(answer)
     return ForgottenAnswer(roles=[EndingRoleAnswer.model_validate(role) for role in forgotten.roles])

@@ -5,12 +5,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.api.caller import Caller
-from app.api.shapes import AcceptedAnswer, Answer, PathId, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import AcceptedAnswer, Answer, PathId, Text
 from gateways import gateways
 from models import transaction
-from services import member_list, member_why, rechecks
-from services.member_list import MembersPage
+from services.servers import explain, member_list
+from services.servers.member_list import MembersPage
+from services.triggers import rechecks
 
 router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
 
@@ -132,4 +133,4 @@ async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> Accept
 async def why(caller: Caller, server_id: PathId, discord_id: Text) -> WhyAnswer:
     """Why the member has or lacks each role, from the rules, the ledger and the newest readings."""
     async with transaction() as db:
-        return WhyAnswer.model_validate(await member_why.why(db, gateways(), caller, server_id, discord_id))
+        return WhyAnswer.model_validate(await explain.why(db, gateways(), caller, server_id, discord_id))

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Request
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
+from app.api.requests.shapes import Answer
 from app.api.server_health import LagAnswer, SweepAnswer
-from app.api.shapes import Answer
 from models import DatabaseUrlMissing, transaction
-from services import deep_health, metrics
-from services.deep_health import DeepHealth
-from services.errors import NotFound
-from services.health_views import BAD
-from services.metrics import Metric
+from services.core.errors import NotFound
+from services.health import metrics, monitoring
+from services.health.metrics import Metric
+from services.health.monitoring import DeepHealth
+from services.health.views import BAD
 from settings import settings
 
 router = APIRouter(include_in_schema=False)
@@ -67,9 +67,9 @@ async def deep(request: Request) -> Response:
     _let_in(request)
     try:
         async with asyncio.timeout(_PATIENCE), transaction() as db:
-            answer = _answer(await deep_health.look(db))
+            answer = _answer(await monitoring.look(db))
     except _AWAY as fault:
-        part = deep_health.without_database(type(fault).__name__)
+        part = monitoring.without_database(type(fault).__name__)
         answer = DeepAnswer(state=BAD, database=PartAnswer.model_validate(part))
     body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return JSONResponse(body, status_code=503 if answer.state == BAD else 200)

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from fastapi import APIRouter
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, Done, PathId, Payload, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, Done, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
-from services import protection
+from services.servers import protection
 
 router = APIRouter(prefix="/servers/{server_id}/protection", tags=["protection"])
 

@@ -8,14 +8,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, InternalId, Loose, PathId, Payload, QueryId
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from models import transaction
-from services import impact, rules
-from services.impact import Proposal
-from services.rules import RuleDraft, RuleView
-from services.sources import SingleSource
+from services.engine import preview as impact
+from services.engine.preview import Proposal
+from services.rules import rules
+from services.rules.rules import RuleDraft, RuleView
+from services.rules.single_source import SingleSource
 
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from app.api.caller import Caller
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, PathId
 from app.api.rules import RuleAnswer, rule_answer
-from app.api.shapes import Answer, PathId
 from gateways import gateways
 from models import now, transaction
-from services import server_export
-from services.member_list import MemberRow
+from services.servers import export
+from services.servers.member_list import MemberRow
 
 router = APIRouter(prefix="/servers/{server_id}", tags=["server export"])
 
@@ -47,7 +47,7 @@ class ServerExportAnswer(Answer):
 async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
     """The server's rules, and its members with the roles that rules are about."""
     async with transaction() as db:
-        rules = await server_export.begin(db, gateways(), caller, server_id)
+        rules = await export.begin(db, gateways(), caller, server_id)
     empty = ServerExportAnswer(
         server_id=server_id,
         exported_at=now().isoformat(),
@@ -71,12 +71,12 @@ async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
 async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
     """The server's members as CSV in UTF-8."""
     async with transaction() as db:
-        await server_export.begin(db, gateways(), caller, server_id)
+        await export.begin(db, gateways(), caller, server_id)
 
     async def written() -> AsyncIterator[str]:
-        yield server_export.head()
+        yield export.head()
         async for page in _pages(server_id):
-            yield server_export.body(page)
+            yield export.body(page)
 
     return _file(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
 
@@ -85,11 +85,11 @@ async def _pages(server_id: int) -> AsyncIterator[tuple[MemberRow, ...]]:
     last = ""
     while True:
         async with transaction() as db:
-            page = await server_export.members(db, server_id, last)
+            page = await export.members(db, server_id, last)
         if page:
             yield page
             last = page[-1].discord_id
-        if len(page) < server_export.PAGE:
+        if len(page) < export.PAGE:
             return
 
 

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from fastapi import APIRouter
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, PathId
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, PathId
 from gateways import gateways
 from models import transaction
-from services import server_health
+from services.health import server
 
 router = APIRouter(prefix="/servers/{server_id}/health", tags=["server health"])
 
@@ -170,4 +170,4 @@ class ServerHealthAnswer(Answer):
 async def look(caller: Caller, server_id: PathId) -> ServerHealthAnswer:
     """Bot, permissions, role order, providers, lag, last round, what rests and why, each with how to mend it."""
     async with transaction() as db:
-        return ServerHealthAnswer.model_validate(await server_health.look(db, gateways(), caller, server_id))
+        return ServerHealthAnswer.model_validate(await server.look(db, gateways(), caller, server_id))

@@ -4,13 +4,14 @@ from datetime import datetime
 
 from fastapi import APIRouter
 
-from app.api.caller import Caller
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import AcceptedAnswer, Answer, Loose, PathId, Payload
 from app.api.rules import RuleAnswer, rule_answer
-from app.api.shapes import AcceptedAnswer, Answer, Loose, PathId, Payload
 from gateways import gateways
 from models import transaction
-from services import held_back, servers, sweep
-from services.servers import ServerView
+from services.servers import breaker_review, servers
+from services.servers.servers import ServerView
+from services.triggers import sweep
 
 router = APIRouter(tags=["servers"])
 
@@ -146,7 +147,7 @@ async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
 async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackAnswer]:
     """The removals that wait for an admin: who would lose which role, what was seen of them, what changed before."""
     async with transaction() as db:
-        found = await held_back.of_server(db, gateways(), caller, server_id)
+        found = await breaker_review.of_server(db, gateways(), caller, server_id)
     return [HeldBackAnswer.model_validate(view) for view in found]
 
 
@@ -154,6 +155,6 @@ async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackAnswer]:
 async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
     """Let removals go on that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
-        answer = held_back.approve if payload.approve else held_back.dismiss
+        answer = breaker_review.approve if payload.approve else breaker_review.dismiss
         roles = await answer(db, gateways(), caller, server_id, payload.role_id)
     return BreakerAnswer(roles=roles if payload.approve else 0)

@@ -6,19 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.api.caller import Caller
-from app.api.shapes import Answer, Done, Loose, PathId, Payload, Text
+from app.api.requests.caller import Caller
+from app.api.requests.shapes import Answer, Done, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import reading, transaction
-from services import wallets
-from services.actors import Actor
-from services.errors import (
-    Conflict,
-    FieldRefused,
-    Forbidden,
-    NotConnected,
-    ProviderUnavailable,
-)
+from services.core.actors import Actor
+from services.core.errors import Conflict, FieldRefused, Forbidden, NotConnected, ProviderUnavailable
+from services.wallets import wallets
 
 router = APIRouter(tags=["wallets"])
 

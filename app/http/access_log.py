@@ -6,8 +6,9 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services import rejections, request_ids
-from services.logs import printable, redact
+from services.core import request_ids
+from services.runtime import rejections
+from services.runtime.logs import printable, redact
 
 LONGEST = 300
 """Characters of an address that a line has."""

@@ -8,8 +8,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.headers import SecurityHeaders
 from app.http.proxies import caller_address
-from gateways.turns import FairGate, on_behalf_of
-from services import sessions
+from gateways.transport.fair_turns import FairGate, on_behalf_of
+from services.accounts import sessions
 
 AT_ONCE = 4
 """Everybody else waits behind each of these, again and again: for the processor, and for the database."""

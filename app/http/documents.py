@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.built import BUILT
 from models import reading
-from services import sessions
+from services.accounts import sessions
 from settings import settings
 
 VISITOR, MEMBER = "visitor", "member"

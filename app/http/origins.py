@@ -4,7 +4,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services import sessions
+from services.accounts import sessions
 from settings import settings
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})

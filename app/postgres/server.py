@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import IO, Any, Self
 from urllib.parse import quote
 
-from app import private
-from app.postgres_account import Account, Say, account_for, give, open_programs, open_way
-from app.postgres_memory import buffers_mb
-from app.postgres_process import end_orphans, read_pid_file, remove_stale_files, serves
-from app.postgres_programs import PostgresFailed, program_dir
+from app.postgres import private_files
+from app.postgres.account import Account, Say, account_for, give, open_programs, open_way
+from app.postgres.memory import buffers_mb
+from app.postgres.process import end_orphans, read_pid_file, remove_stale_files, serves
+from app.postgres.programs import PostgresFailed, program_dir
 
 DATABASE = "holdfast"
 PORT = 5432  # only names the socket's file; nothing listens on TCP
@@ -101,7 +101,7 @@ class Postgres:
             self.data_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.data_dir.mkdir(mode=0o700, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-            lock = os.fdopen(private.opener(str(self.data_dir / "owner.lock"), flags), "a+")
+            lock = os.fdopen(private_files.opener(str(self.data_dir / "owner.lock"), flags), "a+")
         except PermissionError as refused:
             raise PostgresFailed(
                 f"{self.data_dir} belongs to somebody else ({refused.strerror}): start as the user who did first."

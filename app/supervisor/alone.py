@@ -6,8 +6,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from app.leftovers import running
-from app.plan import data_dir
+from app.supervisor.leftovers import running
+from app.supervisor.plan import data_dir
 from settings import ROOT, settings
 
 

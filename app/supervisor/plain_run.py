@@ -49,5 +49,5 @@ def take_over() -> None:
         return
     arguments, added = found
     print(f"holdfast| reflex run: running the whole product instead (python {' '.join(arguments)})", flush=True)
-    os.chdir(Path(__file__).resolve().parents[1])
+    os.chdir(Path(__file__).resolve().parents[2])
     os.execve(sys.executable, [sys.executable, *arguments], {**os.environ, **added})

@@ -5,10 +5,10 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-from app.leftovers import MARK
-from app.processes import Program
-from app.supervisor import Plan
-from app.web import command
+from app.supervisor.leftovers import MARK
+from app.supervisor.processes import Program
+from app.supervisor.supervisor import Plan
+from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
 # In the sandbox people want to see a sale noticed while they watch.

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app import output, private
+from app.postgres import private_files
+from app.supervisor import output
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -128,7 +129,7 @@ class Keeper:
                 stderr=writing,
                 # Ctrl+C in a terminal reaches the first process group alone: the others are stopped in their order.
                 process_group=0,
-                umask=private.UMASK,
+                umask=private_files.UMASK,
                 preexec_fn=_die_with(os.getpid()),
             )
         except OSError as fault:

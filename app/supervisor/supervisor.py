@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.leftovers import Lock, Running, end_survivors
-from app.postgres import Postgres
-from app.processes import Keeper, Pauses, Program, Say
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import Lock, Running, end_survivors
+from app.supervisor.processes import Keeper, Pauses, Program, Say
 
 WATCH_SECONDS = 2.0
 SLOW_SECONDS = 60.0

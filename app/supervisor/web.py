@@ -21,7 +21,7 @@ def command() -> tuple[list[str], dict[str, str]]:
         "--host", host, "--port", str(settings().port), "--workers", workers,
         # No screen and no proxy needs HTTP/2 behind it; who does not end their headers gives the place up soon.
         "--http", "1", "--http1-header-read-timeout", "10000",
-        # What comes behind the head of a request waits here, and nobody counts it (app/http/unfinished.py).
+        # What comes behind the head of a request waits here, and nobody counts it (app/http/sockets/unfinished.py).
         "--http1-buffer-size", "65536",
         "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", "10",
     ]  # fmt: skip
@@ -37,7 +37,7 @@ def command() -> tuple[list[str], dict[str, str]]:
 
 
 def main() -> None:
-    """`python -m app.web`: the web alone, where bot, jobs and database run elsewhere."""
+    """`python -m app.supervisor.web`: the web alone, where bot, jobs and database run elsewhere."""
     if not settings().database_url:
         sys.exit("DATABASE_URL is not set: the web alone needs the database that bot and jobs share.")
     subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, check=True)

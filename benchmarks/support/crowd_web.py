@@ -15,10 +15,10 @@ from statistics import median, quantiles
 import httpx
 import psycopg
 
-from benchmarks.rounds import goal
+from benchmarks.support.rounds import goal
 from models import libpq_url
 from tests.conftest import running_sandbox
-from tests.web.conftest import running_web, sign_in
+from tests.system.web.conftest import running_web, sign_in
 
 CROWD = "crowd"
 PERSON, GUILD = "ada", "Base Builders"

@@ -1,7 +1,8 @@
 """The guild that means harm: what it puts on the chain, which rules it makes, and the host that never answers.
 
-Each kind of harm is made by itself, or several at once. `python -m benchmarks.hostile tarpit PORT` is that host,
-`python -m benchmarks.hostile previews DATABASE NODE CONTRACT` looks at what a rule would do without an end.
+Each kind of harm is made by itself, or several at once. `python -m benchmarks.support.hostile tarpit PORT` is that
+host, `python -m benchmarks.support.hostile previews DATABASE NODE CONTRACT` looks at what a rule would do without an
+end.
 """
 
 import asyncio
@@ -15,17 +16,18 @@ from typing import Any
 
 from sqlmodel import select
 
-from benchmarks import town
-from benchmarks.lab import CHAIN, READING_GAS, ROOT, Lab, wallet
+from benchmarks.support import town
+from benchmarks.support.lab import CHAIN, READING_GAS, ROOT, Lab, wallet
 from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
-from services import cases, decisions, impact, rule_excess
-from services.due import Claim
-from services.expressions import parse as parse_expression
-from services.expressions import to_document
-from services.terms import RuleTerms
+from services.core.queue import Claim
+from services.engine import cases, decisions, preview
+from services.rules import excess
+from services.rules.expression import parse as parse_expression
+from services.rules.expression import to_document
+from services.rules.terms import RuleTerms
 from tests.conftest import free_port
-from tests.hostile import RUNTIME
+from tests.support.hostile import RUNTIME
 
 GUILD = str(town.GUILD - 1)
 FIRST_PERSON, FIRST_WALLET = 90_000_000, 90_000_000
@@ -131,7 +133,7 @@ async def move_in(evil: dict[str, Any], members: int, shared: str) -> None:
     ]
     async with transaction() as db:
         await town.add_rules(db, rows)
-        await rule_excess.pause(db)
+        await excess.pause(db)
 
 
 def _trees(kind: Kind, evil: dict[str, Any], shared: str) -> list[dict[str, Any]]:
@@ -162,7 +164,7 @@ def _trait(contract: str) -> dict[str, Any]:
 def tarpit() -> Iterator[str]:
     """The address of a host that takes every request and never answers."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.hostile", "tarpit", str(port)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.support.hostile", "tarpit", str(port)], cwd=ROOT)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -174,7 +176,7 @@ def tarpit() -> Iterator[str]:
 def previews(database: str, node: str, contract: str) -> Iterator[None]:
     """Somebody who looks at what a rule would do, again and again, in a process of their own as the web is one."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.hostile", "previews", database, node, contract], cwd=ROOT
+        [sys.executable, "-m", "benchmarks.support.hostile", "previews", database, node, contract], cwd=ROOT
     )
     try:
         yield
@@ -204,8 +206,8 @@ async def preview_for_ever(database: str, node: str, contract: str) -> None:
                 people = (await db.exec(select(Member.discord_id).where(Member.server_id == server_id))).all()
                 claims = [Claim(server_id, one, 0, 0, 0) for one in people]
                 batch = await cases.load(db, claims, {server_id: terms})
-                plan = impact.Plan({terms[0].role_id: "Role"}, ((batch, await decisions.questions(db, batch)),), {}, 0)
-            await impact.whole(gateways(), plan)
+                plan = preview.Plan({terms[0].role_id: "Role"}, ((batch, await decisions.questions(db, batch)),), {}, 0)
+            await preview.whole(gateways(), plan)
 
 
 async def _never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

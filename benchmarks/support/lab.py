@@ -18,7 +18,7 @@ from eth_abi.abi import encode
 from sandbox.tools import find_anvil
 from tests.conftest import free_port
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = json.loads((ROOT / "sandbox" / "contracts" / "artefacts.json").read_text())
 MULTICALL3 = "0xcA11bde05977b3631167028862bE2a173976CA11"
 CHAIN, CHAIN_ID = "base", 8453

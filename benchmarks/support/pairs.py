@@ -15,12 +15,12 @@ from time import perf_counter, process_time
 
 import orjson
 
-from benchmarks.lab import CHAIN, READING_GAS, Lab, lab, wallet
-from benchmarks.rounds import goal
-from gateways.balance_sheet import BalanceSheet
-from gateways.chains import EvmChains, Segment
-from gateways.evm import Decode, Node
-from gateways.evm_pool import NodePool
+from benchmarks.support.lab import CHAIN, READING_GAS, Lab, lab, wallet
+from benchmarks.support.rounds import goal
+from gateways.chains.balance_sheet import BalanceSheet
+from gateways.evm.client import EvmChains, Segment
+from gateways.evm.rpc.node import Decode, Node
+from gateways.evm.rpc.pool import NodePool
 
 WALLETS, COLLECTIONS = 4, 10
 SERVERS = (1, 100, 1_000, 10_000)
@@ -124,7 +124,7 @@ async def measure(node: Lab, servers: int, rounds: int) -> float:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pairs", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.support.pairs", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and servers")
     given = parser.parse_args(arguments)
     counts = SERVERS[:3] if given.quick else SERVERS

@@ -1,4 +1,4 @@
-"""One way of reading balances, run once: `python -m benchmarks.reading METHOD URL CONTRACTS WALLETS`.
+"""One way of reading balances, run once: `python -m benchmarks.support.reading METHOD URL CONTRACTS WALLETS`.
 
 CONTRACTS is a list with commas, WALLETS a number. Prints a Sample; its unit is a check, its sum that of all balances.
 """
@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from benchmarks.lab import CHAIN, CHAIN_ID, wallet
-from benchmarks.rounds import Measured
-from gateways.balance_sheet import LARGE, UNKNOWN, packed
-from gateways.chains import BalanceSheet, EvmChains
-from gateways.evm_loop import CODE, SCRATCH, call_data, product, read_answer
-from gateways.evm_pool import NodePool
-from gateways.evm_reader import Way
+from benchmarks.support.lab import CHAIN, CHAIN_ID, wallet
+from benchmarks.support.rounds import Measured
+from gateways.chains.balance_sheet import LARGE, UNKNOWN, packed
+from gateways.evm.balances.program import CODE, SCRATCH, call_data, product, read_answer
+from gateways.evm.balances.reader import Way
+from gateways.evm.client import BalanceSheet, EvmChains
+from gateways.evm.rpc.pool import NodePool
 
 FLOOR_OWNERS = 1_200
 """Owners in a call of the floor: with ten collections about as many checks as the product takes of 50 M gas."""

@@ -16,23 +16,24 @@ from typing import Any, cast
 
 import orjson
 
-from benchmarks.lab import CHAIN, Lab, wallet
-from gateways import evm, head_track, log_spans
-from gateways.base58 import decode, encode
-from gateways.chain_table import CHAINS
-from gateways.chains import EvmChains, Segment
-from gateways.delegations import DelegateRegistry
-from gateways.evm import Decode, Node
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import CONTRACTS as READ_CONTRACTS
-from gateways.evm_transfers import WALLETS, TransferLogs
-from gateways.solana import SolanaChains
-from gateways.solana_node import GENESIS, SolanaNodes
-from gateways.transactions import EvmTransactions
+from benchmarks.support.lab import CHAIN, Lab, wallet
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.client import EvmChains, Segment
+from gateways.evm.delegate_registry import DelegateRegistry
+from gateways.evm.rpc import block_ranges, head_track
+from gateways.evm.rpc import node as evm
+from gateways.evm.rpc.node import Decode, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.transactions import EvmTransactions
+from gateways.evm.transfer_logs import CONTRACTS as READ_CONTRACTS
+from gateways.evm.transfer_logs import WALLETS, TransferLogs
+from gateways.solana.client import SolanaChains
+from gateways.solana.node import GENESIS, SolanaNodes
+from gateways.transport.base58 import decode, encode
 from jobs.follower import SOONEST_SECONDS
-from jobs.looker import BATCH
-from services.following import Position
-from services.transfers import Reader
+from jobs.reconciler import BATCH
+from services.triggers.chain_cursor import Position
+from services.triggers.transfer_poller import Reader
 
 Calls = Counter[str]
 """Calls by method; "batch" counts JSON-RPC batches beside the calls in them."""
@@ -86,7 +87,7 @@ class Clock:
 def hand_set() -> Iterator[Clock]:
     """Let the readers' time be what the clock is set to."""
     clock, loop = Clock(), cast("Any", asyncio.get_running_loop())
-    modules: list[Any] = [evm, head_track, log_spans]
+    modules: list[Any] = [evm, head_track, block_ranges]
     kept, real = [module.monotonic for module in modules], loop.time
     for module in modules:
         module.monotonic = clock

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from benchmarks.lab import ROOT
-from benchmarks.set_up import PEERS
-from services import heap
+from benchmarks.support.lab import ROOT
+from benchmarks.support.set_up import PEERS
+from services.runtime import garbage_collection
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Measured:
     """The clock's and the processor's time of a block of this process."""
 
     def __enter__(self) -> "Measured":
-        heap.settle()  # as every process of the product does; peers are given the same
+        garbage_collection.settle()  # as every process of the product does; peers are given the same
         self._clock, self._cpu = time.perf_counter(), cpu_of(resource.getrusage(resource.RUSAGE_SELF))
         return self
 

@@ -1,6 +1,7 @@
 """Gets the peers: other libraries, pinned, each in an environment of its own below data/bench.
 
-`python -m benchmarks.set_up` does nothing where that is done already. One that cannot be had is said and left out.
+`python -m benchmarks.support.set_up` does nothing where that is done already. It names and leaves out
+one that cannot be had.
 """
 
 import hashlib
@@ -12,10 +13,10 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.lab import ROOT
+from benchmarks.support.lab import ROOT
 
 PEERS = ROOT / "data" / "bench"
-PINS = Path(__file__).with_name("peers")
+PINS = Path(__file__).resolve().parents[1] / "peers"
 PYTHON_PEERS = ("multicall", "discord_py")
 
 Install = Callable[[Path, Path], None]

@@ -1,8 +1,8 @@
-"""A Discord that takes nothing but role writes, at the limits of the real one: `python -m benchmarks.stand_in PORT`.
+"""A Discord that takes nothing but role writes, at the limits of the real one.
 
-Ten writes in ten seconds a guild and fifty requests a second a bot, counted as the sandbox counts them. `GET /tally`
-tells what came, with `?least=5` once five writes did, with `?honest=5` once five did in guilds where none is refused;
-`DELETE /tally` forgets it.
+`python -m benchmarks.support.stand_in PORT` serves it. Ten writes in ten seconds a guild and fifty requests a second
+a bot, counted as the sandbox counts them. `GET /tally` tells what came, with `?least=5` once five writes did, with
+`?honest=5` once five did in guilds where none is refused; `DELETE /tally` forgets it.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from collections import Counter
 import orjson
 from aiohttp import web
 
-from sandbox.discord.limits import Limits, Verdict, too_many
-from sandbox.discord.rest_members import MEMBER_ROLE_WRITES
+from sandbox.discord.rest.limits import Limits, Verdict, too_many
+from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 
 ROLE = "/guilds/{guild}/members/{user}/roles/{role}"
 # Clients take a 429 without it for one of Cloudflare's, and give up.

@@ -1,7 +1,8 @@
-"""What a stranger or a hostile account tries, again and again for some seconds: `python -m benchmarks.strangers NAME`.
+"""What a stranger or a hostile account tries, again and again for some seconds.
 
-It reads its Target as JSON and prints what it got. It is a process of its own, so that the callers whose waiting is
-measured share nothing with it but the product and the machine.
+`python -m benchmarks.support.strangers NAME` runs one attack. It reads its Target as JSON and prints what it got. It
+is a process of its own, so that the callers whose waiting is measured share nothing with it but the product and the
+machine.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.typing import Origin
 
-from tests.web.sockets import BOOT, HELLO, Socket, at
+from tests.system.web.sockets import BOOT, HELLO, Socket, at
 
 FORM = "reflex___state____state.state___rule_form____rule_form_state."
 PROOF = "reflex___state____state.state___wallet_proof____wallet_proof_state."

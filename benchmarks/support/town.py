@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import insert, text
 
 import models
-from app.postgres import Postgres
-from benchmarks.lab import CHAIN, ROOT, wallet
+from app.postgres.server import Postgres
+from benchmarks.support.lab import CHAIN, ROOT, wallet
 from gateways import close_gateways
 from models import Rule, Server, transaction
-from models.session import AsyncSession
-from services.expressions import Requirement, to_document
+from models.db.session import AsyncSession
+from services.rules.expression import Requirement, to_document
 from settings import settings
 
 GUILD = 700_000_000_000_000_000

@@ -3,13 +3,15 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot import words
-from bot.answering import Visit, answer
-from bot.presses import Presses
-from bot.replies import Button, Reply, lines
+from bot.interaction.answering import Visit, answer
+from bot.interaction.presses import Presses
+from bot.interaction.replies import Button, Reply, lines
+from bot.messages import words
 from gateways import gateways
 from models import transaction
-from services import channels, me, sign_in
+from services.accounts import sign_in
+from services.guilds import channels
+from services.privacy import preferences
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
@@ -46,7 +48,7 @@ class Service(commands.Cog):
     async def _ask_forget(self, visit: Visit) -> Reply:
         meeting = await visit.meet()
         async with transaction() as db:
-            roles = await me.consequences(db, meeting.actor)
+            roles = await preferences.consequences(db, meeting.actor)
         text = (
             "Your wallets, their proofs, your choices, your sessions on the dashboard and what Discord granted us are "
             "deleted at once, on every server, and the log calls you by a pseudonym. This cannot be undone.\n\n"
@@ -68,7 +70,7 @@ class Service(commands.Cog):
     async def _forget(self, visit: Visit) -> Reply:
         meeting = await visit.meet()
         async with transaction() as db:
-            gone = await me.forget(db, meeting.actor)
+            gone = await preferences.forget(db, meeting.actor)
         await sign_in.revoke(gateways(), gone.token)
         return Reply("You are forgotten", f"Everything about you is deleted.\n\n{words.ending(gone.roles)}", "good")
 

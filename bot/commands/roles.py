@@ -3,14 +3,17 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot import waiting, words
-from bot.answering import Visit, answer, offer, visit_of
-from bot.presses import Presses
-from bot.replies import Reply
+from bot.interaction import waiting
+from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.presses import Presses
+from bot.interaction.replies import Reply
+from bot.messages import words
 from models import transaction
-from services import member_why, rechecks, rule_views
-from services.ages import in_seconds
-from services.errors import HoldfastError
+from services.core.ages import in_seconds
+from services.core.errors import HoldfastError
+from services.rules import views
+from services.servers import explain
+from services.triggers import rechecks
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
@@ -39,7 +42,7 @@ class Roles(commands.Cog):
             try:
                 meeting = await visit.meet()
                 async with transaction() as db:
-                    found = (await rule_views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
+                    found = (await views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
                 names = {rule.role_name[:100]: rule.role_id for rule in found if rule.state != "shadow"}
             except HoldfastError:
                 names = {}
@@ -52,7 +55,7 @@ class Roles(commands.Cog):
     async def _why(self, visit: Visit, role: str) -> Reply:
         meeting = await visit.meet()
         async with transaction() as db:
-            seen = await member_why.own(db, meeting.actor, meeting.server_id)
+            seen = await explain.own(db, meeting.actor, meeting.server_id)
         chosen = next((one.role_id for one in seen.roles if role and role in {one.role_id, one.role_name}), None)
         return words.why(seen, chosen)
 
@@ -82,5 +85,5 @@ class Roles(commands.Cog):
     async def _rules(self, visit: Visit) -> Reply:
         meeting = await visit.meet()
         async with transaction() as db:
-            found = (await rule_views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
+            found = (await views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
         return words.rules(found)

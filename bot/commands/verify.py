@@ -7,22 +7,24 @@ from dataclasses import dataclass
 
 import nextcord
 
-from bot import challenge_words, waiting
-from bot.answering import Visit, answer, ask, outcome, show
-from bot.busy import Busy
-from bot.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
-from bot.presses import Presses
-from bot.replies import Reply
+from bot.interaction import waiting
+from bot.interaction.answering import Visit, answer, ask, outcome, show
+from bot.interaction.background import Busy
+from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
+from bot.interaction.presses import Presses
+from bot.interaction.replies import Reply
+from bot.messages import challenge_words
 from gateways import gateways
 from models import transaction
-from services import bio_looks, bio_proof, limits, names, wallets
-from services.claims import Verdict
-from services.meetings import Meeting
+from services.runtime import rate_limits
+from services.servers.notices import Meeting
+from services.wallets import bio_proof, bio_schedule, names, wallets
+from services.wallets.ownership import Verdict
 
 CLAIM, SENT = "holdfast:claim", "holdfast:sent"
 LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
 """Seconds: for how long we look for a transaction by ourselves (an answer can be shown for 15 minutes), how often in
-the first minute, and how often after it. Bios are looked at as `services/bio_looks.py` says."""
+the first minute, and how often after it. Bios are looked at as `services/wallets/bio_schedule.py` says."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
@@ -63,7 +65,7 @@ class Verify(Busy):
         if method not in wallets.METHODS:
             method = wallets.BIO
         meeting = await visit.meet(keep=True)
-        await limits.spend(limits.PROOFS, meeting.actor.user_id)
+        await rate_limits.spend(rate_limits.PROOFS, meeting.actor.user_id)
         async with transaction() as db:
             asked = await wallets.challenge(db, gateways(), meeting.actor, claimed)
         if names.is_name(claimed):
@@ -71,7 +73,7 @@ class Verify(Busy):
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), meeting.actor, asked.address)
-        self._look_on(Search(visit, meeting, asked.address, method, bio_looks.shown()))
+        self._look_on(Search(visit, meeting, asked.address, method, bio_schedule.shown()))
         return challenge_words.challenge(asked, method, visit.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
@@ -94,7 +96,7 @@ class Verify(Busy):
     async def _check(self, visit: Visit, address: str, method: str, hash: str = "") -> Reply:
         meeting = await visit.meet(keep=True)
         before = await waiting.held(meeting)
-        await limits.spend(limits.PROOFS, meeting.actor.user_id)
+        await rate_limits.spend(rate_limits.PROOFS, meeting.actor.user_id)
         async with transaction() as db:
             verdict = await wallets.verify(db, gateways(), meeting.actor, address, method, hash)
         if verdict.success:
@@ -103,7 +105,7 @@ class Verify(Busy):
         if not verdict.again:
             self._stop(visit.discord_id)
         elif method == wallets.BIO or visit.discord_id not in self.looking:
-            looks = bio_looks.asked(wait=verdict.wait, stretch=verdict.stretch)
+            looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(Search(visit, meeting, address, method, looks))
         return challenge_words.not_yet(verdict, address, method)
 
@@ -160,7 +162,7 @@ class Search:
     meeting: Meeting
     address: str
     method: str
-    looks: bio_looks.Looks
+    looks: bio_schedule.Looks
     verdict: Verdict | None = None
     """What the last look found; None when it failed."""
 

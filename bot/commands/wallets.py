@@ -3,15 +3,17 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot import waiting, words
-from bot.answering import Visit, answer, offer, visit_of
-from bot.presses import Presses
-from bot.replies import Button, Choice, Reply
+from bot.interaction import waiting
+from bot.interaction.answering import Visit, answer, offer, visit_of
+from bot.interaction.presses import Presses
+from bot.interaction.replies import Button, Choice, Reply
+from bot.messages import words
 from models import transaction
-from services import me, wallets
-from services.errors import HoldfastError, WalletNotFound
-from services.meetings import Meeting
-from services.wallets import WalletView
+from services.core.errors import HoldfastError, WalletNotFound
+from services.privacy import preferences
+from services.servers.notices import Meeting
+from services.wallets import wallets
+from services.wallets.wallets import WalletView
 
 Interaction = nextcord.Interaction[nextcord.Client]
 YES, NO = "1", "0"
@@ -74,7 +76,7 @@ class Wallets(commands.Cog):
     async def _shown(self, meeting: Meeting, title: str) -> Reply:
         found = await self._own(meeting)
         async with transaction() as db:
-            choices = await me.choices(db, meeting.actor)
+            choices = await preferences.choices(db, meeting.actor)
         choice = next((one for one in choices if one.server_id == meeting.server_id), None)
         text, tone = words.wallets(found, choice)
         buttons = [Button("holdfast:verify", "Add a wallet", nextcord.ButtonStyle.primary)]
@@ -137,7 +139,7 @@ class Wallets(commands.Cog):
         meeting = await visit.meet(keep=True)
         before = await waiting.held(meeting)
         async with transaction() as db:
-            await me.choose(db, meeting.actor, meeting.server_id, use_wallets=use, share_wallets=share)
+            await preferences.choose(db, meeting.actor, meeting.server_id, use_wallets=use, share_wallets=share)
         if use is None:
             return await self._shown(meeting, "Your wallets")
         said = "Your wallets count in this server now." if use else "Your wallets do not count in this server any more."

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import nextcord
 from sqlalchemy.exc import DBAPIError
 
-from bot import delivery
-from bot.replies import Reply, lines
+from bot.interaction import delivery
+from bot.interaction.replies import Reply, lines
 from models import transaction
-from services import meetings, request_ids
-from services.discord_text import COLORS
-from services.errors import HoldfastError, TooMany
-from services.meetings import Meeting, NoticeView
+from services.core import request_ids
+from services.core.discord_text import COLORS
+from services.core.errors import HoldfastError, TooMany
+from services.servers import notices as meetings
+from services.servers.notices import Meeting, NoticeView
 
 log = logging.getLogger("holdfast.bot")
 

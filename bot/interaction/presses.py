@@ -9,7 +9,7 @@ from typing import Any, cast
 import nextcord
 from nextcord.ext import commands
 
-from bot.forms import filled_in
+from bot.interaction.forms import filled_in
 
 PREFIX = "holdfast"
 Pressed = Callable[[nextcord.Interaction[nextcord.Client], list[str]], Awaitable[None]]

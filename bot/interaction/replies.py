@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import nextcord
 
-from services.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIELD, cut
+from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, LONGEST_FIELD, cut
 
 MOST_FIELDS = 25
 MOST_CHARACTERS = 5500
@@ -76,7 +76,7 @@ class Reply:
         for button in self.buttons:
             made.add_item(nextcord.ui.Button(custom_id=button.name, label=button.label, style=button.style))
         # Finished from the start: the library then neither keeps it nor answers for it. Whoever presses a button is
-        # answered by `bot.presses`, after a restart too.
+        # answered by `bot.interaction.presses`, after a restart too.
         made.stop()
         return made
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from bot import words
-from bot.answering import Visit
-from bot.replies import Reply
+from bot.interaction.answering import Visit
+from bot.interaction.replies import Reply
+from bot.messages import words
 from models import transaction
-from services import outcomes
-from services.meetings import Meeting
+from services.servers import recheck_report
+from services.servers.notices import Meeting
 
 SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
 """Seconds. What takes longer goes on by itself, and /why tells of it."""
@@ -16,7 +16,7 @@ SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
 async def held(meeting: Meeting) -> frozenset[str]:
     """The roles that the member has before anything happens."""
     async with transaction() as db:
-        return await outcomes.held(db, meeting.actor, meeting.server_id)
+        return await recheck_report.held(db, meeting.actor, meeting.server_id)
 
 
 async def result(visit: Visit, meeting: Meeting, before: frozenset[str], title: str, text: str = "") -> Reply:
@@ -25,9 +25,9 @@ async def result(visit: Visit, meeting: Meeting, before: frozenset[str], title: 
     until = loop.time() + SETTLES_WITHIN
     while loop.time() < until:
         async with transaction() as db:
-            if await outcomes.settled(db, meeting.actor, meeting.server_id):
+            if await recheck_report.settled(db, meeting.actor, meeting.server_id):
                 break
         await asyncio.sleep(LOOKED_EVERY)
     async with transaction() as db:
-        found = await outcomes.since(db, meeting.actor, meeting.server_id, before)
+        found = await recheck_report.since(db, meeting.actor, meeting.server_id, before)
     return words.outcome(found, title, text)

@@ -2,14 +2,14 @@
 
 from nextcord import ButtonStyle
 
-from bot.replies import Button, Reply
-from bot.words import on
-from services.addresses import shorten
-from services.ages import in_time
-from services.bio_proof import LONG_WAIT
-from services.discord_text import plain
-from services.proof import bare_name
-from services.wallets import BIO, TRANSACTION, ChallengeView, Verdict
+from bot.interaction.replies import Button, Reply
+from bot.messages.words import on
+from services.core.addresses import shorten
+from services.core.ages import in_time
+from services.core.discord_text import plain
+from services.wallets.bio_proof import LONG_WAIT
+from services.wallets.bio_text import bare_name
+from services.wallets.wallets import BIO, TRANSACTION, ChallengeView, Verdict
 
 
 def buttons(address: str, method: str) -> tuple[Button, ...]:

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bot.replies import Reply, lines
-from services.discord_text import plain
-from services.farewells import EndingRole
-from services.me import ChoiceView
-from services.member_why import MemberWhy, RequirementView, RoleWhy
-from services.outcomes import Outcome, RoleLine
-from services.panel import SAFETY
-from services.rule_views import RuleView
-from services.wallets import WalletView
+from bot.interaction.replies import Reply, lines
+from services.core.discord_text import plain
+from services.guilds.panel import SAFETY
+from services.privacy.erasure import EndingRole
+from services.privacy.preferences import ChoiceView
+from services.rules.views import RuleView
+from services.servers.explain import MemberWhy, RequirementView, RoleWhy
+from services.servers.recheck_report import Outcome, RoleLine
+from services.wallets.wallets import WalletView
 from settings import settings
 
 HAS, LACKS, UNKNOWN = "✅", "❌", "❔"

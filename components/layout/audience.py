@@ -5,8 +5,8 @@ from collections.abc import Callable
 import reflex as rx
 
 from components.ui.empty import skeleton, skeleton_cards
-from state.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
-from state.timing import LOADING_MILLISECONDS
+from state.core.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
+from state.core.timing import LOADING_MILLISECONDS
 
 Screen = Callable[[], rx.Component]
 

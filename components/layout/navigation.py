@@ -5,7 +5,7 @@ import reflex as rx
 from components.ui.brand import wordmark
 from components.ui.button import button, link_button
 from settings import settings
-from state.session import STORAGE_KEY, SessionState
+from state.core.session import STORAGE_KEY, SessionState
 
 LOGIN_PATH = "/api/auth/discord"
 SUPPORT_PATH = "/discord"

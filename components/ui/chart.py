@@ -4,7 +4,7 @@ from typing import Any
 
 import reflex as rx
 
-from state.charts import HEIGHT, WIDTH, BarChartView, BarView, RuleChartView
+from state.dashboard.charts import HEIGHT, WIDTH, BarChartView, BarView, RuleChartView
 
 _FIELD = f"0 0 {WIDTH} {HEIGHT}"
 

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.ui.button import button
-from state.copying import CopyState
+from state.core.clipboard import CopyState
 
 
 def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:

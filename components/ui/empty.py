@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.ui.button import button
-from state.timing import PATIENCE_MILLISECONDS
+from state.core.timing import PATIENCE_MILLISECONDS
 
 
 def empty(icon: str, title: str, text: str, *actions: rx.Component, whole_screen: bool = False) -> rx.Component:

@@ -3,14 +3,14 @@
 import reflex as rx
 
 from components.ui.tooltip import tooltip
-from state.timing import (
+from state.core.timing import (
     TOAST_HOTKEY,
     TOAST_MILLISECONDS,
     TOAST_REMOVED_MILLISECONDS,
     TOAST_SWIPE_PIXELS,
     TOAST_WIDTH_PIXELS,
 )
-from state.toasts import ToastState
+from state.core.toasts import ToastState
 
 _LIBRARY = "$/public/screens/toast.js"
 

@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from state.timing import TOOLTIP_DELAY_MILLISECONDS, TOOLTIP_SKIP_MILLISECONDS
+from state.core.timing import TOOLTIP_DELAY_MILLISECONDS, TOOLTIP_SKIP_MILLISECONDS
 
 
 class _Tooltip(rx.Component):

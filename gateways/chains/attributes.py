@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from gateways.plain_text import plain
+from gateways.transport.plain_text import plain
 
 LONGEST_KIND, LONGEST_VALUE, LONGEST_NUMBER = 200, 500, 80
 MOST_TRAITS = 500

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateways import question_time
-from gateways.errors import ProviderError
-from gateways.token_sheet import LARGEST_ID
+from gateways.chains.token_sheet import LARGEST_ID
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderError
 
 LISTS = "indexers"
 """All of several indexers together: each is behind the chain for a while."""

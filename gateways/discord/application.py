@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from gateways.discord_types import DISCORD
-from gateways.errors import ProviderConfused
-from gateways.shapes import Shape
+from gateways.discord.types import DISCORD
+from gateways.transport.errors import ProviderConfused
+from gateways.transport.json_shape import Shape
 
 MEMBERS_INTENT = 1 << 14 | 1 << 15
 """GATEWAY_GUILD_MEMBERS, or its _LIMITED for a bot in fewer than a hundred servers: Server Members Intent is on."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateways.discord_types import DISCORD
-from gateways.errors import ProviderConfused
-from gateways.shapes import Shape, listed
+from gateways.discord.types import DISCORD
+from gateways.transport.errors import ProviderConfused
+from gateways.transport.json_shape import Shape, listed
 
 TEXT_CHANNEL = 0
 OF_ROLE, OF_MEMBER = 0, 1

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 
-from gateways.errors import NotYet, ProviderBusy
+from gateways.transport.errors import NotYet, ProviderBusy
 
 ALLOWED = 1_000
 WINDOW = 600.0

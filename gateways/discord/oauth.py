@@ -10,11 +10,12 @@ from urllib.parse import quote, urlencode
 import httpx
 import orjson
 
-from gateways import pulse
-from gateways.connections import GatedClient, timeouts, tls
-from gateways.discord import VERSION
-from gateways.discord_types import DISCORD, OAuthUser, UserGuild, refusal
-from gateways.errors import (
+from gateways.discord.own_guilds import LONGEST_WINDOW, WINDOW, Listing, OwnGuilds
+from gateways.discord.rest import VERSION
+from gateways.discord.types import DISCORD, OAuthUser, UserGuild, refusal
+from gateways.transport import provider_reports
+from gateways.transport.connections import GatedClient, timeouts, tls
+from gateways.transport.errors import (
     ProviderBusy,
     ProviderConfused,
     ProviderDown,
@@ -23,9 +24,8 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
-from gateways.own_guilds import LONGEST_WINDOW, WINDOW, Listing, OwnGuilds
-from gateways.shapes import Shape, listed
-from gateways.turns import FairGate
+from gateways.transport.fair_turns import FairGate
+from gateways.transport.json_shape import Shape, listed
 
 with warnings.catch_warnings(record=True):
     # Its import warns, past every filter, that httpx will have a successor.
@@ -279,7 +279,7 @@ def _window(answer: httpx.Response) -> float:
 def _fault(answer: httpx.Response) -> ProviderError | None:
     status = answer.status_code
     if status == 429:
-        pulse.count(pulse.DISCORD, pulse.THROTTLED)
+        provider_reports.count(provider_reports.DISCORD, provider_reports.THROTTLED)
         wait = seconds_to_wait(answer.headers.get("retry-after"))
         return ProviderBusy(DISCORD, "too many requests", retry_after=wait)
     if status >= 500:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from gateways.errors import ProviderBusy
+from gateways.transport.errors import ProviderBusy
 
 WINDOW, LONGEST_WINDOW = 1.0, 10.0
 """Seconds in which Discord answers one list for each token, where its headers do not say

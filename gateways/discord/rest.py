@@ -12,12 +12,11 @@ from typing import Protocol, cast
 import httpx
 import orjson
 
-from gateways import clock, pulse
-from gateways.connections import GatedClient, timeouts, tls
-from gateways.discord_application import Application, SessionStarts, read_application, read_session_starts
-from gateways.discord_channels import ChannelCalls, ChannelGateway
-from gateways.discord_limits import READS, WRITES, Limiter, Ticket, Turns, WaitTooLong
-from gateways.discord_types import (
+from gateways.discord.application import Application, SessionStarts, read_application, read_session_starts
+from gateways.discord.channels import ChannelCalls, ChannelGateway
+from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, Turns, WaitTooLong
+from gateways.discord.types import (
     DISCORD,
     BotGuild,
     BotUser,
@@ -32,10 +31,11 @@ from gateways.discord_types import (
     read_user,
     refusal,
 )
-from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
-from gateways.refusals import GuildRests, Refusals, TooManyRefusals
-from gateways.shapes import Shape, listed
-from gateways.turns import FairGate
+from gateways.transport import clock, provider_reports
+from gateways.transport.connections import GatedClient, timeouts, tls
+from gateways.transport.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, seconds_to_wait
+from gateways.transport.fair_turns import FairGate
+from gateways.transport.json_shape import Shape, listed
 
 VERSION = "1.0"
 ATTEMPTS = 5
@@ -245,7 +245,7 @@ class Discord(ChannelCalls):
         once: bool = False,
     ) -> object:
         """Send, wait, repeat within the deadline; with `once`, what may have happened is not sent again."""
-        with pulse.watched(pulse.DISCORD):
+        with provider_reports.watched(provider_reports.DISCORD):
             return await self._send(method, template, ids, query, reason, major, body, once)
 
     async def _send(
@@ -327,7 +327,7 @@ class Discord(ChannelCalls):
 
     def _too_many(self, ticket: Ticket, answer: httpx.Response, attempt: int, deadline: float, guild_id: str) -> None:
         """Pause what a 429 is about: its bucket, or everything (docs/facts.md#discord-rate-limits)."""
-        pulse.count(pulse.DISCORD, pulse.THROTTLED)
+        provider_reports.count(provider_reports.DISCORD, provider_reports.THROTTLED)
         body = _json(answer)
         fields = cast("dict[str, object]", body) if isinstance(body, dict) else {}
         scope = "shared" if fields.get("code") == SHARED else answer.headers.get("x-ratelimit-scope")

@@ -6,8 +6,15 @@ from datetime import UTC, datetime
 from typing import cast
 from urllib.parse import quote
 
-from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError, ProviderRefused, Unauthorized
-from gateways.shapes import Shape, listed
+from gateways.transport.errors import (
+    NotThere,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+)
+from gateways.transport.json_shape import Shape, listed
 
 DISCORD = "Discord"
 ADMINISTRATOR = 1 << 3

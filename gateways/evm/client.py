@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gateways.balance_sheet import BalanceSheet, Segment, packed
-from gateways.chain_table import CHAINS, Chain
-from gateways.evm import Head, Node
-from gateways.evm_anything import AnythingReader
-from gateways.evm_contract import ContractReader, Standard
-from gateways.evm_pool import NodePool
-from gateways.evm_reader import BulkReader
-from gateways.evm_tokens import TokenReader
-from gateways.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
-from gateways.token_sheet import TokenSheet, Trail
-from gateways.token_sheet import token_ids as parse_ids
+from gateways.chains.balance_sheet import BalanceSheet, Segment, packed
+from gateways.chains.catalogue import CHAINS, Chain
+from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
+from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.chains.token_sheet import token_ids as parse_ids
+from gateways.evm.balances.reader import BulkReader
+from gateways.evm.contract_info import ContractReader, Standard
+from gateways.evm.rpc.node import Head, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.any_nft import AnythingReader
+from gateways.evm.tokens.reader import TokenReader
 
 __all__ = [
     "CHAINS",

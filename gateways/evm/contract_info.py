@@ -8,10 +8,10 @@ from eth_typing import ChecksumAddress
 from web3 import AsyncHTTPProvider, AsyncWeb3
 from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
 
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
-from gateways.evm import Node
-from gateways.evm_errors import Reverted, rpc_error
-from gateways.plain_text import plain
+from gateways.evm.rpc.errors import Reverted, rpc_error
+from gateways.evm.rpc.node import Node
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.plain_text import plain
 
 # web3 brings py_ecc, which lets Python recurse 100,000 deep when it is imported. At that depth a stranger's nested JSON
 # overflows the C stack and ends the process, where Python's own limit raises RecursionError.

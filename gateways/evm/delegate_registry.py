@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from gateways.balance_sheet import packed
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Head, Node, binary
-from gateways.evm_errors import Reverted, TookTooLong, TooMuch
-from gateways.evm_pool import NodePool
+from gateways.chains.balance_sheet import packed
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.errors import Reverted, TookTooLong, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderConfused, ProviderError
 
 # Selector, order of the fields and numbers of the kinds: docs/facts.md#delegate-registry.
 GET_INCOMING = bytes.fromhex("42f87c25") + bytes(12)

@@ -13,11 +13,11 @@ from ens.utils import (  # pyright: ignore[reportMissingTypeStubs]
 from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
 
-from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.evm import Node, binary, patiently
-from gateways.evm_errors import Reverted
-from gateways.evm_pool import NodePool
-from gateways.fetching import Fetching
+from gateways.evm.rpc.errors import Reverted
+from gateways.evm.rpc.node import Node, binary, patiently
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.safe_fetch import Fetching
 
 # Addresses, selectors and errors: docs/facts.md#ens.
 ETHEREUM = "ethereum"

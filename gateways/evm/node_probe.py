@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TypeVar
 
-from gateways import node_limits
-from gateways.errors import ProviderError
-from gateways.evm import Head, Node
-from gateways.evm_errors import NeedsAddress, RpcRefused, StateMissing
-from gateways.evm_logs import TRANSFER, too_much
-from gateways.evm_loop import SCRATCH
-from gateways.evm_pool import NodePool
-from gateways.log_spans import WIDEST_SPAN
-from gateways.node_limits import NodeLimits
-from gateways.stated_limits import stated_blocks
+from gateways.evm.balances.program import SCRATCH
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.block_ranges import WIDEST_SPAN
+from gateways.evm.rpc.errors import NeedsAddress, RpcRefused, StateMissing
+from gateways.evm.rpc.node import Head, Node
+from gateways.evm.rpc.node_limits import NodeLimits
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.tokens.token_history import TRANSFER, too_much
+from gateways.transport.errors import ProviderError
 
 NOBODY = "0x" + 18 * "f1" + "5afe"
 """An address that nothing was ever heard of, as account and as contract."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gateways.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.evm import Head, Node, binary, quantity
-from gateways.evm_errors import TookTooLong, TooMuch
-from gateways.evm_pool import NodePool
-from gateways.shapes import Shape
+from gateways.evm.rpc.errors import TookTooLong, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, quantity
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.json_shape import Shape
 
 ACCOUNTS_A_REQUEST = 500
 BLOCKS_A_REQUEST = 10

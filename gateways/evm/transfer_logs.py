@@ -12,14 +12,24 @@ from typing import NamedTuple, Protocol, cast
 import msgspec
 import orjson
 
-from gateways import delegations, log_floods, node_limits, question_time
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
-from gateways.evm import Head, Node, patiently
-from gateways.evm_errors import NeedsAddress, TookTooLong
-from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE, about_range, too_much
-from gateways.evm_pool import NodePool
-from gateways.log_spans import LogSpan
-from gateways.stated_limits import stated_blocks
+from gateways.chains import log_floods
+from gateways.evm import delegate_registry
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.block_ranges import LogSpan
+from gateways.evm.rpc.errors import NeedsAddress, TookTooLong
+from gateways.evm.rpc.node import Head, Node, patiently
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.tokens.token_history import (
+    CONSECUTIVE,
+    TRANSFER,
+    TRANSFER_BATCH,
+    TRANSFER_SINGLE,
+    about_range,
+    too_much,
+)
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized
 
 NOBODY = "0x" + 40 * "0"
 
@@ -357,7 +367,7 @@ def _cut(addresses: Sequence[str], most: int) -> list[Sequence[str]]:
 
 def _filters(kind: str, addresses: Sequence[str]) -> list[Mapping[str, object]]:
     if kind == CONTRACTS:
-        return [{"address": list(addresses), "topics": [[TRANSFER, *_THIRD, *delegations.CHANGED]]}]
+        return [{"address": list(addresses), "topics": [[TRANSFER, *_THIRD, *delegate_registry.CHANGED]]}]
     who = ["0x" + 24 * "0" + wallet[2:] for wallet in addresses]
     return [
         {"topics": [TRANSFER, who]},
@@ -411,7 +421,7 @@ def _transfers(
     found: list[Transfer] = []
     # Thousands of rounds: nothing in here is looked up or called that need not be. A NamedTuple's own constructor is
     # a function in Python, tuple's is none. Logs come block by block: most have the number of the one before.
-    add, make, changed, third = found.append, tuple[int | str, ...].__new__, delegations.CHANGED, _THIRD
+    add, make, changed, third = found.append, tuple[int | str, ...].__new__, delegate_registry.CHANGED, _THIRD
     number, block = "", 0
     for log in logs:
         topics = log.topics

@@ -6,10 +6,10 @@ See docs/facts.md#alchemy-nft-api.
 import asyncio
 from urllib.parse import quote
 
-from gateways.errors import ProviderConfused, ProviderDown, ProviderRefused
-from gateways.market_wire import DEADLINE, MarketWire
-from gateways.marketplaces import AccountItem, AccountItems
-from gateways.shapes import Shape
+from gateways.marketplaces.client import DEADLINE, MarketWire
+from gateways.marketplaces.protocol import AccountItem, AccountItems
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderRefused
+from gateways.transport.json_shape import Shape
 
 ALCHEMY = "Alchemy"
 NETWORKS = {

@@ -6,9 +6,10 @@ from typing import cast
 import httpx
 import orjson
 
-from gateways import clock, pulse
-from gateways.connections import GatedClient, agent, timeouts, tls
-from gateways.errors import (
+from gateways.marketplaces.quota import Quota, Use
+from gateways.transport import clock, provider_reports
+from gateways.transport.connections import GatedClient, agent, timeouts, tls
+from gateways.transport.errors import (
     NotThere,
     ProviderBusy,
     ProviderConfused,
@@ -17,8 +18,7 @@ from gateways.errors import (
     ProviderRefused,
     Unauthorized,
 )
-from gateways.quota import Quota, Use
-from gateways.turns import FairGate
+from gateways.transport.fair_turns import FairGate
 
 DEADLINE = 10.0
 """Seconds for one question, from when its turn comes."""
@@ -58,7 +58,7 @@ class MarketWire:
 
         `use` decides whose share of the marketplace's limit the read counts for.
         """
-        with self.quota.one_read(use), pulse.watched(self._name.lower()):
+        with self.quota.one_read(use), provider_reports.watched(self._name.lower()):
             return await self._read(url, what, body, largest, use)
 
     async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
@@ -102,7 +102,7 @@ class MarketWire:
         """429 and 599 both mean "too many" (docs/facts.md#opensea-keys-and-limits)."""
         status, name = answer.status_code, self._name
         if status in {429, 599}:
-            pulse.count(name.lower(), pulse.THROTTLED)
+            provider_reports.count(name.lower(), provider_reports.THROTTLED)
             return ProviderBusy(name, "too many requests", retry_after=self.quota.wait(use))
         if status >= 500:
             return ProviderDown(name, f"HTTP {status}")

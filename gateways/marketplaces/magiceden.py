@@ -6,11 +6,11 @@ See docs/facts.md#magic-eden-solana-api.
 from typing import Protocol
 from urllib.parse import quote
 
-from gateways.base58 import is_address
-from gateways.errors import NotThere, ProviderRefused, Unauthorized
-from gateways.market_wire import DEADLINE, MarketWire
-from gateways.quota import Quota, Use
-from gateways.shapes import Shape, listed
+from gateways.marketplaces.client import DEADLINE, MarketWire
+from gateways.marketplaces.quota import Quota, Use
+from gateways.transport.base58 import is_address
+from gateways.transport.errors import NotThere, ProviderRefused, Unauthorized
+from gateways.transport.json_shape import Shape, listed
 
 MAGIC_EDEN = "Magic Eden"
 MOST_LISTED = 20

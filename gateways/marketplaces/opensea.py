@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from gateways.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderConfused, ProviderDown
-from gateways.market_wire import DEADLINE, LARGEST_ANSWER, MarketWire
-from gateways.marketplaces import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
-from gateways.plain_text import plain
-from gateways.quota import Quota, Use
-from gateways.shapes import Shape
+from gateways.chains.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
+from gateways.chains.catalogue import CHAINS
+from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire
+from gateways.marketplaces.protocol import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
+from gateways.marketplaces.quota import Quota, Use
+from gateways.transport.errors import ProviderConfused, ProviderDown
+from gateways.transport.json_shape import Shape
+from gateways.transport.plain_text import plain
 
 OPENSEA = "OpenSea"
 LONGEST_NAME = 200

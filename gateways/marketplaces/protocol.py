@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateways.attributes import TraitList
-from gateways.quota import Quota, Use
+from gateways.chains.attributes import TraitList
+from gateways.marketplaces.quota import Quota, Use
 
 
 @dataclass(frozen=True, slots=True)

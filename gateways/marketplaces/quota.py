@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gateways import clock
-from gateways.errors import ProviderBusy, seconds_to_wait
-from gateways.turns import caller
+from gateways.transport import clock
+from gateways.transport.errors import ProviderBusy, seconds_to_wait
+from gateways.transport.fair_turns import caller
 
 LONGEST_PAUSE = 300.0
 """Seconds. OpenSea's own SDK waits no longer than this either (docs/facts.md#opensea-keys-and-limits)."""

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gateways.base58 import ADDRESS_BYTES, decode, encode
-from gateways.errors import ProviderConfused
-from gateways.exchanges import together
-from gateways.shapes import Shape
-from gateways.solana_assets import A_PAGE, Asset, read_asset
-from gateways.solana_node import SolanaNode
+from gateways.solana.assets import A_PAGE, Asset, read_asset
+from gateways.solana.node import SolanaNode
+from gateways.transport.base58 import ADDRESS_BYTES, decode, encode
+from gateways.transport.errors import ProviderConfused
+from gateways.transport.exchanges import together
+from gateways.transport.json_shape import Shape
 
 RANGES = 4
 """Parts of a long list that are read at once."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
-from gateways.errors import ProviderConfused
-from gateways.evm_errors import RpcRefused, Unsupported
-from gateways.plain_text import plain
-from gateways.shapes import Shape, listed
-from gateways.solana_node import SolanaNode
+from gateways.evm.rpc.errors import RpcRefused, Unsupported
+from gateways.solana.node import SolanaNode
+from gateways.transport.errors import ProviderConfused
+from gateways.transport.json_shape import Shape, listed
+from gateways.transport.plain_text import plain
 
 A_PAGE = 1_000
 """Assets in a page or a batch: the most that is allowed (docs/facts.md#solana-das)."""

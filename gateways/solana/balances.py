@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateways.balance_sheet import BalanceSheet, Cells
-from gateways.evm import Head
-from gateways.solana_node import SOLANA, SolanaNode
-from gateways.token_sheet import TokenSheet
+from gateways.chains.balance_sheet import BalanceSheet, Cells
+from gateways.chains.token_sheet import TokenSheet
+from gateways.evm.rpc.node import Head
+from gateways.solana.node import SOLANA, SolanaNode
 
 
 @dataclass(frozen=True, slots=True)

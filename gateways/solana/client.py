@@ -9,21 +9,21 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from gateways import pulse
-from gateways.balance_sheet import BalanceSheet, Segment
-from gateways.base58 import addresses, is_address
-from gateways.errors import ProviderError
-from gateways.evm import Head
-from gateways.evm_contract import Standard
-from gateways.evm_pool import all_silent
-from gateways.exchanges import together
-from gateways.solana_assets import Kind, asset
-from gateways.solana_balances import balances_of
-from gateways.solana_doubts import ANY, NotIndexed, doubt_silence
-from gateways.solana_lists import by_collection, first_page
-from gateways.solana_look import Look
-from gateways.solana_node import SOLANA, SolanaNode, SolanaNodes
-from gateways.token_sheet import TokenIdsRefused, TokenSheet, Trail
+from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.chains.token_sheet import TokenIdsRefused, TokenSheet, Trail
+from gateways.evm.contract_info import Standard
+from gateways.evm.rpc.node import Head
+from gateways.evm.rpc.pool import all_silent
+from gateways.solana.asset_lists import by_collection, first_page
+from gateways.solana.assets import Kind, asset
+from gateways.solana.balances import balances_of
+from gateways.solana.cross_checks import ANY, NotIndexed, doubt_silence
+from gateways.solana.holders import Look
+from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
+from gateways.transport import provider_reports
+from gateways.transport.base58 import addresses, is_address
+from gateways.transport.errors import ProviderError
+from gateways.transport.exchanges import together
 
 FEWEST_FOR_A_SCAN = 6
 """From so many owners on the whole collection is read instead of their wallets, if it takes fewer pages."""
@@ -289,7 +289,7 @@ def _noted(node: SolanaNode) -> Generator[None]:
     except NotIndexed:
         raise
     except ProviderError as fault:
-        pulse.failed(pulse.node(SOLANA.key, node.index), fault)
+        provider_reports.failed(provider_reports.node(SOLANA.key, node.index), fault)
         raise
 
 
@@ -303,9 +303,9 @@ def _sheet(look: Look, head: Head, not_before: int, trails: Mapping[str, Trail])
     say). Raises ProviderConfused when that is too long ago."""
     slot = head.block if look.slot is None else min(look.slot, head.block)
     if head.block - slot > STALE_SLOTS:
-        raise pulse.Stale(look.node.name, f"its index is {head.block - slot} slots behind")
+        raise provider_reports.Stale(look.node.name, f"its index is {head.block - slot} slots behind")
     if slot < not_before:
-        raise pulse.Stale(look.node.name, f"its index is at slot {slot}, before {not_before}")
+        raise provider_reports.Stale(look.node.name, f"its index is at slot {slot}, before {not_before}")
     return TokenSheet(
         chain=SOLANA.key,
         contract=look.collection,

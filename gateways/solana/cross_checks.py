@@ -1,11 +1,11 @@
 """What speaks against an index's "nothing": that it answers nothing to anybody, and what the node itself knows."""
 
-from gateways.errors import ProviderConfused
-from gateways.evm_errors import Unsupported
-from gateways.shapes import Shape
-from gateways.solana_assets import asset
-from gateways.solana_lists import by_collection, by_owner, first_page
-from gateways.solana_node import SolanaNode
+from gateways.evm.rpc.errors import Unsupported
+from gateways.solana.asset_lists import by_collection, by_owner, first_page
+from gateways.solana.assets import asset
+from gateways.solana.node import SolanaNode
+from gateways.transport.errors import ProviderConfused
+from gateways.transport.json_shape import Shape
 
 ANY = "any"
 KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"

@@ -6,19 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from gateways import question_time
-from gateways.errors import ProviderBusy, ProviderDown, ProviderError
-from gateways.solana_assets import A_PAGE, Asset, Kind, assets
-from gateways.solana_doubts import (
-    ANY,
-    CONTRADICTS,
-    LOST,
-    NODE_KNOWS_MORE,
-    doubt_silence,
-    mints_of,
-)
-from gateways.solana_lists import by_collection, by_owner, everything, pages
-from gateways.solana_node import SolanaNode
+from gateways.solana.asset_lists import by_collection, by_owner, everything, pages
+from gateways.solana.assets import A_PAGE, Asset, Kind, assets
+from gateways.solana.cross_checks import ANY, CONTRADICTS, LOST, NODE_KNOWS_MORE, doubt_silence, mints_of
+from gateways.solana.node import SolanaNode
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
 
 MOST_PAGES = 20
 """Of one wallet's list: 20,000 assets."""

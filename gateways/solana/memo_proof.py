@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
-from gateways.base58 import decode
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused
-from gateways.shapes import Shape, listed
-from gateways.solana_node import SolanaNode, SolanaNodes
+from gateways.solana.node import SolanaNode, SolanaNodes
+from gateways.transport.base58 import decode
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused
+from gateways.transport.json_shape import Shape, listed
 
 MEMO_PROGRAMS = frozenset(
     {"MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"}

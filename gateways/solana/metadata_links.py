@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateways.attributes import NoMetadata, TraitList, read
-from gateways.base58 import addresses, is_address
-from gateways.errors import ProviderConfused
-from gateways.solana_assets import Asset, assets
-from gateways.solana_lists import by_collection, first_page
-from gateways.solana_node import SolanaNode, SolanaNodes
-from gateways.token_records import TokenRecord
+from gateways.chains.attributes import NoMetadata, TraitList, read
+from gateways.evm.tokens.metadata_links import TokenRecord
+from gateways.solana.asset_lists import by_collection, first_page
+from gateways.solana.assets import Asset, assets
+from gateways.solana.node import SolanaNode, SolanaNodes
+from gateways.transport.base58 import addresses, is_address
+from gateways.transport.errors import ProviderConfused
 
 
 class SolanaRecords:

@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 import orjson
 
-from gateways.base58 import is_address
-from gateways.errors import NotThere, ProviderConfused, ProviderDown
-from gateways.fetching import Fetching
-from gateways.names import NameInvalid
-from gateways.shapes import Shape
+from gateways.evm.ens import NameInvalid
+from gateways.transport.base58 import is_address
+from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown
+from gateways.transport.json_shape import Shape
+from gateways.transport.safe_fetch import Fetching
 
 PROVIDER = "Solana names"
 ENDING = ".sol"

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import orjson
 
-from gateways import pulse
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
-from gateways.evm import CHAIN_AGAIN, STALE_AFTER, Head, Node
-from gateways.evm_errors import TookTooLong
-from gateways.evm_pool import REQUEST_SECONDS, first_answer, rested_first
-from gateways.turns import FairGate
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.errors import TookTooLong
+from gateways.evm.rpc.node import CHAIN_AGAIN, STALE_AFTER, Head, Node
+from gateways.evm.rpc.pool import REQUEST_SECONDS, first_answer, rested_first
+from gateways.transport import provider_reports
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
+from gateways.transport.fair_turns import FairGate
 
 SOLANA = CHAINS["solana"]
 GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
@@ -93,7 +93,7 @@ class SolanaNode(Node):
         slot = await self._slot()
         time = await self.time_of(slot)
         if (age := self._age(time)) > self._stale_after:
-            raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
+            raise provider_reports.Stale(self.name, f"its head is {age:.0f} s old")
         await self._believe(slot)
         return Head(slot, time)
 

@@ -11,9 +11,9 @@ from typing import Generic, Protocol, TypeVar
 import httpcore
 import httpx
 
-from gateways import question_time
-from gateways.exchanges import to_its_end
-from gateways.turns import FairGate
+from gateways.transport import question_time
+from gateways.transport.exchanges import to_its_end
+from gateways.transport.fair_turns import FairGate
 from settings import settings
 
 log = logging.getLogger("holdfast.connections")

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import itemgetter
 from types import TracebackType
 
-from gateways import question_time
+from gateways.transport import question_time
 
 
 @dataclass(frozen=True, slots=True)

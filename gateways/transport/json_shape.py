@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from gateways.errors import ProviderConfused
+from gateways.transport.errors import ProviderConfused
 
 
 class Shape:

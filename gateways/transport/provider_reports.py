@@ -6,7 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, Unauthorized
+from gateways.transport.errors import (
+    NotThere,
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    Unauthorized,
+)
 
 OK, STALE, DOWN, BUSY, CONFUSED, REFUSED = "ok", "stale", "down", "busy", "confused", "refused"
 THROTTLED = "throttled"

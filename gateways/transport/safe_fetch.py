@@ -9,10 +9,17 @@ from typing import Protocol, cast
 import httpcore
 import httpx
 
-from gateways.connections import POOL_SECONDS, GatedClient, tls
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, seconds_to_wait
-from gateways.public_addresses import is_public, resolve
-from gateways.turns import FairGate, caller, on_behalf_of
+from gateways.transport.connections import POOL_SECONDS, GatedClient, tls
+from gateways.transport.errors import (
+    NotThere,
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderRefused,
+    seconds_to_wait,
+)
+from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
+from gateways.transport.public_addresses import is_public, resolve
 
 DEADLINE = 10.0
 """Seconds for one link from when its turn comes, redirects and all."""

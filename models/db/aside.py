@@ -3,8 +3,8 @@
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from models.database import libpq_url
-from models.watched import parameters
+from models.db.database import libpq_url
+from models.db.watched import parameters
 
 
 def has_tables(url: str) -> bool:

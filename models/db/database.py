@@ -12,9 +12,9 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from models import clock
-from models.session import AsyncSession
-from models.watched import WatchedConnection
+from models.db import clock
+from models.db.session import AsyncSession
+from models.db.watched import WatchedConnection
 from settings import settings
 
 _engine: AsyncEngine | None = None

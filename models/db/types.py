@@ -6,7 +6,7 @@ from sqlalchemy import DateTime, Text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field
 
-from models.clock import now
+from models.db.clock import now
 
 
 def moment(*, index: bool = False) -> Any:

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlmodel import SQLModel
 
 import models
-from models.database import libpq_url, psycopg_url
-from models.watched import WatchedConnection
+from models.db.database import libpq_url, psycopg_url
+from models.db.watched import WatchedConnection
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """Who waits for a table's lock has everybody after it wait too; so a migration waits shortly, and tries again.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from sandbox.refusal import Refusal
-from sandbox.route_faults import RouteFaults
-from sandbox.traffic import HUNG_UP
+from sandbox.base.refusal import Refusal
+from sandbox.base.route_faults import RouteFaults
+from sandbox.base.traffic import HUNG_UP
 
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
 RPC_TARGETS = tuple(f"{front}:{chain}" for chain in EVM_CHAINS for front in ("rpc", "rpc2"))

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-from sandbox.refusal import Refusal
+from sandbox.base.refusal import Refusal
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 

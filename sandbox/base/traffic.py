@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.journal import Journal
+from sandbox.base.journal import Journal
 
 KEPT = 200_000
 

@@ -8,10 +8,10 @@ import aiohttp
 import orjson
 from aiohttp import web
 
+from sandbox.base.faults import SLOW_SECONDS, hang_up
+from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import answer, denial_of, denied, refusal, success
 from sandbox.chains.chain import Chain
-from sandbox.faults import SLOW_SECONDS, hang_up
-from sandbox.traffic import HUNG_UP, NOTED
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from sandbox.base.faults import Answer
 from sandbox.chains.chain import Chain
 from sandbox.chains.seeds import Collection
-from sandbox.faults import Answer
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox

@@ -4,12 +4,12 @@ import logging
 import time
 from typing import Any
 
+from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import NAMES, STANDARDS, seeded_addresses, seeded_owners
 from sandbox.chains.table import KEEPER
-from sandbox.refusal import Refusal
 
 # Blocks before the last known head that come back with their own numbers, so that somebody who follows logs misses
 # nothing; what is older comes back in the first block of the new node.

@@ -5,8 +5,8 @@ from hashlib import sha256
 
 from eth_hash.auto import keccak
 
+from sandbox.base.people import person
 from sandbox.chains.table import Facts
-from sandbox.people import person
 
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
 

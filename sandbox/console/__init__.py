@@ -12,15 +12,16 @@ from typing import Any
 
 from aiohttp import ClientSession, web
 
-from sandbox.console import chains_panel, faults_panel, place, profiles_panel, servers_panel, window
+from sandbox.base.refusal import Refusal
+from sandbox.console import place, window
 from sandbox.console.deeds import deed, where
 from sandbox.console.markup import Markup
 from sandbox.console.modals import modal
+from sandbox.console.panels import chains, faults, profiles, servers
 from sandbox.console.place import Place
-from sandbox.discord import control, control_interactions
 from sandbox.discord.cdn import picture
+from sandbox.discord.control import guilds, interactions
 from sandbox.house import Sandbox
-from sandbox.refusal import Refusal
 
 HERE = Path(__file__).parent
 PICTURE_SIZE = 64
@@ -82,7 +83,7 @@ class Console:
         back, body = where(form), deed(form)
         seen: dict[str, Any]
         try:
-            status, seen = await control_interactions.used(self.sandbox.discord, body)
+            status, seen = await interactions.used(self.sandbox.discord, body)
         except Refusal as refused:
             status, seen = refused.status, {"message": refused.message}
         opened = seen["modal"]["custom_id"] if status == 200 and "modal" in seen else None
@@ -97,7 +98,7 @@ class Console:
             raise web.HTTPSeeOther(place.find(self.sandbox.discord, back).url(typed=typed))
         body = {**deed(form), "content": typed.replace("\r\n", "\n").strip()}
         try:
-            control.speak(self.sandbox.discord, body)
+            guilds.speak(self.sandbox.discord, body)
         except Refusal as refused:
             return self._answered(request, back, refused.message, False)
         return self._answered(request, back, "", True)
@@ -107,7 +108,7 @@ class Console:
         form = await request.post()
         body = {**deed(form), "kind": "autocomplete", "focused": str(form.get("focused", ""))}
         try:
-            status, seen = await control_interactions.used(self.sandbox.discord, body)
+            status, seen = await interactions.used(self.sandbox.discord, body)
         except Refusal:
             return web.json_response({"choices": []}, headers=HEADERS)
         return web.json_response({"choices": seen.get("choices", []) if status == 200 else []}, headers=HEADERS)
@@ -147,24 +148,24 @@ class Console:
     async def _panel(self, here: Place) -> Markup:
         match here.panel:
             case "servers":
-                return servers_panel.panel(self.sandbox.discord, here)
+                return servers.panel(self.sandbox.discord, here)
             case "chains":
-                return await chains_panel.panel(self.sandbox, here)
+                return await chains.panel(self.sandbox, here)
             case "profiles":
-                return profiles_panel.panel(self.sandbox, here)
+                return profiles.panel(self.sandbox, here)
             case "faults":
-                return faults_panel.panel(self.sandbox, here)
+                return faults.panel(self.sandbox, here)
             case _:
                 return Markup()
 
     async def _now(self, here: Place) -> Markup:
         match here.panel:
             case "servers":
-                return servers_panel.now(self.sandbox.discord, here)
+                return servers.now(self.sandbox.discord, here)
             case "chains":
-                return await chains_panel.now(self.sandbox, here)
+                return await chains.now(self.sandbox, here)
             case "faults":
-                return faults_panel.now(self.sandbox)
+                return faults.now(self.sandbox)
             case _:
                 return Markup()
 

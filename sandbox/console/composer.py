@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 from sandbox.console.forms import act, hidden
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.place import Place
-from sandbox.discord import command_options, permissions, talk
-from sandbox.discord.entities import Channel, Guild, Member
+from sandbox.discord.deeds import talk
+from sandbox.discord.interactions import command_options
+from sandbox.discord.world import permissions
+from sandbox.discord.world.entities import Channel, Guild, Member
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sandbox.console.markup import Child, Markup, el, join
 from sandbox.console.place import Place
-from sandbox.discord.entities import Message
+from sandbox.discord.world.entities import Message
 
 
 def hidden(**values: str | None) -> Markup:

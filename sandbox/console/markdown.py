@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sandbox.console.markup import Markup, el, join
 
 if TYPE_CHECKING:
-    from sandbox.discord.entities import Guild
-    from sandbox.discord.world import World
+    from sandbox.discord.world.entities import Guild
+    from sandbox.discord.world.world import World
 
 _BLOCK = re.compile(r"```(?:[\w+-]*\n)?(.*?)```", re.S)
 _INLINE = re.compile(

@@ -8,10 +8,10 @@ from sandbox.console.markdown import Markdown
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.people import colour_of, picture
 from sandbox.console.place import Place
-from sandbox.discord import permissions
-from sandbox.discord.entities import EPHEMERAL, Channel, Guild, Message
 from sandbox.discord.forms import components as parts
-from sandbox.discord.interactions import LOADING
+from sandbox.discord.interactions.interactions import LOADING
+from sandbox.discord.world import permissions
+from sandbox.discord.world.entities import EPHEMERAL, Channel, Guild, Message
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -6,7 +6,7 @@ from sandbox.console.forms import act
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.place import Place
 from sandbox.discord.forms import components as parts
-from sandbox.discord.interactions import inputs_of
+from sandbox.discord.interactions.interactions import inputs_of
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from sandbox.console.markup import Markup, el, join
-from sandbox.discord import permissions
-from sandbox.discord.entities import Guild, Member, Role, User
+from sandbox.discord.world import permissions
+from sandbox.discord.world.entities import Guild, Member, Role, User
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from sandbox.discord import permissions
-from sandbox.discord.entities import Channel, Guild, User
+from sandbox.discord.world import permissions
+from sandbox.discord.world.entities import Channel, Guild, User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

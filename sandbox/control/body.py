@@ -4,7 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.refusal import Refusal
+from sandbox.base.refusal import Refusal
 
 Body = dict[str, Any]
 

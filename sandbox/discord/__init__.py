@@ -8,33 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.discord import (
-    control,
-    control_gateway,
-    limits,
-    rest_audit,
-    rest_channels,
-    rest_commands,
-    rest_guilds,
-    rest_interactions,
-    rest_members,
-    rest_messages,
-    rest_users,
-    restore,
-    shapes,
-)
+from sandbox.base.people import wallets_of
 from sandbox.discord.application import Application
-from sandbox.discord.authorize import CALLBACK_PATH, Authorize
 from sandbox.discord.cdn import Cdn
-from sandbox.discord.entities import Guild, User
+from sandbox.discord.control import gateway, guilds
 from sandbox.discord.errors import unauthorized
-from sandbox.discord.gateway import Gateway
-from sandbox.discord.interactions import Interactions
-from sandbox.discord.limits import Limits, Verdict, too_many
-from sandbox.discord.oauth import OAuth
-from sandbox.discord.rest import Bearer, Bot, answered, routes
-from sandbox.discord.world import World
-from sandbox.people import wallets_of
+from sandbox.discord.gateway.gateway import Gateway
+from sandbox.discord.interactions.interactions import Interactions
+from sandbox.discord.oauth.authorize import CALLBACK_PATH, Authorize
+from sandbox.discord.oauth.oauth import OAuth
+from sandbox.discord.rest import audit, channels, commands, interactions, limits, members, messages
+from sandbox.discord.rest import guilds as rest_guilds
+from sandbox.discord.rest import users as rest_users
+from sandbox.discord.rest.frame import Bearer, Bot, answered, routes
+from sandbox.discord.rest.limits import Limits, Verdict, too_many
+from sandbox.discord.world import restore, shapes
+from sandbox.discord.world.entities import Guild, User
+from sandbox.discord.world.world import World
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox
@@ -43,12 +33,12 @@ _LISTS = re.compile(r"/(guilds|roles|members|search|channels|messages|commands)$
 _REST = (
     rest_users,
     rest_guilds,
-    rest_audit,
-    rest_members,
-    rest_channels,
-    rest_messages,
-    rest_commands,
-    rest_interactions,
+    audit,
+    members,
+    channels,
+    messages,
+    commands,
+    interactions,
 )
 
 
@@ -93,9 +83,9 @@ class Discord:
 
     def limits_view(self) -> dict[str, Any]:
         """Discord's part of GET /control/limits, and the redirects that it compares exactly."""
-        slow = {"messages_of_a_channel": rest_messages.POSTS, "renames_of_a_channel": rest_channels.RENAMES}
+        slow = {"messages_of_a_channel": messages.POSTS, "renames_of_a_channel": channels.RENAMES}
         each = {
-            "role_writes_of_a_guild": rest_members.MEMBER_ROLE_WRITES,
+            "role_writes_of_a_guild": members.MEMBER_ROLE_WRITES,
             "own_guilds_of_a_user": rest_users.OWN_LIST,
             **(slow if self.sandbox.strict else {}),
         }
@@ -126,8 +116,8 @@ class Discord:
             *Cdn(self).routes(),
             *self.gateway.routes(),
             *[route for endpoint in endpoints for route in routes(self, endpoint)],
-            *control.routes(self),
-            *control_gateway.routes(self),
+            *guilds.routes(self),
+            *gateway.routes(self),
             web.route("*", "/discord/api/{tail:.*}", self._nothing_here),
         ]
 

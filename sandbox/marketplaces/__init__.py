@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.budget import Budget
+from sandbox.base.budget import Budget
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import fields
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.alchemy import Alchemy
@@ -13,7 +14,6 @@ from sandbox.marketplaces.magiceden import MagicEden
 from sandbox.marketplaces.opensea import OpenSea
 from sandbox.marketplaces.pages import CollectionPages
 from sandbox.marketplaces.profile import Profiles
-from sandbox.refusal import Refusal
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox

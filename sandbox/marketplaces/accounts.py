@@ -5,9 +5,9 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from sandbox.journal import Journal
-from sandbox.people import Person
-from sandbox.refusal import Refusal
+from sandbox.base.journal import Journal
+from sandbox.base.people import Person
+from sandbox.base.refusal import Refusal
 
 BIO_CHARACTERS = 500
 NAMED = "carol"

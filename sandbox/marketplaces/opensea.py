@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.budget import Budget
+from sandbox.base.budget import Budget
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces import shapes
 from sandbox.marketplaces.accounts import Account, Accounts

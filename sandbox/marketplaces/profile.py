@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from sandbox.base.refusal import Refusal
 from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account, Accounts, normal
 from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Token
-from sandbox.refusal import Refusal
 
 STYLE = """
 body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#16181d;background:#f6f7f9}

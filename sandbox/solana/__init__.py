@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.budget import Budget
+from sandbox.base.budget import Budget
 from sandbox.chains.seeds import Collection
 from sandbox.solana import control, das, front, metadata, names
 from sandbox.solana.ledger import Ledger

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.people import base58
+from sandbox.base.people import base58
 from sandbox.solana.assets import AUTHORITY, Asset
 from sandbox.solana.keys import address_of
 from sandbox.solana.node import View

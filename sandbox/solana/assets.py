@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sandbox.base.people import person
 from sandbox.chains.seeds import Collection, seeded_traits
-from sandbox.people import person
 from sandbox.solana.keys import address_of, is_address
 
 STANDARD = "Solana"

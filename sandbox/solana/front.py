@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from aiohttp import web
 
+from sandbox.base.faults import SLOW_SECONDS, hang_up
+from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import refusal, success
 from sandbox.chains.front import method_of
-from sandbox.faults import SLOW_SECONDS, hang_up
 from sandbox.solana import das, node
 from sandbox.solana.node import INVALID, RpcError, View
-from sandbox.traffic import HUNG_UP, NOTED
 
 if TYPE_CHECKING:
     from sandbox.solana import Solana

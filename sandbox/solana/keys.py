@@ -2,7 +2,7 @@
 
 from hashlib import sha256, sha512
 
-from sandbox.people import BASE58, base58
+from sandbox.base.people import BASE58, base58
 
 
 def decoded(text: str) -> bytes | None:

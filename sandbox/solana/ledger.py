@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sandbox.base.journal import Journal
+from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
-from sandbox.journal import Journal
-from sandbox.refusal import Refusal
 from sandbox.solana.assets import Asset, Holdings, Record, Transaction, mint_named, seeds
 from sandbox.solana.keys import signature_of
 from sandbox.solana.slots import TO_FINAL, Slots

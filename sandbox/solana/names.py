@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from sandbox.people import person
+from sandbox.base.people import person
 
 if TYPE_CHECKING:
     from sandbox.solana import Solana

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from sandbox.people import base58
+from sandbox.base.people import base58
 from sandbox.solana.assets import Holdings, Transaction
 from sandbox.solana.keys import is_address, is_signature
 from sandbox.solana.ledger import Ledger

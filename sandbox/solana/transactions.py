@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.people import base58
+from sandbox.base.people import base58
 from sandbox.solana.assets import Transaction
 
 MEMO = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"

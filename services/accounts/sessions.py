@@ -10,9 +10,9 @@ from sqlalchemy import bindparam
 from sqlmodel import col, delete, func, select, update
 
 from models import Session, User, now
-from models.session import AsyncSession
-from services.actors import Actor
-from services.errors import SessionNotFound
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.errors import SessionNotFound
 from settings import settings
 
 STORAGE_KEY = "session-id"

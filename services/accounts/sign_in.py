@@ -10,14 +10,15 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from sqlmodel import col, delete
 
 from gateways import Gateways
-from gateways.discord_oauth import TokenSet
-from gateways.discord_types import OAuthUser
-from gateways.errors import ProviderError
+from gateways.discord.oauth import TokenSet
+from gateways.discord.types import OAuthUser
+from gateways.transport.errors import ProviderError
 from models import SignIn, User, now
-from models.session import AsyncSession
-from services import events, sessions, users
-from services.errors import SignInFailed
-from services.screens import is_screen
+from models.db.session import AsyncSession
+from services.accounts import sessions, users
+from services.accounts.return_paths import is_screen
+from services.core import audit
+from services.core.errors import SignInFailed
 from settings import settings
 
 SCOPES = ("identify", "guilds")
@@ -132,7 +133,7 @@ async def finish(
     await sessions.close(db, old_session_id)
     session_id = await sessions.open_session(db, user_id, user_agent)
     kind = "user.connected" if journey.purpose == CONNECT else "user.signed_in"
-    await events.record(db, events.line(kind, actor=proof.person.id, subject=proof.person.id))
+    await audit.record(db, audit.line(kind, actor=proof.person.id, subject=proof.person.id))
     return SignedIn(user_id, session_id, with_session(journey.return_path, session_id))
 
 

@@ -8,15 +8,15 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
 
 from gateways import Gateways
-from gateways.discord_oauth import TokenSet
-from gateways.discord_types import OAuthUser
-from gateways.errors import ProviderError, ProviderRefused, Unauthorized
+from gateways.discord.oauth import TokenSet
+from gateways.discord.types import OAuthUser
+from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 from models import User, corrected, now, transaction
-from models.session import AsyncSession
-from services.actors import Actor
-from services.errors import NotConnected, NotSignedIn, unavailable
-from services.secrets import Unreadable, seal, unseal
-from services.wallets import WalletView, list_wallets
+from models.db.session import AsyncSession
+from services.accounts.token_encryption import Unreadable, seal, unseal
+from services.core.actors import Actor
+from services.core.errors import NotConnected, NotSignedIn, unavailable
+from services.wallets.wallets import WalletView, list_wallets
 from settings import settings
 
 ASKED_EVERY = timedelta(minutes=5)

@@ -8,17 +8,17 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
 
 from gateways import Gateways
-from gateways.errors import ProviderError
+from gateways.transport.errors import ProviderError
 from models import Collection, now
-from models.database import release
-from models.session import AsyncSession
-from services import collection_lookup, collection_traits
-from services.addresses import AddressRefused
-from services.collection_lookup import FROM_OPENSEA, Found
-from services.collection_places import address_on, asked_chain
-from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, Site, is_address, is_link, read, site
-from services.collection_views import CollectionView
-from services.errors import FieldRefused, unavailable
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.collections import lookup, trait_options
+from services.collections.chain_search import address_on, asked_chain
+from services.collections.lookup import FROM_OPENSEA, Found
+from services.collections.urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, Site, is_address, is_link, read, site
+from services.core.addresses import AddressRefused
+from services.core.collection_views import CollectionView
+from services.core.errors import FieldRefused, unavailable
 from settings import settings
 
 __all__ = ["FRESH_FOR", "CollectionView", "is_whole", "names", "parse", "trait_types", "trait_values"]
@@ -61,15 +61,15 @@ async def parse(
 
 
 async def _found(
-    db: AsyncSession, outside: Gateways, named: Reference, blockchain: str, by_contract: collection_lookup.ByContract
+    db: AsyncSession, outside: Gateways, named: Reference, blockchain: str, by_contract: lookup.ByContract
 ) -> CollectionView:
     if named.mint is not None:
-        return await collection_lookup.by_mint(outside, named.mint, by_contract)
+        return await lookup.by_mint(outside, named.mint, by_contract)
     if named.symbol is not None:
-        return await collection_lookup.by_symbol(outside, named.symbol, by_contract)
+        return await lookup.by_symbol(outside, named.symbol, by_contract)
     if named.contract is not None:
         return await by_contract(asked_chain(named.chain or blockchain), named.contract)
-    return await _keep(db, await collection_lookup.by_slug(outside, named, blockchain))
+    return await _keep(db, await lookup.by_slug(outside, named, blockchain))
 
 
 async def trait_types(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> list[str]:
@@ -87,7 +87,7 @@ async def trait_values(db: AsyncSession, outside: Gateways, contract: str, block
     Raises FieldRefused, CollectionNotFound (also for an unknown kind), ProviderUnavailable.
     """
     known = await _kinds(db, outside, contract, blockchain)
-    return collection_traits.values(known, kind)
+    return trait_options.values(known, kind)
 
 
 async def names(db: AsyncSession, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -105,7 +105,7 @@ async def names(db: AsyncSession, places: Iterable[tuple[str, str]]) -> dict[tup
     return {(str(chain), str(contract)): str(name) for chain, contract, name in rows.all()}
 
 
-async def _kinds(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> collection_traits.Kinds:
+async def _kinds(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> trait_options.Kinds:
     chain = asked_chain(blockchain)
     try:
         address = address_on(chain, contract)
@@ -113,7 +113,7 @@ async def _kinds(db: AsyncSession, outside: Gateways, contract: str, blockchain:
         raise FieldRefused("contractAddress", str(fault)) from None
     collection = await _by_contract(db, outside, chain, address)
     await release(db)
-    return await collection_traits.kinds(db, outside, collection)
+    return await trait_options.kinds(db, outside, collection)
 
 
 async def _by_contract(
@@ -125,7 +125,7 @@ async def _by_contract(
     known = row if row is not None and row.source else None
     await release(db)
     try:
-        found = await collection_lookup.by_contract(outside, chain, contract)
+        found = await lookup.by_contract(outside, chain, contract)
     except ProviderError as fault:
         if known is not None:
             return _view(known)

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS as FACTS
-from gateways.errors import ProviderError
-from services.addresses import AddressRefused, is_solana, parse_evm, shorten
-from services.chain_names import FORM_ORDER, chain_title
-from services.collection_views import CollectionView
-from services.errors import CollectionElsewhere, CollectionNotFound, FieldRefused
+from gateways.chains.catalogue import CHAINS as FACTS
+from gateways.transport.errors import ProviderError
+from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten
+from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.collection_views import CollectionView
+from services.core.errors import CollectionElsewhere, CollectionNotFound, FieldRefused
 from settings import settings
 
 SOLANA = "solana"

@@ -3,11 +3,9 @@
 from collections.abc import Awaitable, Callable
 
 from gateways import Gateways
-from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
-from gateways.marketplaces import CollectionFacts
-from services.addresses import AddressRefused, shorten
-from services.chain_names import chain_title
-from services.collection_places import (
+from gateways.marketplaces.protocol import CollectionFacts
+from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
+from services.collections.chain_search import (
     SOLANA,
     address_on,
     asked_chain,
@@ -17,9 +15,11 @@ from services.collection_places import (
     several,
     usable,
 )
-from services.collection_urls import Reference
-from services.collection_views import CollectionView
-from services.errors import CollectionNotFound, FieldRefused, unavailable
+from services.collections.urls import Reference
+from services.core.addresses import AddressRefused, shorten
+from services.core.chain_names import chain_title
+from services.core.collection_views import CollectionView
+from services.core.errors import CollectionNotFound, FieldRefused, unavailable
 
 FROM_OPENSEA, FROM_CONTRACT = "OpenSea", "contract"
 TOKENS_OF_A_SYMBOL = 3

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from sqlalchemy.dialects.postgresql import insert
 
 from models import Collection
-from models.session import AsyncSession, Question, joined
-from services.addresses import shorten
+from models.db.session import AsyncSession, Question, joined
+from services.core.addresses import shorten
 
 Place = tuple[str, str]
 """A chain and a contract."""

@@ -8,12 +8,12 @@ from sqlalchemy import delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
-from gateways.attributes import Trait
+from gateways.chains.attributes import Trait
 from models import Collection, Token, now
-from models.session import AsyncSession
-from services.addresses import shorten
-from services.trait_match import TokenTraits, matches
-from services.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch, sources_on
+from models.db.session import AsyncSession
+from services.collections.trait_match import TokenTraits, matches
+from services.collections.trait_sources import FROM_METADATA, FROM_OPENSEA, Place, fetch, sources_on
+from services.core.addresses import shorten
 from settings import settings
 
 __all__ = [

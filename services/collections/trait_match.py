@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
-from gateways.attributes import Trait
-from services.answer import Answer
+from gateways.chains.attributes import Trait
+from services.core.answer import Answer
 
 BETWEEN_SOURCES = ", "
 """Separates the names of sources that told the same list."""

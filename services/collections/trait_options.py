@@ -6,14 +6,14 @@ from decimal import Decimal
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS
-from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
+from gateways.chains.catalogue import CHAINS
+from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from models import Collection, Token
-from models.session import AsyncSession
-from services import traits
-from services.collection_views import CollectionView
-from services.errors import CollectionNotFound, unavailable
-from services.trait_match import TokenTraits, folded, number_in
+from models.db.session import AsyncSession
+from services.collections import token_traits
+from services.collections.trait_match import TokenTraits, folded, number_in
+from services.core.collection_views import CollectionView
+from services.core.errors import CollectionNotFound, unavailable
 from settings import settings
 
 Kinds = Mapping[str, tuple[str, ...]]
@@ -72,8 +72,8 @@ async def _from_tokens(db: AsyncSession, outside: Gateways, collection: Collecti
         sample = ()
     everything = 0 < len(sample) < most
     ids = sample or (LIKELY_IDS if family == "evm" else ())
-    found = await traits.fetch(outside, [(chain, contract, token_id) for token_id in ids], own_word_first=True)
-    await traits.remember(db, found)
+    found = await token_traits.fetch(outside, [(chain, contract, token_id) for token_id in ids], own_word_first=True)
+    await token_traits.remember(db, found)
     known = [one for one in found.values() if not isinstance(one, str)]
     complete = everything and len(known) == len(ids) and all(one.whole for one in known)
     return _gathered(known if complete else [*known, *await _remembered(db, chain, contract)]), complete
@@ -88,7 +88,7 @@ async def _remembered(db: AsyncSession, chain: str, contract: str) -> list[Token
         .order_by(col(Token.updated_at).desc())
         .limit(MOST_REMEMBERED)
     )
-    return [traits.of_row(row) for row in rows.all()]
+    return [token_traits.of_row(row) for row in rows.all()]
 
 
 def _gathered(tokens: Iterable[TokenTraits]) -> Kinds:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from gateways import Gateways
-from gateways.attributes import TraitList
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderError
+from gateways.chains.attributes import TraitList
+from gateways.chains.catalogue import CHAINS
+from gateways.transport.errors import ProviderError
 from models import now
-from services import time_budget
-from services.trait_match import BETWEEN_SOURCES, TokenTraits
+from services.collections.trait_match import BETWEEN_SOURCES, TokenTraits
+from services.runtime import time_budget
 from settings import settings
 
 FROM_OPENSEA, FROM_METADATA = "OpenSea", "token metadata"

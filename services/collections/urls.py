@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from services.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
+from services.core.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
 
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
 SOLANA = "solana"

@@ -4,7 +4,7 @@ import re
 
 from eth_utils.address import is_checksum_address
 
-from gateways import base58
+from gateways.transport import base58
 
 EVM_LENGTH = 42
 SOLANA_SHORTEST, SOLANA_LONGEST = 32, 44

@@ -11,8 +11,8 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Event, now
-from models.session import AsyncSession
-from services import request_ids
+from models.db.session import AsyncSession
+from services.core import request_ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import ClassVar
 from psycopg.errors import QueryCanceled
 from sqlalchemy.exc import OperationalError
 
-from gateways.errors import ProviderError
-from services.ages import in_seconds
-from services.collection_views import CollectionView
+from gateways.transport.errors import ProviderError
+from services.core.ages import in_seconds
+from services.core.collection_views import CollectionView
 
 
 class HoldfastError(Exception):

@@ -8,9 +8,9 @@ from math import ceil
 
 from sqlalchemy import text
 
-from gateways.chain_table import CHAINS
-from models.session import AsyncSession, Question, joined
-from services import request_ids
+from gateways.chains.catalogue import CHAINS
+from models.db.session import AsyncSession, Question, joined
+from services.core import request_ids
 
 CHANNEL = "holdfast_due"
 """What NOTIFY calls when somebody became due."""

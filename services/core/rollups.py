@@ -6,7 +6,7 @@ from datetime import date
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 HOLDERS = "holders"
 

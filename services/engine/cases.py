@@ -4,19 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.session import AsyncSession
-from services import claimants, delegations, due, standards, stored, surveys
-from services.due import Claim
-from services.expressions import Requirement, asked_for, requirements
-from services.loop_steps import in_steps
-from services.policy import GrantFacts
-from services.stakes import Delegated
-from services.stored import NOT_SEEN, Rules, Seen, Stored, Who
-from services.terms import RuleTerms
-from services.wants import Wants, by_chain, family_of
+from models.db.session import AsyncSession
+from services.collections import standards
+from services.core import queue
+from services.core.queue import Claim
+from services.engine import snapshot
+from services.engine.policy import GrantFacts
+from services.engine.snapshot import NOT_SEEN, Rules, Seen, Stored, Who
+from services.holdings import balance_snapshots, delegation_claims, delegations
+from services.holdings.delegation_shares import Delegated
+from services.holdings.fetch_plan import Wants, by_chain, family_of
+from services.rules.expression import Requirement, asked_for, requirements
+from services.rules.terms import RuleTerms
+from services.runtime.loop_steps import in_steps
 
 NO_ROLES: frozenset[str] = frozenset()
-ASKED_FOR = frozenset({due.WAITING, due.JOINED, due.CHANGED})
+ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED})
 """Priorities of looks for somebody who may have bought before and whom no sighting of a block goes with."""
 
 
@@ -59,7 +62,7 @@ class Case:
 
 async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = None) -> list[Case]:
     """The cases of a batch, under its servers' own rules or, for a look at what a change would do, under others."""
-    found = await stored.read(db, claims)
+    found = await snapshot.read(db, claims)
     return await made(db, claims, found if rules is None else found._replace(rules=rules))
 
 
@@ -69,20 +72,20 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
-    delegated = await claimants.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
+    delegated = await delegation_claims.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = await _asked(leaves, members, wallets, delegated)
-    by_chain: dict[str, dict[int, surveys.Asked]] = {}
+    by_chain: dict[str, dict[int, balance_snapshots.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
         by_chain.setdefault(chain, {})[server_id] = of_server
     kinds, heads, *newest = await db.together(
         standards.question(_places(leaves)),
-        surveys.followed_heads(sorted(by_chain)),
-        *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
+        balance_snapshots.followed_heads(sorted(by_chain)),
+        *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in by_chain.items()),
     )
     wants = await _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
     for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
-        for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
+        for server_id, block in zip(of_chain, balance_snapshots.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
     # A node that lags does not know yet what was bought before somebody asked.
     followed: dict[str, int] = dict(heads)
@@ -128,13 +131,13 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim])
 
     A server whose rules ask about many contracts has room for fewer members, and takes none from the others.
     """
-    leaves = await _leaves(await stored.rules_for(db, claims))
+    leaves = await _leaves(await snapshot.rules_for(db, claims))
     costs = {server_id: len({(leaf.chain, leaf.contract) for leaf in listed}) for server_id, listed in leaves.items()}
     if sum(costs.get(claim.server_id, 0) for claim in claims) <= MOST_CHECKS:
         return list(claims)
     fitting = _fitting(claims, costs, MOST_CHECKS)
     kept = {claim.key for claim in fitting}
-    await due.let_go(db, worker, [claim for claim in claims if claim.key not in kept])
+    await queue.let_go(db, worker, [claim for claim in claims if claim.key not in kept])
     return fitting
 
 

@@ -7,37 +7,29 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gateways import Gateways
-from gateways.discord_types import Member as LiveMember
-from gateways.errors import ProviderError
-from gateways.token_sheet import Trail
-from models.session import AsyncSession
-from services import (
-    confirmation,
-    delegations,
-    holdings,
-    lagging,
-    readings,
-    surveys,
-    time_budget,
-    token_trails,
-    trait_reads,
-    traits,
-)
-from services.alike import Alike
-from services.answer import Answer
-from services.cases import Case
-from services.confirmation import Confirmation, Earlier, Means
-from services.delegations import Fetched, Pair
-from services.expressions import Requirement, requirements
-from services.holdings import Question
-from services.looked import Looked, Place, Round, read_all
-from services.loop_steps import in_steps
-from services.policy import Decision, GrantFacts, Move, decide
-from services.readings import Answers, Reading
-from services.stakes import Vault
-from services.token_trails import Trails
-from services.verdicts import verdict
-from services.wants import ANY, Wants, family_of, with_vaults
+from gateways.chains.token_sheet import Trail
+from gateways.discord.types import Member as LiveMember
+from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
+from services.collections import token_traits
+from services.core.answer import Answer
+from services.engine import retry_later, trait_reads
+from services.engine.cases import Case
+from services.engine.outcome import Looked, Place, Round, read_all
+from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.engine.policy_cache import Alike
+from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
+from services.holdings.confirmation import Confirmation, Earlier, Means
+from services.holdings.delegation_shares import Vault
+from services.holdings.delegations import Fetched, Pair
+from services.holdings.evaluate import Answers, Reading
+from services.holdings.fetch import Question
+from services.holdings.fetch_plan import ANY, Wants, family_of, with_vaults
+from services.holdings.token_hints import Trails
+from services.holdings.verdicts import verdict
+from services.rules.expression import Requirement, requirements
+from services.runtime import time_budget
+from services.runtime.loop_steps import in_steps
 
 MOST_KNOWN = 20_000
 """Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
@@ -56,12 +48,12 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
     followed = {place: _followed(wants) for place, (wants, _) in places.items()}
     counted = {place: contracts for place, contracts in followed.items() if contracts}
     tallies = await db.together(
-        *(surveys.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
+        *(balance_snapshots.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
     )
     tallied = {place: block for place, ((block,),) in zip(counted, tallies, strict=True)}
     async for (server_id, chain), (wants, owners) in in_steps(places.items()):
         not_before = max(newest[server_id].get(chain, 0), tallied.get((server_id, chain), 0))
-        hints = await token_trails.load(db, chain, followed[server_id, chain], owners)
+        hints = await token_hints.load(db, chain, followed[server_id, chain], owners)
         hints = _with_claimed(hints, wants, vaults.get((server_id, chain), ()))
         tokens = [
             (chain, contract, token_id)
@@ -69,7 +61,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
             for trail in hints.get(contract, {}).values()
             for token_id in sorted(trail.ids)
         ]
-        known = await traits.known(db, tokens[:MOST_KNOWN])
+        known = await token_traits.known(db, tokens[:MOST_KNOWN])
         asked[server_id, chain] = Question(chain, wants, owners, not_before, hints, known, server_id)
     return asked
 
@@ -142,7 +134,7 @@ async def look(
     """
     began = time.monotonic()
     if answered is None:
-        answered = dict(zip(wanted, await holdings.ask_all(outside, list(wanted.values())), strict=True)), began
+        answered = dict(zip(wanted, await fetch.ask_all(outside, list(wanted.values())), strict=True)), began
     answers, began = answered
     done = Round(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await trait_reads.read(outside, done, cases, answers)
@@ -150,9 +142,9 @@ async def look(
     leaves: dict[int, int] = {}
     done.looked = [await _decided(case, answers, now, leaves, alike) async for case in in_steps(cases)]
     async for item in in_steps(done.looked):
-        lagging.once_more(item, now)
+        retry_later.once_more(item, now)
         if not item.calm:
-            lagging.in_turn(item)
+            retry_later.in_turn(item)
     await _meet(outside, [one async for one in in_steps(done.looked) if not one.calm and _puzzling(one)], now, began)
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
@@ -262,7 +254,7 @@ async def _confirm(
     again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
     (doubts, waits), said = await asyncio.gather(
         _delegations_again(outside, done, losing),
-        holdings.ask_all_again(outside, [(question, (answers[place],)) for place, question in again.items()]),
+        fetch.ask_all_again(outside, [(question, (answers[place],)) for place, question in again.items()]),
     )
     readers: list[Mapping[Place, Answers]] = [answers]
     seconds: list[list[Looked]] = []
@@ -279,7 +271,7 @@ async def _confirm(
         again = {place: one for place, one in again.items() if len(readers) <= outside.chains.endpoints(one.chain)}
         if not again:
             break
-        said = await holdings.ask_all_again(
+        said = await fetch.ask_all_again(
             outside, [(question, [one[place] for one in readers]) for place, question in again.items()]
         )
     for number, item in enumerate(losing):
@@ -301,7 +293,7 @@ def _answered_in_part(
                 place = server_id, first.requirement.chain
                 said = [of_reader[number].readings[rule.id][at] for of_reader in seconds]
                 is_open = first.answer is not Answer.UNKNOWN and all(map(confirmation.is_partial, said))
-                if is_open and place in confirmed and readings.in_part(first.requirement, confirmed[place]):
+                if is_open and place in confirmed and evaluate.in_part(first.requirement, confirmed[place]):
                     found.add(place)
     return found
 
@@ -329,7 +321,7 @@ def _hold_together(outside: Gateways, item: Looked, seconds: Sequence[Looked], n
 
 
 def _means(outside: Gateways, chain: str) -> Means:
-    return Means(outside.chains.endpoints(chain), traits.sources_on(outside, chain))
+    return Means(outside.chains.endpoints(chain), token_traits.sources_on(outside, chain))
 
 
 async def _delegations_again(

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from sqlmodel import col, select
 
 from models import Grant, Notice
-from services.due import Claim
-from services.looked import Looked, facts_of
-from services.policy import Decision
+from services.core.queue import Claim
+from services.engine.outcome import Looked, facts_of
+from services.engine.policy import Decision
 
 KIND = "role.ending"
 

@@ -11,16 +11,19 @@ from sqlalchemy import Table, delete, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import SQLModel
 
-from gateways.chain_table import CHAINS
+from gateways.chains.catalogue import CHAINS
 from models import Grant, Notice
-from models.session import AsyncSession
-from services import batches, breaker, confirmation, due, events, findings, grace, unanswered
-from services.cases import evidence
-from services.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
-from services.looked import Looked, Round, facts_of
-from services.loop_steps import in_steps
-from services.members import came_back, left_many, seen_many
-from services.policy import Move, keeps_differently
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.engine import findings, grace_warnings
+from services.engine.cases import evidence
+from services.engine.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
+from services.engine.outcome import Looked, Round, facts_of
+from services.engine.policy import Move, keeps_differently
+from services.guilds.members import came_back, left_many, seen_many
+from services.holdings import confirmation
+from services.roles import breaker, in_doubt, removal_batches
+from services.runtime.loop_steps import in_steps
 
 INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
@@ -65,7 +68,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
             moving[decision.move].append((item, decision))
     written = await _give(db, moving[Move.GIVE])
     # Of ours is also what we took by a removal that came late: somebody turned it round before Discord answered.
-    late = await unanswered.removals(db, [line(pair) for pair in moving[Move.LOST]])
+    late = await in_doubt.removals(db, [line(pair) for pair in moving[Move.LOST]])
     written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)])
     written += await _take(db, moving[Move.TAKE])
     await _adopt(db, moving[Move.ADOPT])
@@ -130,10 +133,10 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     made = insert(Grant).values(created_at=func.now(), updated_at=func.now())
     await db.execute(made.on_conflict_do_nothing(), rows)
     batch = uuid4()
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line(
+            audit.line(
                 "role.taken_over", server_id=item.case.claim.server_id, subject=item.case.claim.discord_id,
                 role_id=decision.role_id, batch=batch,
                 data={"right": decision.no_since is None, "ruleIds": list(decision.rule_ids)},
@@ -173,7 +176,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     stopped = await breaker.stopped(db, [_removal(pair) async for pair in in_steps(pairs)])
     await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
-    together = await batches.of_removals(db, [role for role in roles if role not in stopped])
+    together = await removal_batches.of_removals(db, [role for role in roles if role not in stopped])
     # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
         chosen = [pair for pair in allowed if state_of(pair) == state]
@@ -238,10 +241,10 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         (),
         ("held",),
     )
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line(
+            audit.line(
                 "role.reasons", server_id=pair[0].case.claim.server_id, subject=pair[0].case.claim.discord_id,
                 role_id=pair[1].role_id, data={"ruleIds": list(pair[1].rule_ids)},
             )
@@ -252,7 +255,7 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    db.add_all(grace.warnings(pairs))
+    db.add_all(grace_warnings.warnings(pairs))
     rows = [{**bound(pair), "no_since": pair[1].no_since} for pair in pairs]
     await update_lines(db, rows, {}, ("no_since",), (), ("held",))
 
@@ -276,10 +279,10 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     if pairs:
         # Who was known to have it until now lost it by somebody else's hand; the log has nothing of that yet.
         gone = [line_of(pair) for pair in pairs if state_of(pair) == "held"]
-        await events.record_all(
+        await audit.record_all(
             db,
             [
-                events.line("role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"])
+                audit.line("role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"])
                 for row in gone
             ],
         )
@@ -291,10 +294,10 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     await update_lines(db, list(map(bound, pairs)), {"state": "lost"}, (), ("updated_at",), ("held",))
     batch = uuid4()
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line(
+            audit.line(
                 "role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"], batch=batch
             )
             for row in map(line_of, pairs)
@@ -328,7 +331,7 @@ async def _finish(
     ]
     apart = {item.case.claim.key for item in doubtful} | {claim.key for claim, _ in waits}
     if doubtful:
-        await due.later(
+        await queue.later(
             db,
             worker,
             [item.case.claim for item in doubtful],
@@ -336,8 +339,8 @@ async def _finish(
             [item.again_in for item in doubtful],
         )
     if waits:
-        await due.at(db, worker, waits)
+        await queue.at(db, worker, waits)
     rest = [item.case.claim for key, item in claims.items() if key not in apart]
     changed = [item.case.claim for item in done.looked if item.case.claim.key not in claims]
     if rest or changed:
-        due.done(db, worker, rest + changed, denied)
+        queue.done(db, worker, rest + changed, denied)

@@ -7,10 +7,10 @@ from sqlalchemy import Table, bindparam, func, or_, update
 from sqlmodel import SQLModel, col
 
 from models import Grant
-from models.session import AsyncSession
-from services.looked import Looked, facts_of
-from services.policy import Decision
-from services.unanswered import Line
+from models.db.session import AsyncSession
+from services.engine.outcome import Looked, facts_of
+from services.engine.policy import Decision
+from services.roles.in_doubt import Line
 
 Pair = tuple[Looked, Decision]
 

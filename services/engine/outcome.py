@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gateways.discord_types import Member as LiveMember
-from services import readings
-from services.answer import Answer
-from services.cases import Case
-from services.chain_names import chain_title
-from services.confirmation import Earlier
-from services.delegations import Fetched
-from services.expressions import requirements
-from services.holdings import Question
-from services.policy import Decision, GrantFacts
-from services.readings import Answers, Reading
-from services.traits import TokenTraits
+from gateways.discord.types import Member as LiveMember
+from services.collections.token_traits import TokenTraits
+from services.core.answer import Answer
+from services.core.chain_names import chain_title
+from services.engine.cases import Case
+from services.engine.policy import Decision, GrantFacts
+from services.holdings import evaluate as readings
+from services.holdings.confirmation import Earlier
+from services.holdings.delegations import Fetched
+from services.holdings.evaluate import Answers, Reading
+from services.holdings.fetch import Question
+from services.rules.expression import requirements
 
 Place = tuple[int, str]
 """A server's id and a chain."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
-from services.answer import Answer
-from services.terms import RuleTerms
+from services.core.answer import Answer
+from services.rules.terms import RuleTerms
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gateways.balance_sheet import LARGE
-from gateways.chains import BalanceSheet
-from services import readings
-from services.cases import Case
-from services.expressions import Requirement, requirements
-from services.parts import told_of
-from services.policy import Decision, as_it_is
-from services.readings import Answers
-from services.wants import EVM, family_of
+from gateways.chains.balance_sheet import LARGE
+from gateways.evm.client import BalanceSheet
+from services.engine.cases import Case
+from services.engine.policy import Decision, as_it_is
+from services.holdings import evaluate
+from services.holdings.evaluate import Answers
+from services.holdings.fetch_plan import EVM, family_of
+from services.holdings.wallet_shares import told_of
+from services.rules.expression import Requirement, requirements
 
 
 class Alike:
@@ -91,7 +91,7 @@ class _Cells:
         owners = ["0x" + names[at : at + 40] for at in range(0, len(names), 40)]
         needs: dict[str, set[int]] = {}
         for leaf in leaves:
-            needs.setdefault(leaf.contract, set()).add(readings.needed_of(leaf))
+            needs.setdefault(leaf.contract, set()).add(evaluate.needed_of(leaf))
         amounts = [sheet.row(contract) for contract in needs]
         reached = [
             row.translate(_steps(frozenset(needs[contract]))) for contract, row in zip(needs, amounts, strict=True)
@@ -107,7 +107,7 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
 
     A cell tells amounts apart up to 253: who needs more is looked at one by one.
     """
-    if leaf.type != "basic" or family_of(leaf.chain) != EVM or readings.needed_of(leaf) >= LARGE - 1:
+    if leaf.type != "basic" or family_of(leaf.chain) != EVM or evaluate.needed_of(leaf) >= LARGE - 1:
         return False
     return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
 

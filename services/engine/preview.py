@@ -10,25 +10,29 @@ from weakref import WeakValueDictionary
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from gateways import Gateways, turns
+from gateways import Gateways
+from gateways.transport import fair_turns
 from models import Rule, now
-from models.database import release
-from models.session import AsyncSession
-from services import cases, decisions, delegations, preview_log, rights, rule_contracts, rule_limits
-from services.actors import Actor
-from services.cases import Case
-from services.due import Claim
-from services.errors import ProviderUnavailable
-from services.expressions import parse, requirements
-from services.holdings import Question
-from services.looked import Looked, Place
-from services.policy import Decision, GrantFacts, Move
-from services.rule_form import RuleDraft, check
-from services.rule_rows import apply, copy_of, new_row
-from services.rules import own
-from services.sources import SingleSource, single_sources
-from services.stored import terms_of
-from services.terms import RuleTerms
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.errors import ProviderUnavailable
+from services.core.queue import Claim
+from services.engine import cases, decisions, preview_log
+from services.engine.cases import Case
+from services.engine.outcome import Looked, Place
+from services.engine.policy import Decision, GrantFacts, Move
+from services.engine.snapshot import terms_of
+from services.guilds import permissions
+from services.holdings import delegations
+from services.holdings.fetch import Question
+from services.rules import contract_check, limits
+from services.rules.draft import RuleDraft, check
+from services.rules.expression import parse, requirements
+from services.rules.mapping import apply, copy_of, new_row
+from services.rules.rules import own
+from services.rules.single_source import SingleSource, single_sources
+from services.rules.terms import RuleTerms
 
 GAIN, KEEP, LOSE, UNKNOWN = "gain", "keep", "lose", "unknown"
 OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)
@@ -116,9 +120,9 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     """
     if proposal.draft is not None:
         check(proposal.draft)
-        found = await rights.by_id(db, outside, actor, proposal.draft.server_id)
+        found = await permissions.by_id(db, outside, actor, proposal.draft.server_id)
         rule = before = new_row(proposal.draft, found, actor.discord_id)
-        await rule_limits.check(db, rule.server_id, parse(rule.expression))
+        await limits.check(db, rule.server_id, parse(rule.expression))
         await _check_contracts(db, outside, rule)
         rule.state = "active"
     else:
@@ -129,7 +133,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         else:
             apply(rule, proposal.changes, found)
             if rule.expression != before.expression:
-                await rule_limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)
+                await limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)
                 await _check_contracts(db, outside, rule)
         if before.state == rule.state == "shadow":
             rule.state = "active"
@@ -171,7 +175,7 @@ async def _look(outside: Gateways, plan: Plan, deadline: float) -> AsyncIterator
     for batch, wanted in plan.batches:
         try:
             async with asyncio.timeout_at(deadline):
-                with turns.on_behalf_of(f"server:{plan.server_id}"):
+                with fair_turns.on_behalf_of(f"server:{plan.server_id}"):
                     done = await decisions.look(outside, batch, wanted, now())
         except TimeoutError:
             return
@@ -195,7 +199,7 @@ async def whole(outside: Gateways, plan: Plan) -> Impact:
 async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
     # A preview while a node is down says "unknown" of everybody, which is more than a refusal says.
     with contextlib.suppress(ProviderUnavailable):
-        await rule_contracts.check(db, outside, parse(rule.expression))
+        await contract_check.check(db, outside, parse(rule.expression))
 
 
 async def _plan(

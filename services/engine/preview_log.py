@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import text
 
 from models import Rule
-from models.session import AsyncSession
-from services import events
-from services.actors import Actor
-from services.errors import TooMany
-from services.expressions import Expression, requirements
-from services.rule_rows import document
+from models.db.session import AsyncSession
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import TooMany
+from services.rules.expression import Expression, requirements
+from services.rules.mapping import document
 from settings import settings
 
 KIND = "rule.previewed"
@@ -64,9 +64,9 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
             _SECONDS,
         )
     data = {**what, "proposal": proposal, "singling": singling}
-    await events.record(
+    await audit.record(
         db,
-        events.line(
+        audit.line(
             KIND, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=rule.id, data=data
         ),
     )

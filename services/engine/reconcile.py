@@ -10,18 +10,21 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from gateways import Gateways
-from gateways.turns import on_behalf_of
+from gateways.transport.fair_turns import on_behalf_of
 from models import reading, release, transaction
-from models.session import AsyncSession, NotSo
-from services import cases, decisions, delegations, due, holdings, ledger, request_ids, stored, time_budget
-from services.cases import Case
-from services.due import Claim
-from services.holdings import Question
-from services.joint_balances import MOST_WEIGHT, JointBalances
-from services.looked import Place, Round
-from services.readings import Answers
-from services.stored import Stored
-from services.tasks import stop
+from models.db.session import AsyncSession, NotSo
+from services.core import queue, request_ids
+from services.core.queue import Claim
+from services.engine import cases, decisions, ledger, snapshot
+from services.engine.cases import Case
+from services.engine.outcome import Place, Round
+from services.engine.snapshot import Stored
+from services.holdings import delegations, fetch
+from services.holdings.evaluate import Answers
+from services.holdings.fetch import Question
+from services.holdings.shared_balances import MOST_WEIGHT, JointBalances
+from services.runtime import time_budget
+from services.runtime.tasks import stop
 
 log = logging.getLogger("holdfast.services.looks")
 
@@ -68,7 +71,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
 
     Those whom balances answer come first.
     """
-    found = await stored.read(db, claims)
+    found = await snapshot.read(db, claims)
     joint = JointBalances(outside.chains)
     delegating = {server_id for server_id, terms in found.rules.items() if delegations.chains_of(terms)}
     others = [claim for claim in claims if claim.server_id not in delegating]
@@ -128,7 +131,7 @@ async def look(outside: Gateways, worker: str, part: Part) -> None:
     if part.server_id is None:
         await _look(outside, worker, part)
         return
-    urgent = max(claim.priority for claim in part.claims) >= due.SEEN
+    urgent = max(claim.priority for claim in part.claims) >= queue.SEEN
     with on_behalf_of(f"server:{part.server_id}", urgent=urgent), time_budget.of(LOOK_SECONDS):
         await _look(outside, worker, part)
 
@@ -169,7 +172,7 @@ async def _as_answered(
     Answers that come within a moment of each other are yielded together, and the moments grow.
     """
     began, patience = time.monotonic(), PATIENCE
-    asking = {place: asyncio.create_task(holdings.ask(outside, one, joint)) for place, one in wanted.items()}
+    asking = {place: asyncio.create_task(fetch.ask(outside, one, joint)) for place, one in wanted.items()}
     left: Sequence[Case] = batch
     try:
         while left:
@@ -198,7 +201,7 @@ async def _with_delegations(db: AsyncSession, outside: Gateways, part: Part) -> 
         fetched = await delegations.read(outside, stale)
         async with transaction() as writing:
             await delegations.remember(writing, fetched)
-        part.found, part.began = await stored.read(db, part.claims), time.monotonic()
+        part.found, part.began = await snapshot.read(db, part.claims), time.monotonic()
     return await cases.made(db, part.claims, part.found)
 
 
@@ -211,8 +214,8 @@ async def _settle(worker: str, done: Round) -> int:
     claims = [item.case.claim for item in done.looked]
     with suppress(NotSo):
         async with transaction() as db:
-            due.hold(db, worker, claims)
+            queue.hold(db, worker, claims)
             return await ledger.settle(db, worker, done, {claim.key for claim in claims})
     async with transaction() as db:
-        (((ours, merely_seen),),) = await db.together(due.still_ours(worker, claims))
+        (((ours, merely_seen),),) = await db.together(queue.still_ours(worker, claims))
         return await ledger.settle(db, worker, done, set(ours), set(merely_seen))

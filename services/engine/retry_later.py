@@ -2,13 +2,13 @@
 
 from datetime import datetime, timedelta
 
-from gateways.chain_table import CHAINS
-from gateways.evm import stale_seconds
-from gateways.token_sheet import IN_TURN
-from services.answer import Answer
-from services.cases import ASKED_FOR
-from services.looked import Looked
-from services.policy import Move
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.token_sheet import IN_TURN
+from gateways.evm.rpc.node import stale_seconds
+from services.core.answer import Answer
+from services.engine.cases import ASKED_FOR
+from services.engine.outcome import Looked
+from services.engine.policy import Move
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
 """How old a newest block usually is at the most: seconds, and block times of the chain besides."""

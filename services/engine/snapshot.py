@@ -7,13 +7,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from models import Rule
-from models.session import AsyncSession, Question, Rows, joined
-from services.due import Claim
-from services.expressions import Expression, parse
-from services.loop_steps import in_steps
-from services.policy import GrantFacts
-from services.rule_states import TOO_MANY
-from services.terms import RuleTerms
+from models.db.session import AsyncSession, Question, Rows, joined
+from services.core.queue import Claim
+from services.engine.policy import GrantFacts
+from services.rules.expression import Expression, parse
+from services.rules.pausing import TOO_MANY
+from services.rules.terms import RuleTerms
+from services.runtime.loop_steps import in_steps
 
 
 class StoredRule(NamedTuple):

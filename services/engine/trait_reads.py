@@ -4,14 +4,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateways import Gateways
-from services import readings, token_turns, traits
-from services.cases import Case
-from services.due import AGAIN
-from services.expressions import Requirement, requirements
-from services.looked import Place, Round
-from services.readings import Answers
-from services.terms import RuleTerms
-from services.trait_match import TokenTraits
+from services.collections import token_traits
+from services.collections.trait_match import TokenTraits
+from services.core.queue import AGAIN
+from services.engine.cases import Case
+from services.engine.outcome import Place, Round
+from services.holdings import evaluate, trait_turns
+from services.holdings.evaluate import Answers
+from services.rules.expression import Requirement, requirements
+from services.rules.terms import RuleTerms
 
 MOST_FETCHED = 600
 """Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
@@ -27,20 +28,20 @@ async def read(outside: Gateways, done: Round, cases: Sequence[Case], answers: M
     """
     tokens = _unread(cases, answers)
     if tokens:
-        found = await traits.fetch(outside, token_turns.choose(tokens, MOST_FETCHED))
-        token_turns.remember(found)
+        found = await token_traits.fetch(outside, trait_turns.choose(tokens, MOST_FETCHED))
+        trait_turns.remember(found)
         _learn(done, answers, found)
     asking = [case for case in cases if case.claim.priority >= AGAIN]
     known = {
         token: told
         for token in _denied(asking, answers)
-        if (told := _traits_in(answers, token)) is not None and traits.sources_on(outside, token[0]) > 1
+        if (told := _traits_in(answers, token)) is not None and token_traits.sources_on(outside, token[0]) > 1
     }
     if known:
         patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
-        asked = token_turns.choose({"all": known}, MOST_FETCHED)
+        asked = trait_turns.choose({"all": known}, MOST_FETCHED)
         apart_from = {token: known[token].sources for token in asked}
-        for token, other in (await traits.fetch(outside, asked, apart_from=apart_from)).items():
+        for token, other in (await token_traits.fetch(outside, asked, apart_from=apart_from)).items():
             waits = isinstance(other, str) and token in patient
             _learn(done, answers, {token: other if waits else _with(known[token], other)})
 
@@ -56,9 +57,13 @@ async def read_again(
 
     What was known from our own table is asked of every source.
     """
-    again, both, known = list[traits.Place](), list[traits.Place](), dict[traits.Place, TokenTraits | str]()
-    apart_from = dict[traits.Place, frozenset[str]]()
-    for token in token_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
+    again, both, known = (
+        list[token_traits.Place](),
+        list[token_traits.Place](),
+        dict[token_traits.Place, TokenTraits | str](),
+    )
+    apart_from = dict[token_traits.Place, frozenset[str]]()
+    for token in trait_turns.choose(_unread(cases, confirmed), MOST_FETCHED):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits):
             both.append(token)
@@ -66,13 +71,13 @@ async def read_again(
             known[token] = told
         else:
             again.append(token)
-            if traits.sources_on(outside, token[0]) > 1:
+            if token_traits.sources_on(outside, token[0]) > 1:
                 apart_from[token] = told.sources
     _learn(done, confirmed, known)
     if both:
-        _learn(done, confirmed, await traits.fetch(outside, both, every_source=True))
+        _learn(done, confirmed, await token_traits.fetch(outside, both, every_source=True))
     if again:
-        found = await traits.fetch(outside, again, apart_from=apart_from)
+        found = await token_traits.fetch(outside, again, apart_from=apart_from)
         first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
         _learn(done, confirmed, found)
         done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
@@ -84,13 +89,15 @@ def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
     return replace(first, also=other) if whole else first
 
 
-def _learn(done: Round, answers: Mapping[Place, Answers], found: Mapping[traits.Place, TokenTraits | str]) -> None:
+def _learn(
+    done: Round, answers: Mapping[Place, Answers], found: Mapping[token_traits.Place, TokenTraits | str]
+) -> None:
     done.traits.update(found)
     for (_, chain), told in answers.items():
         told.traits.update({token: said for token, said in found.items() if token[0] == chain})
 
 
-def _traits_in(answers: Mapping[Place, Answers], token: traits.Place) -> TokenTraits | None:
+def _traits_in(answers: Mapping[Place, Answers], token: token_traits.Place) -> TokenTraits | None:
     """What the answers say of a token's traits where one source alone has told them."""
     for (_, chain), told in answers.items():
         if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
@@ -98,23 +105,23 @@ def _traits_in(answers: Mapping[Place, Answers], token: traits.Place) -> TokenTr
     return None
 
 
-def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[traits.Place]:
+def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[token_traits.Place]:
     """The held tokens whose traits make a requirement's answer no."""
     return {
         token
         for case, rule, leaf in _trait_leaves(cases)
-        for token in readings.denied(
+        for token in evaluate.denied(
             leaf, case.wallets, answers.get((case.claim.server_id, leaf.chain)), case.delegated_by(rule, leaf)
         )
     }
 
 
-def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[traits.Place]]:
+def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[token_traits.Place]]:
     """By member the held tokens whose traits an answer still depends on."""
-    found: dict[Hashable, set[traits.Place]] = {}
+    found: dict[Hashable, set[token_traits.Place]] = {}
     for case, rule, leaf in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))
-        tokens = set(readings.unread(leaf, case.wallets, told, case.delegated_by(rule, leaf)))
+        tokens = set(evaluate.unread(leaf, case.wallets, told, case.delegated_by(rule, leaf)))
         if tokens:
             found.setdefault(case.who, set()).update(tokens)
     return found

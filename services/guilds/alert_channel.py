@@ -3,13 +3,14 @@
 import secrets
 
 from gateways import Gateways
-from gateways.discord_types import MissingAccess, MissingPermissions
-from gateways.errors import ProviderError
-from models.session import AsyncSession
-from services import events, rights
-from services.actors import Actor
-from services.discord_text import COLORS
-from services.errors import FieldRefused, unavailable
+from gateways.discord.types import MissingAccess, MissingPermissions
+from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
+from services.core import audit
+from services.core.actors import Actor
+from services.core.discord_text import COLORS
+from services.core.errors import FieldRefused, unavailable
+from services.guilds import permissions
 
 
 async def choose(
@@ -20,13 +21,13 @@ async def choose(
     Raises ServerNotFound, Conflict when the bot is not in the server, FieldRefused for a channel that is none of its
     own or in which the bot may not write, ProviderUnavailable.
     """
-    found = await rights.by_id(db, outside, actor, server_id)
+    found = await permissions.by_id(db, outside, actor, server_id)
     name = None if channel_id is None else await _greet(outside, found.guild_with_bot()[0].id, channel_id)
     found.server.log_channel_id = channel_id
     db.add(found.server)
-    await events.record(
+    await audit.record(
         db,
-        events.line(
+        audit.line(
             "log_channel.chosen", server_id=server_id, actor=actor.discord_id,
             data={"channelId": channel_id, "name": name},
         ),

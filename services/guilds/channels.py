@@ -8,15 +8,16 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from gateways import Gateways
-from gateways.discord_channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
-from gateways.discord_types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
-from gateways.errors import ProviderError
+from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
+from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
+from gateways.transport.errors import ProviderError
 from models import Server
-from models.session import AsyncSession
-from services import events, panel, rights
-from services.actors import Actor
-from services.errors import Conflict, unavailable
-from services.rights import Rights
+from models.db.session import AsyncSession
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import Conflict, unavailable
+from services.guilds import panel, permissions
+from services.guilds.permissions import Rights
 from settings import settings
 
 NAME = "verify"
@@ -69,7 +70,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
     Raises ServerNotFound, Conflict when the bot is not in it, ProviderUnavailable.
     """
-    found = await rights.by_id(db, outside, actor, server_id)
+    found = await permissions.by_id(db, outside, actor, server_id)
     guild, _, _ = found.guild_with_bot()
     try:
         options = sorted(
@@ -92,7 +93,7 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
 
     Raises ServerNotFound, Conflict when the bot is not in it or may not do it, ProviderUnavailable.
     """
-    found = await rights.by_id(db, outside, actor, server_id)
+    found = await permissions.by_id(db, outside, actor, server_id)
     found.guild_with_bot()
     return await _repair(db, outside, actor, found)
 
@@ -102,7 +103,7 @@ async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: st
 
     Raises ServerNotFound, Forbidden, Conflict, ProviderUnavailable.
     """
-    return await _repair(db, outside, actor, await rights.to_set_up(db, outside, actor, guild_id))
+    return await _repair(db, outside, actor, await permissions.to_set_up(db, outside, actor, guild_id))
 
 
 async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:
@@ -161,9 +162,9 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
         raise unavailable(fault) from fault
     db.add(server)
     if done:
-        await events.record(
+        await audit.record(
             db,
-            events.line("channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": done}),
+            audit.line("channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": done}),
         )
     return Repaired(channel.id, channel.name, tuple(done))
 

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from gateways.discord import DiscordGateway
-from gateways.discord_types import BotUser, Guild, Member
+from gateways.discord.rest import DiscordGateway
+from gateways.discord.types import BotUser, Guild, Member
 
 ME_SECONDS = 60.0
 """The bot's own id never changes under one token."""

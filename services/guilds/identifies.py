@@ -7,9 +7,9 @@ Discord allows 1,000 in 24 hours and then resets the token, and `max_concurrency
 from sqlalchemy import text
 
 from gateways import Gateways
-from gateways.discord_application import SessionStarts
-from gateways.errors import ProviderError
-from models.session import AsyncSession
+from gateways.discord.application import SessionStarts
+from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
 
 DAILY, KEPT_BACK = 1_000, 50
 """Identifies that Discord allows in a day, and those of them that are left for an operator's own restarts."""

@@ -9,12 +9,12 @@ from sqlalchemy import delete, func, text, tuple_, update
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.discord_types import Member as LiveMember
-from gateways.errors import ProviderError
+from gateways.discord.types import Member as LiveMember
+from gateways.transport.errors import ProviderError
 from models import Grant, Member, Rule
-from models.session import AsyncSession
-from services import due, events
-from services.errors import MemberNotFound, unavailable
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.errors import MemberNotFound, unavailable
 
 LEFT_AT_ONCE = 1_000
 """Members who are treated as gone in one transaction."""
@@ -103,10 +103,10 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     had = (await db.exec(select(Grant.server_id, Grant.discord_id, func.count()).where(grants).group_by(
         col(Grant.server_id), col(Grant.discord_id)
     ))).all()  # fmt: skip
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": count})
+            audit.line("member.left", server_id=server_id, subject=discord_id, data={"roles": count})
             for server_id, discord_id, count in had
         ],
     )
@@ -125,7 +125,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         {"people": [discord_id for _, discord_id in gone]},
     )
     if addresses := [str(address) for (address,) in wallets.all()]:
-        await due.mark_rivals(db, addresses, due.CHANGED, sorted({server_id for server_id, _ in gone}))
+        await queue.mark_rivals(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
@@ -137,10 +137,10 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
                 col(Grant.role_id).in_(role_ids),
             )
         )  # fmt: skip
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(role_ids)})
+            audit.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(role_ids)})
             for (server_id, discord_id), role_ids in gone_roles.items()
         ],
     )
@@ -150,7 +150,7 @@ async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
     """Somebody came (back): what they hold is looked at straight away, and a bot holds nothing."""
     await keep(db, server_id, [member])
     if not member.bot:
-        await due.mark_member(db, server_id, member.discord_id, due.JOINED)
+        await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
 
 
 async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
@@ -183,7 +183,7 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
             .values(next_at=func.now())
         )
     if waited or ours:
-        await due.mark_member(db, server_id, member.discord_id, due.JOINED)
+        await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
 
 
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
@@ -205,7 +205,7 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
         one.discord_id for one in members if one.discord_id not in had or (had[one.discord_id] - one.roles) & ruled
     )
     if stirred:
-        await due.mark_members(db, server_id, stirred, due.JOINED)
+        await queue.mark_members(db, server_id, stirred, queue.JOINED)
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
@@ -226,6 +226,6 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
     if doubtful := [discord_id for discord_id, ours in missing if ours]:
         # Nothing is known of these any more, so the look at them begins with asking Discord.
         await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
-        await due.mark_named(db, server_id, doubtful, due.JOINED)
+        await queue.mark_named(db, server_id, doubtful, queue.JOINED)
     await left_many(db, [(server_id, discord_id) for discord_id, ours in missing if not ours])
     return len(missing)

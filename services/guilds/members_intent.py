@@ -1,7 +1,7 @@
 """The Server Members Intent of our application: without it Discord lists no members and tells of no change of them."""
 
 from gateways import Gateways
-from gateways.errors import ProviderError
+from gateways.transport.errors import ProviderError
 
 WHERE = "Turn on Server Members Intent: Developer Portal › Bot."
 NOT_TOLD = f"Discord no longer tells the bot who joins, leaves or changes (50001). {WHERE}"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from gateways.discord_channels import Message
-from services.discord_text import COLORS
+from gateways.discord.channels import Message
+from services.core.discord_text import COLORS
 from settings import settings
 
 VERIFY, MY_ROLES, RECHECK = "holdfast:verify", "holdfast:roles", "holdfast:recheck"

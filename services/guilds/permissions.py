@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from sqlmodel import select
 
 from gateways import Gateways
-from gateways.discord_limits import in_turn_of
-from gateways.discord_types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
-from gateways.errors import ProviderError, Unauthorized
-from gateways.own_guilds import WINDOW
+from gateways.discord.own_guilds import WINDOW
+from gateways.discord.rate_limiter import in_turn_of
+from gateways.discord.types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
+from gateways.transport.errors import ProviderError, Unauthorized
 from models import Access, Member, Server
-from models.database import release
-from models.session import AsyncSession
-from services import guild_questions, limits
-from services.actors import Actor
-from services.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
-from services.role_safety import Standing, standing
-from services.users import fresh_access_token
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.accounts.users import fresh_access_token
+from services.core.actors import Actor
+from services.core.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
+from services.guilds import guild_questions
+from services.guilds.role_safety import Standing, standing
+from services.runtime import rate_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Rights:
 
 async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Rights:
     """The actor's rights in a server of ours; ServerNotFound unless they own or administer it now."""
-    await limits.spend(limits.READS, actor.user_id)
+    await rate_limits.spend(rate_limits.READS, actor.user_id)
     return await _of(db, outside, actor, await _server(db, server_id))
 
 
@@ -51,7 +52,7 @@ async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
     Raises TooMany, ProviderUnavailable.
     """
-    await limits.spend(limits.READS, actor.user_id)
+    await rate_limits.spend(rate_limits.READS, actor.user_id)
     server = await _server(db, server_id)
     if server is None or not await _was_met(db, actor, server_id):
         raise ServerNotFound
@@ -91,7 +92,7 @@ async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
     """The same by Discord's id of the server."""
-    await limits.spend(limits.READS, actor.user_id)
+    await rate_limits.spend(rate_limits.READS, actor.user_id)
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     return await _of(db, outside, actor, server)
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from gateways import gateways
-from gateways.discord_limits import LAPSED_PER_SECOND, READS, WRITES, Turns
+from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, Turns
 from models import transaction
 
 log = logging.getLogger("holdfast.services.rate_shares")

@@ -4,9 +4,9 @@ import json
 
 from sqlalchemy import text
 
-from gateways.refusals import GUILD_ALLOWED, WINDOW, Refusals
+from gateways.discord.invalid_requests import GUILD_ALLOWED, WINDOW, Refusals
 from models import transaction
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 RESTS = (600, 1_800, 7_200)
 """Seconds for which a guild rests after GUILD_ALLOWED refusals; the last one repeats."""

@@ -7,16 +7,17 @@ from datetime import timedelta
 from sqlalchemy import func, text
 from sqlmodel import col, select
 
-from gateways import pulse
-from gateways.chain_table import CHAINS
+from gateways.chains.catalogue import CHAINS
+from gateways.transport import provider_reports
 from models import ProviderState, Rule, Server, now
-from models.session import AsyncSession
-from services import quarantine, rule_states
-from services.addresses import shorten
-from services.provider_health import QUARANTINE_REASON, consequence
-from services.role_safety import ADMINISTRATOR
-from services.server_health import NEEDED
-from services.work_health import mend_of
+from models.db.session import AsyncSession
+from services.core.addresses import shorten
+from services.guilds.role_safety import ADMINISTRATOR
+from services.health.backlog import mend_of
+from services.health.provider_status import QUARANTINE_REASON, consequence
+from services.health.server import NEEDED
+from services.rules import pausing
+from services.triggers import quarantine
 
 _BEGINS_AFTER = timedelta(seconds=30)
 _ENDS_AFTER = timedelta(seconds=60)
@@ -28,8 +29,8 @@ _TITLES = {
     "managed": "A role is managed now",
     "linked": "A role became a Linked Role",
     "manage_roles": "The bot lacks Manage Roles",
-    rule_states.GONE: "A role was deleted",
-    rule_states.REFUSED: "Discord refused a role",
+    pausing.GONE: "A role was deleted",
+    pausing.REFUSED: "Discord refused a role",
 }
 
 
@@ -61,7 +62,7 @@ async def _paused(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     rows = await db.exec(
         select(Rule).where(
             col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
-            col(Rule.pause_cause).is_not(None), Rule.pause_cause != rule_states.TOO_MANY,
+            col(Rule.pause_cause).is_not(None), Rule.pause_cause != pausing.TOO_MANY,
         )
     )  # fmt: skip
     return [
@@ -81,14 +82,14 @@ async def _too_many(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
         select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
         .where(
             col(Rule.server_id).in_(servers), Rule.state == "paused", col(Rule.deleted_at).is_(None),
-            Rule.pause_cause == rule_states.TOO_MANY,
+            Rule.pause_cause == pausing.TOO_MANY,
         )
         .group_by(col(Rule.server_id))
     )  # fmt: skip
     return [
         Trouble(
-            server_id, f"rules:{rule_states.TOO_MANY}", f"Too many rules: {count} of them are paused",
-            f"{reason} Paused rules neither give nor take; roles they gave stay.", mend_of(rule_states.TOO_MANY),
+            server_id, f"rules:{pausing.TOO_MANY}", f"Too many rules: {count} of them are paused",
+            f"{reason} Paused rules neither give nor take; roles they gave stay.", mend_of(pausing.TOO_MANY),
         )
         for server_id, count, reason in rows.all()
     ]  # fmt: skip
@@ -148,7 +149,8 @@ async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     shaky = [
         row
         for row in rows
-        if row.provider.partition(":")[0] in CHAINS and (row.state != pulse.OK or moment - row.since < _ENDS_AFTER)
+        if row.provider.partition(":")[0] in CHAINS
+        and (row.state != provider_reports.OK or moment - row.since < _ENDS_AFTER)
     ]
     if not shaky:
         return []
@@ -172,8 +174,8 @@ async def _nodes(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
         chain, _, place = row.provider.partition(":")
         title = CHAINS[chain].title
         all_nodes = [other for other in rows if other.provider.startswith(f"{chain}:")]
-        well = sum(other.state == pulse.OK for other in all_nodes)
-        certain = row.state != pulse.OK and moment - row.since >= _BEGINS_AFTER
+        well = sum(other.state == provider_reports.OK for other in all_nodes)
+        certain = row.state != provider_reports.OK and moment - row.since >= _BEGINS_AFTER
         told = f"{row.reason or 'No answer.'} {consequence(title, len(all_nodes), well)}"
         found += [
             Trouble(

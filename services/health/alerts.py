@@ -10,12 +10,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.discord_types import ChannelGone, GuildGone, MissingAccess, MissingPermissions
-from gateways.errors import ProviderError
+from gateways.discord.types import ChannelGone, GuildGone, MissingAccess, MissingPermissions
+from gateways.transport.errors import ProviderError
 from models import Alert, Server, now
-from models.session import AsyncSession
-from services.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
-from services.troubles import Trouble, of_all
+from models.db.session import AsyncSession
+from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
+from services.health.alert_conditions import Trouble, of_all
 from settings import settings
 
 _LEASE = timedelta(seconds=60)

@@ -6,9 +6,9 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Alert, Breaker, Rule, Schedule, Server
-from models.session import AsyncSession
-from services import ages, breaker, rule_states, sweep
-from services.health_views import (
+from models.db.session import AsyncSession
+from services.core import ages
+from services.health.views import (
     BAD,
     GOOD,
     OFF,
@@ -21,16 +21,19 @@ from services.health_views import (
     UnknownReading,
     ago,
 )
+from services.roles import breaker
+from services.rules import pausing
+from services.triggers import sweep
 
 _LATE = timedelta(minutes=10)
 _LASTING_TRIES = 12
 """Tries that failed, after which it is no passing trouble any more: their pauses add up to five minutes or more."""
 _MENDS = {
-    rule_states.AWAY: "Invite the bot again; the rule resumes by itself.",
-    rule_states.GONE: "Choose another role for the rule; it resumes by itself.",
-    rule_states.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without "
+    pausing.AWAY: "Invite the bot again; the rule resumes by itself.",
+    pausing.GONE: "Choose another role for the rule; it resumes by itself.",
+    pausing.REFUSED: "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without "
     "that it is tried again after 1 minute, 5 minutes, 30 minutes, then every 2 hours.",
-    rule_states.TOO_MANY: "Delete rules that you no longer need, then press Resume on the Rules tab.",
+    pausing.TOO_MANY: "Delete rules that you no longer need, then press Resume on the Rules tab.",
     "managed": "Choose another role for the rule; it resumes by itself.",
     "linked": "Choose another role for the rule; it resumes by itself.",
     "dangerous": "Take that permission from the role, or choose another role; the rule resumes by itself.",
@@ -67,7 +70,7 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
 
 def mend_of(cause: str | None) -> str:
     """How a rule that rests for this cause gets going again."""
-    return _MENDS.get(cause, _MENDS[rule_states.REFUSED]) if cause else _BY_HAND
+    return _MENDS.get(cause, _MENDS[pausing.REFUSED]) if cause else _BY_HAND
 
 
 async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ...]:

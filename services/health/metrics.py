@@ -6,10 +6,12 @@ from typing import Literal
 
 from sqlalchemy import text
 
-from gateways import pulse
+from gateways.transport import provider_reports
 from models import Schedule, now
-from models.session import AsyncSession
-from services import counters, deep_health, providers, sweep
+from models.db.session import AsyncSession
+from services.health import monitoring, provider_log
+from services.runtime import counters
+from services.triggers import sweep
 
 Labels = Mapping[str, str]
 
@@ -35,9 +37,9 @@ async def read(db: AsyncSession) -> list[Metric]:
 
 async def _work(db: AsyncSession) -> list[Metric]:
     moment = now()
-    work = await deep_health.work(db)
-    bot = await deep_health.heartbeat(db, moment)
-    lag = await deep_health.lag(db, moment)
+    work = await monitoring.work(db)
+    bot = await monitoring.heartbeat(db, moment)
+    lag = await monitoring.lag(db, moment)
     return [
         _gauge("holdfast_queue_members", "Members who wait to be looked at now", work.due),
         _gauge("holdfast_queue_oldest_seconds", "How long the first of them waits", work.oldest_seconds),
@@ -61,7 +63,7 @@ async def _counted(db: AsyncSession) -> list[Metric]:
     totals = await counters.totals(db)
     answers = {(label, outcome): total for (name, label, outcome), total in totals.items() if name == counters.ANSWERS}
     writes = [(key, total) for key, total in totals.items() if key[0] == counters.ROLE_WRITES]
-    asked = [(key, total) for key, total in answers.items() if key[1] != pulse.THROTTLED]
+    asked = [(key, total) for key, total in answers.items() if key[1] != provider_reports.THROTTLED]
     return [
         Metric(
             "counter", "holdfast_role_writes", "Role changes by what came of them",
@@ -80,19 +82,23 @@ async def _counted(db: AsyncSession) -> list[Metric]:
         ),
         Metric(
             "counter", "holdfast_provider_throttled", "Answers that asked us to slow down (429)",
-            [({"provider": label}, total) for (label, how), total in answers.items() if how == pulse.THROTTLED],
+            [
+                ({"provider": label}, total)
+                for (label, how), total in answers.items()
+                if how == provider_reports.THROTTLED
+            ],
         ),
     ]  # fmt: skip
 
 
 async def _providers(db: AsyncSession) -> list[Metric]:
     moment = now()
-    rows = [row for name, row in sorted((await providers.states(db)).items()) if name != providers.BOT]
+    rows = [row for name, row in sorted((await provider_log.states(db)).items()) if name != provider_log.BOT]
     ages = [(row, (moment - row.checked_at).total_seconds()) for row in rows]
     return [
         Metric(
             "gauge", "holdfast_provider_up", "1 while a provider answers as it should",
-            [({"provider": row.provider}, float(row.state == pulse.OK)) for row in rows],
+            [({"provider": row.provider}, float(row.state == provider_reports.OK)) for row in rows],
         ),
         Metric(
             "gauge", "holdfast_provider_silent_seconds", "How long ago a provider was last heard",

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from models import now
-from models.session import AsyncSession
-from services import following, provider_health, providers, watch_list, work_health
-from services.following import CONTRACTS
-from services.health_views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
+from models.db.session import AsyncSession
+from services.health import backlog, provider_log, provider_status
+from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
+from services.triggers import chain_cursor, watch_list
+from services.triggers.chain_cursor import CONTRACTS
 
 BOT_SILENT_AFTER = timedelta(seconds=60)
 QUEUE_LATE_AFTER = timedelta(minutes=10)
@@ -73,7 +74,7 @@ async def look(db: AsyncSession) -> DeepHealth:
     queue = await work(db)
     bot = await heartbeat(db, moment)
     followers = await lag(db, moment)
-    sweep = await work_health.last_sweep(db, moment)
+    sweep = await backlog.last_sweep(db, moment)
     state = worst(queue.state, bot.state, sweep.state, *(one.state for one in followers))
     database = PartHealth(GOOD, "The database answers.")
     return DeepHealth(state, moment, database, queue, bot, followers, sweep)
@@ -111,7 +112,7 @@ async def work(db: AsyncSession) -> WorkHealth:
 
 async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     """Whether the bot lives and is connected to Discord's gateway."""
-    row = (await providers.states(db)).get(providers.BOT)
+    row = (await provider_log.states(db)).get(provider_log.BOT)
     if row is None:
         return BotHeartbeat(BAD, False, None, "The bot has never run.")
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
@@ -125,11 +126,11 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
     """How far behind the followers of those chains are that rules name."""
     watched = await watch_list.named(db)
-    followed = [one for one in await following.views(db) if one.chain in watched and one.kind == CONTRACTS]
-    found = provider_health.lag(followed, moment)
+    followed = [one for one in await chain_cursor.views(db) if one.chain in watched and one.kind == CONTRACTS]
+    found = provider_status.lag(followed, moment)
     return tuple(
         replace(one, state=BAD)
-        if one.seconds > provider_health.late_after(one.chain, FOLLOWER_LATE_AFTER).total_seconds()
+        if one.seconds > provider_status.late_after(one.chain, FOLLOWER_LATE_AFTER).total_seconds()
         else one
         for one in found
     )

@@ -10,13 +10,14 @@ from sqlalchemy import case, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
-from gateways import Gateways, pulse
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderError
-from gateways.pulse import Pulse
-from gateways.quota import Use
+from gateways import Gateways
+from gateways.chains.catalogue import CHAINS
+from gateways.marketplaces.quota import Use
+from gateways.transport import provider_reports
+from gateways.transport.errors import ProviderError
+from gateways.transport.provider_reports import Pulse
 from models import ProviderState, corrected, now
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 from settings import settings
 
 BOT = "bot"
@@ -41,7 +42,7 @@ class Recorder:
 
     def news(self) -> list[Pulse]:
         """What is worth writing now: changes at once, the rest every few seconds."""
-        for noted in pulse.read_off():
+        for noted in provider_reports.read_off():
             self._held[noted.provider] = noted
         found: list[Pulse] = []
         for provider, noted in list(self._held.items()):
@@ -53,7 +54,7 @@ class Recorder:
 
     def counts(self) -> dict[tuple[str, str], int]:
         """How often each provider gave each outcome since `counted`, by provider and outcome."""
-        self._uncounted.update(pulse.read_off_counts())
+        self._uncounted.update(provider_reports.read_off_counts())
         return dict(self._uncounted)
 
     def counted(self) -> None:
@@ -63,7 +64,7 @@ class Recorder:
 
 def bot_is(connected: bool, reason: str | None = None) -> Pulse:
     """The bot's own state, for `keep`."""
-    return pulse.noted(BOT, pulse.OK if connected else pulse.DOWN, reason)
+    return provider_reports.noted(BOT, provider_reports.OK if connected else provider_reports.DOWN, reason)
 
 
 async def keep(db: AsyncSession, noted: Sequence[Pulse]) -> None:
@@ -74,7 +75,7 @@ async def keep(db: AsyncSession, noted: Sequence[Pulse]) -> None:
     rows = [
         {
             "provider": one.provider, "state": one.state, "reason": one.reason, "since": (at := corrected(one.at)),
-            "checked_at": at, "ok_at": at if one.state == pulse.OK else None,
+            "checked_at": at, "ok_at": at if one.state == provider_reports.OK else None,
             "block": one.block, "block_time": one.block_time,
         }
         for one in sorted(noted, key=lambda one: one.provider)
@@ -122,21 +123,25 @@ def silent_after(chain: str) -> timedelta:
 
 def nodes(outside: Gateways) -> list[str]:
     """The names of all nodes that are set."""
-    return [pulse.node(chain, place) for chain in CHAINS for place in range(outside.chains.endpoints(chain))]
+    return [provider_reports.node(chain, place) for chain in CHAINS for place in range(outside.chains.endpoints(chain))]
 
 
 async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
     """Whom to ask now: nodes that nobody has heard of lately, and services that did not answer when last asked."""
     known = await states(db)
     moment = now()
-    services = [name for name in (pulse.DISCORD, pulse.OPENSEA) if name in known and known[name].state != pulse.OK]
+    services = [
+        name
+        for name in (provider_reports.DISCORD, provider_reports.OPENSEA)
+        if name in known and known[name].state != provider_reports.OK
+    ]
 
     def is_due(name: str) -> bool:
         row = known.get(name)
         if row is None:
             return True
         # Who is in trouble is asked soon, so that it shows when that is over.
-        pause = probed_after(name.partition(":")[0]) if row.state == pulse.OK else PROBED_AFTER
+        pause = probed_after(name.partition(":")[0]) if row.state == provider_reports.OK else PROBED_AFTER
         return row.checked_at < moment - pause
 
     return [name for name in (*nodes(outside), *services) if is_due(name)]
@@ -149,13 +154,13 @@ async def probe(outside: Gateways, names: Iterable[str]) -> None:
 
 async def _ask(outside: Gateways, name: str) -> None:
     try:
-        if name == pulse.DISCORD:
+        if name == provider_reports.DISCORD:
             await outside.discord.me()
-        elif name == pulse.OPENSEA:
+        elif name == provider_reports.OPENSEA:
             await outside.opensea.profile(_NOBODY, use=Use.AGAIN)
         else:
             chain, _, place = name.partition(":")
             head = await outside.chains.head(chain, int(place))
-            pulse.answered(name, head.block, head.time)
+            provider_reports.answered(name, head.block, head.time)
     except ProviderError as fault:
-        pulse.failed(name, fault)
+        provider_reports.failed(name, fault)

@@ -3,25 +3,26 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from gateways import Gateways, pulse
-from gateways.chain_table import CHAINS
+from gateways import Gateways
+from gateways.chains.catalogue import CHAINS
+from gateways.transport import provider_reports
 from models import ProviderState
-from services import sources
-from services.addresses import shorten
-from services.following import WALLETS, FollowView
-from services.health_views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
-from services.providers import silent_after
-from services.quarantine import Quarantined
+from services.core.addresses import shorten
+from services.health.provider_log import silent_after
+from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth, ago
+from services.rules import single_source
+from services.triggers.chain_cursor import WALLETS, FollowView
+from services.triggers.quarantine import Quarantined
 from settings import settings
 
 UNKNOWN = "unknown"
 _WAIT = "Nothing for you to do: it goes on by itself once it answers. If it lasts, tell whoever runs the bot."
 _SAYS = {
-    pulse.STALE: "answers with an old block",
-    pulse.DOWN: "does not answer",
-    pulse.BUSY: "asks us to wait",
-    pulse.CONFUSED: "answers what makes no sense",
-    pulse.REFUSED: "does not accept our key",
+    provider_reports.STALE: "answers with an old block",
+    provider_reports.DOWN: "does not answer",
+    provider_reports.BUSY: "asks us to wait",
+    provider_reports.CONFUSED: "answers what makes no sense",
+    provider_reports.REFUSED: "does not accept our key",
 }
 QUARANTINE_REASON = (
     "it writes more logs in a block than nodes give. Its members are looked at by the daily round meanwhile."
@@ -37,11 +38,11 @@ def providers(outside: Gateways, states: States, used: frozenset[str], now: date
     """Discord, OpenSea and every chain's nodes; those that a rule of the server depends on come first."""
     shown = [
         _service(
-            states.get(pulse.DISCORD), pulse.DISCORD, "Discord", used=True, bad=BAD,
+            states.get(provider_reports.DISCORD), provider_reports.DISCORD, "Discord", used=True, bad=BAD,
             effect="No role can be given or taken until it answers; nothing is lost meanwhile.",
         ),
         _service(
-            states.get(pulse.OPENSEA), pulse.OPENSEA, "OpenSea", used=True, bad=WARNING,
+            states.get(provider_reports.OPENSEA), provider_reports.OPENSEA, "OpenSea", used=True, bad=WARNING,
             effect="Wallets cannot be proved by a bio until it answers. Roles do not depend on it.",
         ),
     ]  # fmt: skip
@@ -56,13 +57,13 @@ def _service(
     answers = row.state if row else UNKNOWN
     if row is None:
         state, text, mend = OFF, f"{name} has not been asked yet.", None
-    elif answers == pulse.OK:
+    elif answers == provider_reports.OK:
         state, text, mend = GOOD, f"{name} answers.", None
     else:
         state, text, mend = bad, f"{name} {_SAYS[answers]}. {effect}", _WAIT
     return ProviderHealth(
         state, provider, name, "service", None, answers, row.since if row else None, row.checked_at if row else None,
-        None, None, row.reason if row and answers != pulse.OK else None, used, text, mend,
+        None, None, row.reason if row and answers != provider_reports.OK else None, used, text, mend,
     )  # fmt: skip
 
 
@@ -81,8 +82,8 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
         return [
             ProviderHealth(state, chain, title, "chain", chain, OFF, None, None, None, None, None, used, text, mend)
         ]
-    names = [pulse.node(chain, place) for place in range(count)]
-    well = sum(answers_of(states.get(name), chain, now) == pulse.OK for name in names)
+    names = [provider_reports.node(chain, place) for place in range(count)]
+    well = sum(answers_of(states.get(name), chain, now) == provider_reports.OK for name in names)
     return [_node(states.get(name), chain, place, count, well, used, now) for place, name in enumerate(names)]
 
 
@@ -108,9 +109,9 @@ def _node(
     answers = answers_of(row, chain, now)
     age = None if row is None or row.block_time is None else max(0, int((now - row.block_time).total_seconds()))
     mend = None
-    if answers == pulse.OK and row is not None:
+    if answers == provider_reports.OK and row is not None:
         state, text = GOOD, f"{name} answers" + (f"; its newest block is {row.block}." if row.block else ".")
-        if count == 1 and used and (alone := sources.one_node(chain)) is not None:
+        if count == 1 and used and (alone := single_source.one_node(chain)) is not None:
             state, text, mend = WARNING, f"{text} {alone[0]}", alone[1]
     elif answers == UNKNOWN:
         state = WARNING if used else OFF
@@ -122,12 +123,12 @@ def _node(
         text, mend = f"{name} {when}.", "If this stays so, the background jobs do not run: tell whoever runs the bot."
     else:
         state = (BAD if well == 0 else WARNING) if used else OFF
-        old = f" ({ago(age)} old)" if answers == pulse.STALE and age is not None else ""
+        old = f" ({ago(age)} old)" if answers == provider_reports.STALE and age is not None else ""
         text, mend = f"{name} {_SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
     return ProviderHealth(
-        state, pulse.node(chain, place), name, "node", chain, answers, row.since if row else None,
+        state, provider_reports.node(chain, place), name, "node", chain, answers, row.since if row else None,
         row.checked_at if row else None, row.block if row else None, age,
-        row.reason if row and answers != pulse.OK else None, used, text, mend,
+        row.reason if row and answers != provider_reports.OK else None, used, text, mend,
     )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 from sqlalchemy import text
 
 from models import Schedule
-from models.session import AsyncSession
-from services.errors import HoldfastError
-from services.guilds import BOT_READY
+from models.db.session import AsyncSession
+from services.core.errors import HoldfastError
+from services.triggers.gateway_events import BOT_READY
 from settings import ROOT, settings
 
 

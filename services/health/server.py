@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.discord_types import Role
+from gateways.discord.types import Role
 from models import Access, Rule, Server, now
-from models.session import AsyncSession
-from services import following, provider_health, providers, quarantine, rights, rule_states, work_health
-from services.actors import Actor
-from services.errors import ProviderUnavailable
-from services.expressions import parse, requirements
-from services.following import ANY, CONTRACTS
-from services.health_views import (
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.errors import ProviderUnavailable
+from services.guilds import permissions as rights
+from services.guilds.role_safety import ADMINISTRATOR, Standing, find, judge
+from services.health import backlog, provider_log, provider_status
+from services.health.views import (
     BAD,
     GOOD,
     OFF,
@@ -29,7 +29,10 @@ from services.health_views import (
     ago,
     worst,
 )
-from services.role_safety import ADMINISTRATOR, Standing, find, judge
+from services.rules import pausing
+from services.rules.expression import parse, requirements
+from services.triggers import chain_cursor, quarantine
+from services.triggers.chain_cursor import ANY, CONTRACTS
 
 BOT_SILENT_AFTER = timedelta(seconds=60)
 
@@ -70,26 +73,26 @@ async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
         Rule.server_id == server_id, col(Rule.deleted_at).is_(None)
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
-    states = await providers.states(db)
+    states = await provider_log.states(db)
     leaves = {(leaf.chain, leaf.contract) for rule in rules for leaf in requirements(parse(rule.expression))}
     used = frozenset(chain for chain, _ in leaves)
     followed = [
         one
-        for one in await following.views(db)
+        for one in await chain_cursor.views(db)
         if one.chain in used and (one.kind == CONTRACTS or (one.chain, ANY) in leaves)
     ]
     bot = _bot(place.server, states, moment)
     permissions = _permissions(place)
     order = _role_order(place, rules)
-    sweep = await work_health.last_sweep(db, moment)
-    shown = provider_health.providers(outside, states, used, moment)
-    lag = provider_health.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
-    lag += provider_health.left_to_rounds(used)
-    paused = await work_health.paused_rules(db, server_id)
-    breakers = await work_health.breakers(db, server_id, names)
-    queue = await work_health.queue(db, server_id, moment)
-    unknown = await work_health.unknown(db, server_id)
-    alerts = await work_health.alerts(db, place.server)
+    sweep = await backlog.last_sweep(db, moment)
+    shown = provider_status.providers(outside, states, used, moment)
+    lag = provider_status.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
+    lag += provider_status.left_to_rounds(used)
+    paused = await backlog.paused_rules(db, server_id)
+    breakers = await backlog.breakers(db, server_id, names)
+    queue = await backlog.queue(db, server_id, moment)
+    unknown = await backlog.unknown(db, server_id)
+    alerts = await backlog.alerts(db, place.server)
     parts = (bot, permissions, order, sweep, *shown, *lag, *paused, *breakers, queue, *unknown, alerts)
     state = worst(*(part.state for part in parts))
     return HealthView(
@@ -109,8 +112,8 @@ async def _place(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     return _Place(found.server, found.guild.roles if found.guild else None, found.bot)
 
 
-def _bot(server: Server, states: provider_health.States, moment: datetime) -> BotHealth:
-    row = states.get(providers.BOT)
+def _bot(server: Server, states: provider_status.States, moment: datetime) -> BotHealth:
+    row = states.get(provider_log.BOT)
     fresh = row is not None and moment - row.checked_at <= BOT_SILENT_AFTER
     connected = fresh and row is not None and row.state == "ok"
     heard, since = (row.checked_at, row.since) if row else (None, None)
@@ -187,14 +190,14 @@ def _judged(roles: Sequence[Role], guild_id: str, bot: Standing, rule: Rule) -> 
 
 def _gone(rule: Rule) -> RoleProblem:
     text = f"{rule.role_name} was deleted in Discord."
-    mend = work_health.mend_of(rule_states.GONE)
-    return RoleProblem(rule.role_id, rule.role_name, rule_states.GONE, text, mend)
+    mend = backlog.mend_of(pausing.GONE)
+    return RoleProblem(rule.role_id, rule.role_name, pausing.GONE, text, mend)
 
 
 def _remembered(rule: Rule) -> RoleProblem | None:
     """What the gateway last said about the rule's role, while Discord cannot be asked."""
     cause = rule.pause_cause
-    if cause is None or cause in {rule_states.AWAY, rule_states.REFUSED}:
+    if cause is None or cause in {pausing.AWAY, pausing.REFUSED}:
         return None
     text = rule.pause_reason or rule.role_name
-    return RoleProblem(rule.role_id, rule.role_name, cause, text, work_health.mend_of(cause))
+    return RoleProblem(rule.role_id, rule.role_name, cause, text, backlog.mend_of(cause))

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from sqlalchemy import text
 
-from gateways.chains import BalanceSheet
-from models.session import AsyncSession, Question, Rows, joined
-from services.loop_steps import in_steps
+from gateways.evm.client import BalanceSheet
+from models.db.session import AsyncSession, Question, Rows, joined
+from services.runtime.loop_steps import in_steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gateways.chain_table import CHAINS
-from gateways.indexer import LISTS
-from services.answer import Answer
-from services.readings import Reading
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import LISTS
+from services.core.answer import Answer
+from services.holdings.evaluate import Reading
 
 OTHERS_SILENT = timedelta(minutes=5)
 """How long the other nodes of a chain have to be silent before one node may confirm its own answer at a later block."""

@@ -6,10 +6,10 @@ from sqlalchemy import text, tuple_
 from sqlmodel import col, select
 
 from models import DelegationRead
-from models.session import AsyncSession
-from services.delegations import TOO_MANY, Pair, said_before
-from services.stakes import Delegated, Known, Said, Stake, Vault
-from services.standards import MANY, ONE_BY_ONE
+from models.db.session import AsyncSession
+from services.collections.standards import MANY, ONE_BY_ONE
+from services.holdings.delegation_shares import Delegated, Known, Said, Stake, Vault
+from services.holdings.delegations import TOO_MANY, Pair, said_before
 
 MOST_CLAIMS = 100
 """Claims on one vault that are told apart; what is in a vault with more of them is unknown to everybody."""

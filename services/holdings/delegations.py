@@ -11,14 +11,15 @@ from sqlmodel import col, select
 
 import models
 from gateways import Gateways
-from gateways.chain_table import CHAINS
-from gateways.delegations import Delegation, DelegationSheet
-from gateways.errors import ProviderError
-from models.session import AsyncSession
-from services import confirmation, due
-from services.expressions import requirements
-from services.stakes import Delegated, Known, Said
-from services.terms import RuleTerms
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.delegate_registry import Delegation, DelegationSheet
+from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
+from services.core import queue
+from services.holdings import confirmation
+from services.holdings.delegation_shares import Delegated, Known, Said
+from services.rules.expression import requirements
+from services.rules.terms import RuleTerms
 
 FRESH = timedelta(minutes=10)
 """How long an answer of the registry is used again; who waits at a screen gets a new one."""
@@ -66,11 +67,11 @@ def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
 
 
 async def stale(
-    db: AsyncSession, chains: Mapping[int, frozenset[str]], claims: Iterable[due.Claim]
+    db: AsyncSession, chains: Mapping[int, frozenset[str]], claims: Iterable[queue.Claim]
 ) -> dict[str, Wanted]:
     """Per chain the wallets of these members whose delegations are not known well enough to decide by them."""
     asked = sorted(
-        (chain, claim.discord_id, claim.priority >= due.WAITING)
+        (chain, claim.discord_id, claim.priority >= queue.WAITING)
         for claim in claims
         for chain in chains.get(claim.server_id, ())
     )
@@ -267,7 +268,7 @@ async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
     for delegate in accepted:
         moved |= await _replace(db, (sheet.chain, delegate), before.get((sheet.chain, delegate), frozenset()),
                                 said_of(sheet.found[delegate]))  # fmt: skip
-    await due.mark_claimants(db, sorted(moved), due.SEEN, without=accepted)
+    await queue.mark_claimants(db, sorted(moved), queue.SEEN, without=accepted)
 
 
 async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> set[str]:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from gateways.chains import BalanceSheet
-from gateways.token_sheet import TokenSheet
-from services.answer import Answer
-from services.expressions import Requirement
-from services.parts import Answers, Part, Place, doubts_of, part_of, part_of_vault, told_of, vaults_for
-from services.stakes import Delegated
-from services.trait_match import TokenTraits
-from services.wants import family_of
+from gateways.chains.token_sheet import TokenSheet
+from gateways.evm.client import BalanceSheet
+from services.collections.trait_match import TokenTraits
+from services.core.answer import Answer
+from services.holdings.delegation_shares import Delegated
+from services.holdings.fetch_plan import family_of
+from services.holdings.wallet_shares import Answers, Part, Place, doubts_of, part_of, part_of_vault, told_of, vaults_for
+from services.rules.expression import Requirement
 
 __all__ = [
     "Answers",

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateways import Gateways
-from gateways.chains import BalanceSheet
-from gateways.errors import ProviderError
-from gateways.token_sheet import TokenSheet, Trail
-from models.session import AsyncSession
-from services import standards, surveys, time_budget, token_trails
-from services.joint_balances import JointBalances
-from services.readings import Answers, Place
-from services.token_trails import Trails
-from services.trait_match import TokenTraits
-from services.wants import ANY, EVM, TokenWant, Wants, family_of
+from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.evm.client import BalanceSheet
+from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
+from services.collections import standards
+from services.collections.trait_match import TokenTraits
+from services.holdings import balance_snapshots, token_hints
+from services.holdings.evaluate import Answers, Place
+from services.holdings.fetch_plan import ANY, EVM, TokenWant, Wants, family_of
+from services.holdings.shared_balances import JointBalances
+from services.holdings.token_hints import Trails
+from services.runtime import time_budget
 
 S = TypeVar("S", BalanceSheet, TokenSheet)
 
@@ -247,10 +249,10 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
 
     What is unknown overwrites nothing, nor does an older block.
     """
-    await surveys.remember(
+    await balance_snapshots.remember(
         db,
         [
-            surveys.Read(question.server_id, question.wants.balances, question.owners, answers.sheet)
+            balance_snapshots.Read(question.server_id, question.wants.balances, question.owners, answers.sheet)
             for question, answers in asked
             # A settled block is older than the one that the first read was of.
             if answers.sheet is not None and question.wants.balances and not answers.settled
@@ -258,8 +260,8 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
     )
     for question, _ in asked:
         if question.trails:
-            token_trails.still_wanted(db, question.chain, sorted(question.trails), question.owners)
-    await token_trails.remember(db, [one for question, answers in asked for one in _new_trails(question, answers)])
+            token_hints.still_wanted(db, question.chain, sorted(question.trails), question.owners)
+    await token_hints.remember(db, [one for question, answers in asked for one in _new_trails(question, answers)])
     learnt = {
         (question.chain, contract): standard
         for question, answers in asked

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from services.expressions import Requirement
-from services.stakes import Vault
-from services.standards import MANY, ONE_BY_ONE, Place
+from services.collections.standards import MANY, ONE_BY_ONE, Place
+from services.holdings.delegation_shares import Vault
+from services.rules.expression import Requirement
 
 EVM, SOLANA = "evm", "solana"
 ANY = "any"

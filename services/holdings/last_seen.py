@@ -12,14 +12,14 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Observation, Tally
-from models.session import AsyncSession
-from services import surveys
-from services.answer import Answer
-from services.expressions import Requirement
-from services.parts import Part, doubts_of, vaults_for
-from services.readings import Reading, addresses_on, conclude, needed_of
-from services.stakes import Delegated
-from services.wants import ANY
+from models.db.session import AsyncSession
+from services.core.answer import Answer
+from services.holdings import balance_snapshots
+from services.holdings.delegation_shares import Delegated
+from services.holdings.evaluate import Reading, addresses_on, conclude, needed_of
+from services.holdings.fetch_plan import ANY
+from services.holdings.wallet_shares import Part, doubts_of, vaults_for
+from services.rules.expression import Requirement
 
 ROWS_A_STATEMENT = 2_000
 BALANCE = "balance"
@@ -73,7 +73,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
     for row in balances.all():
         part = Part(row.address, int(row.amount))
         memory[row.chain, row.contract, row.address, BALANCE] = Seen(part, row.block, row.source, row.observed_at)
-    for (chain, contract, address), one in (await surveys.newest(db, contracts, addresses)).items():
+    for (chain, contract, address), one in (await balance_snapshots.newest(db, contracts, addresses)).items():
         key = (chain, contract, address, BALANCE)
         before = memory.get(key)
         if before is None or before.block <= one.block:

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
-from gateways.chain_table import CHAINS
-from gateways.chains import Chains, Head
-from gateways.errors import ProviderConfused, ProviderError
+from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.client import Chains, Head
+from gateways.transport.errors import ProviderConfused, ProviderError
 
 MOST_WEIGHT = 32_000
 """Of one question, so that no step of the event loop in which it is made or read takes long. A balance weighs 1."""

@@ -8,8 +8,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlmodel import col, select
 
 import models
-from gateways.token_sheet import Trail
-from models.session import AsyncSession
+from gateways.chains.token_sheet import Trail
+from models.db.session import AsyncSession
 
 ROWS_A_STATEMENT = 2_000
 

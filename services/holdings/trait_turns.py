@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 
-from services.trait_match import TokenTraits
+from services.collections.trait_match import TokenTraits
 
 Place = tuple[str, str, str]
 """Chain, contract and token id."""

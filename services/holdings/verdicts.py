@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from services.answer import Answer
-from services.expressions import Expression, Requirement, evaluate, requirements
-from services.wants import family_of
+from services.core.answer import Answer
+from services.holdings.fetch_plan import family_of
+from services.rules.expression import Expression, Requirement, evaluate, requirements
 
 
 def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callable[[Requirement], Answer]) -> Answer:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
-from gateways.chains import BalanceSheet
-from gateways.token_sheet import TokenSheet, token_ids
-from services.answer import Answer
-from services.expressions import ANY_NFT, Requirement
-from services.stakes import Delegated, Vault
-from services.trait_match import TokenTraits, matches, only_source
-from services.wants import SOLANA, TokenWant
+from gateways.chains.token_sheet import TokenSheet, token_ids
+from gateways.evm.client import BalanceSheet
+from services.collections.trait_match import TokenTraits, matches, only_source
+from services.core.answer import Answer
+from services.holdings.delegation_shares import Delegated, Vault
+from services.holdings.fetch_plan import SOLANA, TokenWant
+from services.rules.expression import ANY_NFT, Requirement
 
 Place = tuple[str, str, str]
 """Chain, contract and token id."""

@@ -9,13 +9,16 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Farewell, Rule, Server, User, Wallet, now
-from models.session import AsyncSession
-from services import breaker, due, event_log, events, users
-from services.actors import Actor
-from services.answer import Answer
-from services.cases import Case, load
-from services.policy import Decision, GrantFacts, Move, decide
-from services.rule_form import DEFAULT_COLOR
+from models.db.session import AsyncSession
+from services.accounts import users
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.answer import Answer
+from services.engine.cases import Case, load
+from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.roles import breaker
+from services.rules.draft import DEFAULT_COLOR
+from services.servers import activity
 
 HELD = frozenset({"giving", "held", "taking"})
 """The states of the ledger in which somebody has, or is about to have, a role from us."""
@@ -58,7 +61,7 @@ class Forgotten:
 async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]:
     """What becomes of each of the person's roles once none of their wallets counts any more."""
     found: list[EndingRole] = []
-    claims = [due.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
+    claims = [queue.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
     for case in await load(db, claims):
         server = await db.get_one(Server, case.claim.server_id)
         rules = {rule.id: rule for rule in await _rules(db, case.claim.server_id)}
@@ -72,7 +75,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
             if named:
                 name, color = named[-1].role_name, named[-1].role_color
             else:
-                known = await event_log.role_names(db, case.claim.server_id, [decision.role_id])
+                known = await activity.role_names(db, case.claim.server_id, [decision.role_id])
                 name, color = known.get(decision.role_id, "A role"), DEFAULT_COLOR
             found.append(EndingRole(server.name, name, color, end, hours, words))
     return tuple(sorted(found, key=lambda one: (one.server_name.casefold(), one.role_name.casefold())))
@@ -122,15 +125,15 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     token = await users.let_go(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
-    await due.mark_rivals(db, [one.address for one in await _wallets(db, actor)], due.CHANGED)
+    await queue.mark_rivals(db, [one.address for one in await _wallets(db, actor)], queue.CHANGED)
     for statement in _AT_ONCE:
         await db.execute(text(statement), leaving)
     for server_id in places:
-        await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
-    await due.mark_everywhere(db, actor.discord_id, due.WAITING)
+        await queue.mark_member(db, server_id, actor.discord_id, queue.WAITING)
+    await queue.mark_everywhere(db, actor.discord_id, queue.WAITING)
     row = await db.get_one(Farewell, actor.discord_id)
-    await events.record_all(
-        db, [events.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]
+    await audit.record_all(
+        db, [audit.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]
     )
     return Forgotten(ending, token)
 

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import text
 
 from models import now
-from models.session import AsyncSession
-from services.actors import Actor
+from models.db.session import AsyncSession
+from services.core.actors import Actor
 from settings import settings
 
 NOT_IN_HERE = (

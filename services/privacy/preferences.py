@@ -7,13 +7,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Member, MemberChoice, Server, Wallet
-from models.session import AsyncSession
-from services import due, events
-from services.actors import Actor
-from services.errors import ServerNotFound
-from services.farewells import EndingRole, Forgotten, RoleEnd, consequences, forget
-from services.my_data import export
-from services.servers import icon_url
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.errors import ServerNotFound
+from services.privacy.erasure import EndingRole, Forgotten, RoleEnd, consequences, forget
+from services.privacy.export import export
+from services.servers.servers import icon_url
 
 __all__ = [
     "ChoiceView", "EndingRole", "Forgotten", "RoleEnd", "choices", "choose", "consequences", "export", "forget",
@@ -98,14 +98,14 @@ async def choose(
     await db.execute(row.on_conflict_do_update(index_elements=["server_id", "user_id"], set_=decided))
     if (use, share) != (before.use_wallets, before.share_wallets):
         said = {"useWallets": use, "shareWallets": share}
-        await events.record(
+        await audit.record(
             db,
-            events.line(
+            audit.line(
                 "member.chose", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id, data=said
             ),
         )
     if use != before.use_wallets:
-        await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
+        await queue.mark_member(db, server_id, actor.discord_id, queue.WAITING)
         wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
-        await due.mark_rivals(db, wallets.all(), due.CHANGED, [server_id])
+        await queue.mark_rivals(db, wallets.all(), queue.CHANGED, [server_id])
     return next(one for one in await choices(db, actor) if one.server_id == server_id)

@@ -2,19 +2,14 @@
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
-from services import (
-    ahead,
-    block_limits,
-    quarantine,
-    refusals,
-    rule_excess,
-    rule_states,
-    sightings,
-    surveys,
-    traits,
-    unanswered,
-)
+from models.db.session import AsyncSession
+from services.collections import token_traits
+from services.guilds import refusals
+from services.holdings import balance_snapshots
+from services.roles import in_doubt
+from services.rules import excess, pausing
+from services.runtime import future_times
+from services.triggers import block_corrections, quarantine, sightings
 
 LEFT_DAYS = 30
 """How long somebody who left a server is remembered there; the privacy policy names it, as all of these."""
@@ -26,19 +21,19 @@ AT_ONCE = 50_000
 
 async def clear_expired(db: AsyncSession) -> None:
     """Delete what can no longer be used, and what is older than we say that we keep it."""
-    await ahead.correct(db)
+    await future_times.correct(db)
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
     await sightings.clear(db)
     await quarantine.clear(db)
-    await block_limits.correct(db)
-    await traits.forget_old(db)
+    await block_corrections.correct(db)
+    await token_traits.forget_old(db)
     await refusals.clear(db)
-    await unanswered.clear(db)
-    await rule_states.forget_refusals(db)
-    await rule_excess.pause(db)
-    await surveys.forget_replaced(db)
+    await in_doubt.clear(db)
+    await pausing.forget_refusals(db)
+    await excess.pause(db)
+    await balance_snapshots.forget_replaced(db)
     # Who comes back is told of anew; the privacy policy names the time.
     await db.execute(
         text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}

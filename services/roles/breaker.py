@@ -9,9 +9,9 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlmodel import col, select
 
 from models import Breaker, Grant, now
-from models.session import AsyncSession
-from services import due, events
-from services.sources import MOST_BY_ONE_SOURCE
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.rules.single_source import MOST_BY_ONE_SOURCE
 
 MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
@@ -108,9 +108,9 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Seq
         await db.delete(breaker)
         await db.flush()
     db.add(tripped)
-    await events.record(
+    await audit.record(
         db,
-        events.line(
+        audit.line(
             "breaker.tripped", server_id=server_id, role_id=role_id, data={"wouldLose": losing, "holders": holders}
         ),
     )
@@ -155,8 +155,8 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         await db.execute(
             update(Grant).where(_held_back(server_id, breaker.role_id)).values(gift_since=None, held_back_at=None)
         )
-        await events.record(
-            db, events.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
+        await audit.record(
+            db, audit.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
         )
     return len(waiting)
 
@@ -182,10 +182,10 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         )
         people = [str(who) for (who,) in kept.all()]
         # A look that is under way must not take what was just left to them.
-        await due.mark_members(db, server_id, people, due.CHANGED)
+        await queue.mark_members(db, server_id, people, queue.CHANGED)
         data = {"members": len(people)}
-        await events.record(
-            db, events.line("breaker.dismissed", server_id=server_id, actor=admin, role_id=breaker.role_id, data=data)
+        await audit.record(
+            db, audit.line("breaker.dismissed", server_id=server_id, actor=admin, role_id=breaker.role_id, data=data)
         )
     return len(waiting)
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 LATE = timedelta(seconds=60)
 """How long after we gave up waiting Discord may still do what it was asked; our assumption, it promises nothing."""

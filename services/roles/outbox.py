@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from gateways import Gateways
-from gateways.discord_types import (
+from gateways.discord.types import (
     GuildGone,
     Member,
     MemberGone,
@@ -17,9 +17,9 @@ from gateways.discord_types import (
     RoleGone,
     TokenRejected,
 )
-from gateways.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
-from models.session import AsyncSession, Question
-from services import unanswered
+from gateways.transport.errors import NotYet, ProviderBusy, ProviderError, ProviderRefused
+from models.db.session import AsyncSession, Question
+from services.roles import in_doubt as unanswered
 
 __all__ = [
     "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "failed", "open_intents",

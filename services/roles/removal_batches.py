@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 TOGETHER = timedelta(minutes=10)
 """Removals of one role that begin within so long of the first belong together, whichever worker decides them."""

@@ -8,10 +8,13 @@ from sqlalchemy import delete, func, text, update
 from sqlmodel import col, select
 
 from models import Grant, Notice
-from models.session import AsyncSession
-from services import counters, due, events, rule_states, unanswered
-from services.intents import LONGEST_PAUSE, Intent, Outcome, Result
-from services.members import left_many, seen_many
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.guilds.members import left_many, seen_many
+from services.roles import in_doubt
+from services.roles.outbox import LONGEST_PAUSE, Intent, Outcome, Result
+from services.rules import pausing
+from services.runtime import counters
 
 _ADVICE = {
     60003: "This server requires two-factor authentication of its moderators, bots included. The owner of the bot's "
@@ -36,7 +39,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
     if outcome.unanswered:
-        await unanswered.note(db, *intent.line, giving=intent.giving)
+        await in_doubt.note(db, *intent.line, giving=intent.giving)
     match outcome.result:
         case Result.NOT_YET:
             return
@@ -44,17 +47,17 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
             if state is not None:
                 await _succeeded(db, intent, outcome.result, state)
             if intent.trial and outcome.result is Result.DONE:
-                await rule_states.accepted(db, intent.server_id, intent.role_id)
+                await pausing.accepted(db, intent.server_id, intent.role_id)
         case Result.WAIT:
             await _postpone(db, intent, outcome)
         case Result.AGAIN:
             await _back_to_held(db, intent)
-            await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
+            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
         case Result.LEFT:
             if state is not None:
                 await left_many(db, [(intent.server_id, intent.discord_id)])
         case Result.NO_ROLE:
-            await rule_states.role_gone(db, intent.server_id, intent.role_id)
+            await pausing.role_gone(db, intent.server_id, intent.role_id)
         case Result.NO_GUILD:
             await _postpone(db, intent, outcome)
         case Result.REFUSED:
@@ -96,17 +99,17 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
         {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
     )
     if intent.giving and intent.attempts:
-        await unanswered.over(db, intent.line)
+        await in_doubt.over(db, intent.line)
     row = standing.first()
     if row is None:
         return
     rule_ids, batch = row
     if await _never_came(db, intent, result):
-        await rule_states.sweep_deleted(db)
+        await pausing.sweep_deleted(db)
         return
-    await events.record(
+    await audit.record(
         db,
-        events.line(
+        audit.line(
             "role.given" if intent.giving else "role.taken", server_id=intent.server_id, subject=intent.discord_id,
             role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
             data={
@@ -118,16 +121,16 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
     if not intent.giving:
         data = {"roleId": intent.role_id, "roleName": intent.role_name}
         db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
-        await rule_states.sweep_deleted(db)
+        await pausing.sweep_deleted(db)
         if state != "taking":
-            await due.mark_member(db, intent.server_id, intent.discord_id, due.CHANGED)
+            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 
 
 async def _never_came(db: AsyncSession, intent: Intent, result: Result) -> bool:
     """Whether a role was still to be given when it was to be taken, and is not there without a removal of ours."""
     if intent.giving or result is not Result.ALREADY or intent.evidence.get("given") is not False:
         return False
-    return intent.line not in await unanswered.removals(db, [intent.line])
+    return intent.line not in await in_doubt.removals(db, [intent.line])
 
 
 async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
@@ -152,7 +155,7 @@ async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
     if advice := _ADVICE.get(outcome.code or 0):
         reason = f"{reason} {advice}"
-    await rule_states.refused(db, intent.server_id, intent.role_id, reason)
+    await pausing.refused(db, intent.server_id, intent.role_id, reason)
     if intent.giving:
         # It stays intended: the next try shows whether Discord still refuses.
         await _postpone(db, intent, replace(outcome, pause=1))

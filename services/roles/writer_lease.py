@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 
 from models import WatchedConnection, connect, libpq_url
-from models.session import Question, ask
-from services.database_faults import is_absent
+from models.db.session import Question, ask
+from services.runtime.database_faults import is_absent
 
 Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342

@@ -3,15 +3,15 @@
 import contextlib
 
 from gateways import Gateways
-from gateways.errors import ProviderError
-from models.database import release
-from models.session import AsyncSession
-from services import standards
-from services.addresses import shorten
-from services.chain_names import chain_title
-from services.errors import FieldRefused, unavailable
-from services.expressions import ANY_CONTRACT, Expression, requirements
-from services.standards import Place
+from gateways.transport.errors import ProviderError
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.collections import standards
+from services.collections.standards import Place
+from services.core.addresses import shorten
+from services.core.chain_names import chain_title
+from services.core.errors import FieldRefused, unavailable
+from services.rules.expression import ANY_CONTRACT, Expression, requirements
 
 
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:

@@ -4,7 +4,7 @@ import json
 from collections import OrderedDict
 from hashlib import blake2b
 
-from services.expressions import parse, requirements
+from services.rules.expression import parse, requirements
 
 Place = tuple[str, str]
 """A chain and a contract."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from gateways.plain_text import one_line, plain
-from services import token_ids
-from services.addresses import AddressRefused, is_solana, parse_evm
-from services.chain_names import FORM_ORDER, chain_title
-from services.errors import FieldRefused
-from services.expressions import (
+from gateways.transport.plain_text import one_line, plain
+from services.core.addresses import AddressRefused, is_solana, parse_evm
+from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.errors import FieldRefused
+from services.rules import token_ids
+from services.rules.expression import (
     ANY_CONTRACT,
     AtLeast,
     Expression,

@@ -4,9 +4,9 @@ import logging
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
-from services import rule_states
-from services.expressions import MAX_LEAVES
+from models.db.session import AsyncSession
+from services.rules import pausing
+from services.rules.expression import MAX_LEAVES
 from settings import settings
 
 log = logging.getLogger("holdfast.services.rule_excess")
@@ -56,7 +56,7 @@ async def pause(db: AsyncSession) -> int:
     )  # fmt: skip
     paused = 0
     for server_id, rules in found.all():
-        count = await rule_states.pause_rules(db, int(server_id), rules, reason(), rule_states.TOO_MANY)
+        count = await pausing.pause_rules(db, int(server_id), rules, reason(), pausing.TOO_MANY)
         log.warning("paused rules beyond the limits server=%s rules=%s", server_id, count)
         paused += count
     return paused

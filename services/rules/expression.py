@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from services.answer import Answer
+from services.core.answer import Answer
 
 ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from services.expressions import AtLeast, Expression, Not, Requirement
+from services.rules.expression import AtLeast, Expression, Not, Requirement
 
 ALL, ANY, SOME, NONE = "all", "any", "some", "none"
 MODES = (ALL, ANY, SOME, NONE)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
-from services.errors import Conflict
-from services.expressions import ANY_CONTRACT, Expression, requirements
+from models.db.session import AsyncSession
+from services.core.errors import Conflict
+from services.rules.expression import ANY_CONTRACT, Expression, requirements
 from settings import settings
 
 DELETED_AS_WELL = 2

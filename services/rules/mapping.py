@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from models import Rule, now
-from services.errors import FieldRefused
-from services.expressions import Requirement, parse, requirements, to_document
-from services.rights import Rights
-from services.role_safety import color_hex, find, refusal
-from services.rule_form import RuleDraft, check, expression_of
+from services.core.errors import FieldRefused
+from services.guilds.permissions import Rights
+from services.guilds.role_safety import color_hex, find, refusal
+from services.rules.draft import RuleDraft, check, expression_of
+from services.rules.expression import Requirement, parse, requirements, to_document
 
 STATES = ("active", "paused", "shadow")
 

@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, delete, func, text, true, update
 from sqlmodel import col
 
 from models import Grant, Rule
-from models.session import AsyncSession
-from services import due, events
+from models.db.session import AsyncSession
+from services.core import audit, queue
 
 AWAY = "bot_away"
 AWAY_REASON = "The bot is not in this server, so nothing can be given or taken."
@@ -53,10 +53,10 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
     )
     paused = [(int(rule_id), str(role_id)) for rule_id, role_id in result.all()]
     batch = uuid4()
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line(
+            audit.line(
                 "rule.paused", server_id=server_id, role_id=role_id, rule_id=rule_id, batch=batch,
                 data={"reason": reason, "cause": cause},
             )
@@ -75,7 +75,7 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
             )
             .values(state="held", next_at=None, attempts=0)
         )
-        await due.disturb_server(db, server_id)
+        await queue.disturb_server(db, server_id)
     return len(paused)
 
 
@@ -171,10 +171,10 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
     )
     resumed = [int(rule_id) for (rule_id,) in result.all()]
     batch = uuid4()
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line(
+            audit.line(
                 "rule.resumed", server_id=server_id, role_id=role_id, rule_id=rule_id, batch=batch,
                 data={"healed": True},
             )
@@ -182,7 +182,7 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
         ],
     )  # fmt: skip
     if resumed:
-        await due.mark_server(db, server_id, due.CHANGED)
+        await queue.mark_server(db, server_id, queue.CHANGED)
     return len(resumed)
 
 
@@ -194,8 +194,8 @@ async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
         delete(Grant).where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id).returning(col(Grant.id))
     )
     if holders := len(held.all()):
-        await events.record(
-            db, events.line("role.deleted", server_id=server_id, role_id=role_id, data={"holders": holders})
+        await audit.record(
+            db, audit.line("role.deleted", server_id=server_id, role_id=role_id, data={"holders": holders})
         )
     await sweep_deleted(db)
 

@@ -6,15 +6,17 @@ from uuid import uuid4
 
 from gateways import Gateways
 from models import Rule, now
-from models.session import AsyncSession
-from services import due, events, rights, rollups, rule_contracts, rule_limits, rule_states, rule_views
-from services.actors import Actor
-from services.errors import RuleNotFound, ServerNotFound
-from services.expressions import parse
-from services.rights import Rights
-from services.rule_form import RuleDraft, check
-from services.rule_rows import apply, copy_of, document, new_row
-from services.rule_views import RuleView
+from models.db.session import AsyncSession
+from services.core import audit, queue, rollups
+from services.core.actors import Actor
+from services.core.errors import RuleNotFound, ServerNotFound
+from services.guilds import permissions
+from services.guilds.permissions import Rights
+from services.rules import contract_check, limits, pausing, views
+from services.rules.draft import RuleDraft, check
+from services.rules.expression import parse
+from services.rules.mapping import apply, copy_of, document, new_row
+from services.rules.views import RuleView
 
 __all__ = ["RuleDraft", "RuleView", "change", "create", "delete", "get", "list_rules", "own"]
 
@@ -25,33 +27,33 @@ async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleD
     Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable.
     """
     check(draft)  # before anything is looked up; the conditions are parsed for those who run the server alone
-    found = await rights.by_id(db, outside, actor, draft.server_id)
+    found = await permissions.by_id(db, outside, actor, draft.server_id)
     rule = new_row(draft, found, actor.discord_id)
     tree = parse(rule.expression)
-    await rule_contracts.check(db, outside, tree)
-    await rule_limits.lock(db, rule.server_id)
-    await rule_limits.check(db, rule.server_id, tree)
+    await contract_check.check(db, outside, tree)
+    await limits.lock(db, rule.server_id)
+    await limits.check(db, rule.server_id, tree)
     db.add(rule)
     await db.flush()
-    await events.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
-    await due.mark_server(db, rule.server_id, due.CHANGED)
-    return await rule_views.of_rule(db, rule)
+    await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
+    await queue.mark_server(db, rule.server_id, queue.CHANGED)
+    return await views.of_rule(db, rule)
 
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:
     """The rules of a server, oldest first, for those who run it; ServerNotFound for anyone else."""
-    await rights.to_read(db, outside, actor, server_id)
-    return list((await rule_views.of_servers(db, [server_id])).get(server_id, ()))
+    await permissions.to_read(db, outside, actor, server_id)
+    return list((await views.of_servers(db, [server_id])).get(server_id, ()))
 
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> RuleView:
     """One rule, for those who run its server; RuleNotFound for anyone else."""
     rule = await _existing(db, rule_id)
     try:
-        await rights.to_read(db, outside, actor, rule.server_id)
+        await permissions.to_read(db, outside, actor, rule.server_id)
     except ServerNotFound:
         raise RuleNotFound from None
-    return await rule_views.of_rule(db, rule)
+    return await views.of_rule(db, rule)
 
 
 async def change(
@@ -65,20 +67,20 @@ async def change(
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     if proposed.expression != rule.expression:
-        await rule_contracts.check(db, outside, parse(proposed.expression))
-    await rule_limits.lock(db, rule.server_id)
+        await contract_check.check(db, outside, parse(proposed.expression))
+    await limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
     before = document(rule)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     if proposed.expression != rule.expression:
-        await rule_limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
+        await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
     apply(rule, changes, found)
     db.add(rule)
     await db.flush()
-    await events.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
-    await due.mark_server(db, rule.server_id, due.CHANGED)
-    return await rule_views.of_rule(db, rule)
+    await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
+    await queue.mark_server(db, rule.server_id, queue.CHANGED)
+    return await views.of_rule(db, rule)
 
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
@@ -88,10 +90,10 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     holders = (await rollups.holders(db, [rule.server_id])).get(rule_id, 0)
     rule.deleted_at = now()
     db.add(rule)
-    await events.record(db, _line("rule.deleted", rule, actor, {"rule": document(rule), "holders": holders}))
-    await due.mark_server(db, rule.server_id, due.CHANGED)
+    await audit.record(db, _line("rule.deleted", rule, actor, {"rule": document(rule), "holders": holders}))
+    await queue.mark_server(db, rule.server_id, queue.CHANGED)
     await db.flush()
-    await rule_states.sweep_deleted(db)
+    await pausing.sweep_deleted(db)
     return holders
 
 
@@ -99,7 +101,7 @@ async def own(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -
     """The row of a rule and the actor's rights in its server; RuleNotFound for those who do not run it."""
     rule = await _existing(db, rule_id)
     try:
-        return rule, await rights.by_id(db, outside, actor, rule.server_id)
+        return rule, await permissions.by_id(db, outside, actor, rule.server_id)
     except ServerNotFound:
         raise RuleNotFound from None
 
@@ -120,7 +122,7 @@ async def _locked(db: AsyncSession, rule_id: int) -> Rule:
 
 
 def _line(kind: str, rule: Rule, actor: Actor, data: Mapping[str, Any]) -> dict[str, Any]:
-    return events.line(
+    return audit.line(
         kind, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=rule.id, batch=uuid4(),
         data=data,
     )  # fmt: skip

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateways.chain_table import CHAINS
-from services.expressions import ANY_NFT, Expression, Requirement, requirements
+from gateways.chains.catalogue import CHAINS
+from services.rules.expression import ANY_NFT, Expression, Requirement, requirements
 from settings import settings
 
 MOST_BY_ONE_SOURCE = 5

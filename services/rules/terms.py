@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from services.expressions import Expression
+from services.rules.expression import Expression
 
 
 @dataclass(frozen=True, slots=True)

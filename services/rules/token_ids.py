@@ -4,8 +4,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from services.addresses import is_solana
-from services.errors import FieldRefused
+from services.core.addresses import is_solana
+from services.core.errors import FieldRefused
 
 FIELD = "tokenIds"
 LARGEST = 2**256 - 1

@@ -8,11 +8,12 @@ from datetime import datetime
 from sqlmodel import col, select
 
 from models import Rule
-from models.session import AsyncSession
-from services import collections, rollups
-from services.expressions import Expression, parse, requirements
-from services.rule_words import Line, Names, in_lines, in_words
-from services.sources import SingleSource, single_sources
+from models.db.session import AsyncSession
+from services.collections import catalog
+from services.core import rollups
+from services.rules.expression import Expression, parse, requirements
+from services.rules.single_source import SingleSource, single_sources
+from services.rules.wording import Line, Names, in_lines, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
 async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
     """The known names of the collections that these rules ask about."""
     leaves = [leaf for tree in trees for leaf in requirements(tree)]
-    return await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    return await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
 
 
 def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.addresses import shorten
-from services.chain_names import chain_title
-from services.expressions import AtLeast, Expression, Not, Requirement
-from services.token_ids import bounds
+from services.core.addresses import shorten
+from services.core.chain_names import chain_title
+from services.rules.expression import AtLeast, Expression, Not, Requirement
+from services.rules.token_ids import bounds
 
 Names = Mapping[tuple[str, str], str]
 """`(chain, contract)` → the collection's name, where it is known."""

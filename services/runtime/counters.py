@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 ANSWERS = "provider_answers"
 """By provider (a node is `base:0`) and how it answered: `ok`, `down`, … and `throttled` for each 429."""
 ROLE_WRITES = "role_writes"
-"""By `give` or `take` and what came of it, as `services.intents.Result` names it."""
+"""By `give` or `take` and what came of it, as `services.roles.outbox.Result` names it."""
 
 
 async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]) -> None:

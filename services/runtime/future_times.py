@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 LONGEST_LEASE = timedelta(minutes=2)
 LONGEST_REST = timedelta(hours=2)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from services import request_ids
+from services.core import request_ids
 from settings import settings
 
 _PARAMETERS = re.compile(

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlmodel import select
 
 from gateways import gateways
-from gateways.quota import Quota, Standing
+from gateways.marketplaces.quota import Quota, Standing
 from models import MarketLimit, transaction
 
 log = logging.getLogger("holdfast.services.market_limits")

@@ -9,10 +9,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlmodel import select
 
-from gateways import node_limits
-from gateways.node_limits import Changes, NodeLimits
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.node_limits import Changes, NodeLimits
 from models import NodeLimit, now, transaction
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 log = logging.getLogger("holdfast.services.node_limits")
 

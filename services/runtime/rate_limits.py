@@ -7,9 +7,9 @@ from typing import cast
 
 from redis.exceptions import RedisError
 
-from services.ages import in_seconds
-from services.errors import TooMany
-from services.limit_counts import MINUTE, Counts, OwnCounts, SharedCounts
+from services.core.ages import in_seconds
+from services.core.errors import TooMany
+from services.runtime.rate_limit_counts import MINUTE, Counts, OwnCounts, SharedCounts
 from settings import settings
 
 __all__ = [
@@ -43,7 +43,7 @@ PREVIEWS = Limit("previews")
 RECHECKS = Limit("rechecks")
 SOCKETS = Limit("sockets")
 READS = Limit("reads")
-"""Questions about a server's admins: `services/rights.py` counts them for a person, from REST and socket alike."""
+"""Questions about a server's admins: `services/guilds/permissions.py` counts them for a person, by both ways."""
 
 _counts: Counts | None = None
 

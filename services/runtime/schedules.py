@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 APART = timedelta(minutes=1)
 """By how much the beginnings of two transactions that claim a schedule at the same moment may differ."""

@@ -14,12 +14,14 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Event, Member
-from models.session import AsyncSession
-from services import collections, rights, rollups
-from services.actors import Actor
-from services.event_words import Known, readings_of, sentence
-from services.events import EventView
-from services.expressions import parse, requirements
+from models.db.session import AsyncSession
+from services.collections import catalog
+from services.core import rollups
+from services.core.actors import Actor
+from services.core.audit import EventView
+from services.guilds import permissions
+from services.rules.expression import parse, requirements
+from services.servers.activity_sentences import Known, readings_of, sentence
 
 BY_ITSELF = "itself"
 """Who did it, where nobody did."""
@@ -87,7 +89,7 @@ async def read(
 
     Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
     """
-    await rights.to_read(db, outside, actor, server_id)
+    await permissions.to_read(db, outside, actor, server_id)
     return await lines(db, server_id, wanted, before=before, limit=limit)
 
 
@@ -196,7 +198,7 @@ async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]
         people=await _people(db, server_id, people),
         roles=await _named(db, _ROLES, server_id, sorted(roles)),
         rules={int(key): name for key, name in (await _named(db, _RULES, server_id, sorted(map(str, rules)))).items()},
-        collections=await collections.names(db, places),
+        collections=await catalog.names(db, places),
     )
 
 
@@ -261,7 +263,7 @@ async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) 
 
 async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
     """What the log can be filtered by. Raises ServerNotFound for those who do not run the server."""
-    await rights.to_read(db, outside, actor, server_id)
+    await permissions.to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
     for column in ("role_id", "rule_id", "actor"):
         # From each value straight to the next one in an index, however many lines have the same.

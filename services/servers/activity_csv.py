@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Iterable
 
-from services.event_log import LogLine
+from services.servers.activity import LogLine
 
 HEAD = (
     "time", "kind", "what happened", "done by", "done by (id)", "member", "member (id)", "role", "role (id)", "rule",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from services.addresses import shorten
-from services.chain_names import chain_title
-from services.events import EventView
-from services.expressions import parse
-from services.rule_words import Names, in_words
+from services.core.addresses import shorten
+from services.core.audit import EventView
+from services.core.chain_names import chain_title
+from services.rules.expression import parse
+from services.rules.wording import Names, in_words
 from settings import settings
 
 FORGOTTEN = "forgotten-"

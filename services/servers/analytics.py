@@ -6,10 +6,11 @@ from datetime import date, timedelta
 from sqlalchemy import text
 
 from models import now
-from models.session import AsyncSession
-from services import audiences, rollups
-from services.actors import Actor
-from services.errors import FieldRefused, ServerNotFound
+from models.db.session import AsyncSession
+from services.core import rollups
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, ServerNotFound
+from services.servers import verified_counts
 
 RANGES = (7, 30, 90)
 """How many days a history can cover."""
@@ -64,7 +65,7 @@ async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
         {"me": actor.discord_id},
     )
     rules, with_bot, servers = (int(value) for value in result.one())
-    return AnalyticsView(await audiences.people(db, await _servers(db, actor)), rules, with_bot or servers)
+    return AnalyticsView(await verified_counts.people(db, await _servers(db, actor)), rules, with_bot or servers)
 
 
 async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | None = None) -> HistoryView:
@@ -84,7 +85,7 @@ async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | No
     shown = tuple(last - timedelta(days=back) for back in reversed(range(days)))
     wanted = sorted(servers) if server_id is None else [server_id]
     counted = await rollups.by_day(db, wanted, ("role.given", "role.taken"), shown[0])
-    proved = await audiences.proofs(db, wanted, shown[0])
+    proved = await verified_counts.proofs(db, wanted, shown[0])
     return HistoryView(
         days=shown,
         proofs=tuple(proved.get(day, 0) for day in shown),

@@ -8,12 +8,16 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Breaker, Event, Rule
-from models.session import AsyncSession
-from services import breaker, collections, due, event_log, rights
-from services.actors import Actor
-from services.event_words import readings_of, sentence, why_not
-from services.events import EventView
-from services.rule_form import DEFAULT_COLOR
+from models.db.session import AsyncSession
+from services.collections import catalog
+from services.core import queue
+from services.core.actors import Actor
+from services.core.audit import EventView
+from services.guilds import permissions
+from services.roles import breaker
+from services.rules.draft import DEFAULT_COLOR
+from services.servers import activity
+from services.servers.activity_sentences import readings_of, sentence, why_not
 
 NAMED = 200
 """Members that are listed by name; the rest are counted."""
@@ -51,7 +55,7 @@ class HeldBackView:
 
 async def of_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[HeldBackView]:
     """What waits for an admin in a server, oldest first. Raises ServerNotFound for those who do not run it."""
-    await rights.to_read(db, outside, actor, server_id)
+    await permissions.to_read(db, outside, actor, server_id)
     waiting = sorted(await breaker.tripped(db, server_id), key=lambda row: (row.tripped_at, row.role_id))
     return [await _view(db, row) for row in waiting]
 
@@ -63,7 +67,7 @@ async def waiting_roles(db: AsyncSession, server_id: int) -> frozenset[str]:
 
 async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
     """Let what is held back go on, of one role or of all; tells of how many roles. Raises as `of_server` does."""
-    await rights.by_id(db, outside, actor, server_id)
+    await permissions.by_id(db, outside, actor, server_id)
     return await release_removals(db, actor, server_id, role_id)
 
 
@@ -71,13 +75,13 @@ async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_
     """Let the removals go on that the breaker holds back in a server that the actor runs; tells of how many roles."""
     released = await breaker.approve(db, server_id, actor.discord_id, role_id)
     if released:
-        await due.mark_server(db, server_id, due.CHANGED)
+        await queue.mark_server(db, server_id, queue.CHANGED)
     return released
 
 
 async def dismiss(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str | None = None) -> int:
     """Let everybody concerned keep the role until a rule says yes to them again; tells of how many roles."""
-    await rights.by_id(db, outside, actor, server_id)
+    await permissions.by_id(db, outside, actor, server_id)
     return await breaker.dismiss(db, server_id, actor.discord_id, role_id)
 
 
@@ -90,11 +94,11 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
             .limit(1)
         )
     ).first()
-    named = {} if rule else (await event_log.role_names(db, row.server_id, [row.role_id]))
+    named = {} if rule else (await activity.role_names(db, row.server_id, [row.role_id]))
     waiting = await db.execute(text(_WAITING), {"server": row.server_id, "role": row.role_id})
     losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
     places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
-    names = await collections.names(db, places)
+    names = await catalog.names(db, places)
     return HeldBackView(
         role_id=row.role_id,
         role_name=rule.role_name if rule else named.get(row.role_id, "a role"),
@@ -135,4 +139,4 @@ async def _cause(db: AsyncSession, row: Breaker) -> str:
     if event is None:
         return ""
     view = EventView.of(event)
-    return sentence(view, await event_log.names_of(db, row.server_id, [view]))
+    return sentence(view, await activity.names_of(db, row.server_id, [view]))

@@ -8,20 +8,25 @@ from sqlmodel import select
 
 from gateways import Gateways
 from models import Grant, Member, Rule, Server, now
-from models.session import AsyncSession
-from services import breaker, cases, collections, event_log, members, rights, tallies
-from services.actors import Actor
-from services.addresses import shorten
-from services.answer import Answer
-from services.due import Claim
-from services.expressions import Requirement, requirements
-from services.member_list import OURS, wallets_of
-from services.parts import Part
-from services.policy import Decision, Move, decide
-from services.readings import needed_of
-from services.rule_words import Names, in_words
-from services.tallies import Remembered
-from services.verdicts import verdict
+from models.db.session import AsyncSession
+from services.collections import catalog
+from services.core.actors import Actor
+from services.core.addresses import shorten
+from services.core.answer import Answer
+from services.core.queue import Claim
+from services.engine import cases
+from services.engine.policy import Decision, Move, decide
+from services.guilds import members, permissions
+from services.holdings import last_seen
+from services.holdings.evaluate import needed_of
+from services.holdings.last_seen import Remembered
+from services.holdings.verdicts import verdict
+from services.holdings.wallet_shares import Part
+from services.roles import breaker
+from services.rules.expression import Requirement, requirements
+from services.rules.wording import Names, in_words
+from services.servers import activity
+from services.servers.member_list import OURS, wallets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ async def why(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
     Raises ServerNotFound for those who do not run the server, MemberNotFound, ProviderUnavailable.
     """
-    await rights.to_read(db, outside, actor, server_id)
+    await permissions.to_read(db, outside, actor, server_id)
     shared = (await wallets_of(db, server_id, [discord_id])).get(discord_id)
     return await _of(db, server_id, discord_id, show_wallets=bool(shared and shared.shared))
 
@@ -98,16 +103,16 @@ async def _of(db: AsyncSession, server_id: int, discord_id: str, *, show_wallets
     titles = {rule_id or 0: name for rule_id, name, _, _ in rules}
     role_names = {role_id: role_name for _, _, role_id, role_name in rules}
     left = [grant.role_id for grant in case.grants if grant.role_id not in role_names]
-    role_names |= await event_log.role_names(db, server_id, left)
+    role_names |= await activity.role_names(db, server_id, left)
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
-    names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [*(address for _, address in case.wallets), *(vault.address for vault in case.delegated.vaults)]
-    memory = await tallies.load(db, leaves, places)
+    memory = await last_seen.load(db, leaves, places)
     told: dict[int, RuleWhy] = {}
     answers: dict[int, Answer] = {}
     for terms in case.rules:
         known = {
-            leaf: tallies.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
+            leaf: last_seen.recall(leaf, case.wallets, memory, case.delegated_by(terms, leaf))
             for leaf in requirements(terms.expression)
         }
         answers[terms.id] = verdict(terms.expression, case.wallets, lambda leaf, known=known: known[leaf].answer)

@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 
 from gateways import Gateways
-from models.session import AsyncSession
-from services import event_csv, events, member_list, rights, rule_views
-from services.actors import Actor
-from services.member_list import MemberRow
-from services.rule_views import RuleView
+from models.db.session import AsyncSession
+from services.core import audit
+from services.core.actors import Actor
+from services.guilds import permissions
+from services.rules import views
+from services.rules.views import RuleView
+from services.servers import activity_csv, member_list
+from services.servers.member_list import MemberRow
 
 PAGE = 200
 """Members that are read at a time; a server may have more than fit into memory at once."""
@@ -19,9 +22,9 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
 
     Raises ServerNotFound for anyone else, ProviderUnavailable.
     """
-    await rights.to_read(db, outside, actor, server_id)
-    await events.record(db, events.line("server.exported", server_id=server_id, actor=actor.discord_id))
-    return (await rule_views.of_servers(db, [server_id])).get(server_id, ())
+    await permissions.to_read(db, outside, actor, server_id)
+    await audit.record(db, audit.line("server.exported", server_id=server_id, actor=actor.discord_id))
+    return (await views.of_servers(db, [server_id])).get(server_id, ())
 
 
 async def members(db: AsyncSession, server_id: int, after: str = "") -> tuple[MemberRow, ...]:
@@ -31,12 +34,12 @@ async def members(db: AsyncSession, server_id: int, after: str = "") -> tuple[Me
 
 def head() -> str:
     """The first row of the table."""
-    return event_csv.table([HEAD])
+    return activity_csv.table([HEAD])
 
 
 def body(rows: Iterable[MemberRow]) -> str:
     """A row for each of these members."""
-    return event_csv.table(
+    return activity_csv.table(
         (
             row.name, row.discord_id, "yes" if row.verified else "no",
             ", ".join(role.role_name for role in row.roles if role.held),

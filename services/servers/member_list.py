@@ -10,10 +10,12 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Grant, Member, Rule
-from models.session import AsyncSession
-from services import rights, rollups, users
-from services.actors import Actor
-from services.addresses import shorten
+from models.db.session import AsyncSession
+from services.accounts import users
+from services.core import rollups
+from services.core.actors import Actor
+from services.core.addresses import shorten
+from services.guilds import permissions
 
 PAGE_SIZE = 50
 LONGEST_QUERY = 100
@@ -78,7 +80,7 @@ async def list_members(
 
     Raises ServerNotFound for those who do not run the server, ProviderUnavailable.
     """
-    await rights.to_read(db, outside, actor, server_id)
+    await permissions.to_read(db, outside, actor, server_id)
     wanted = query.strip()[:LONGEST_QUERY]
     values = {"server": server_id, "wanted": wanted, "part": "%" + re.sub(r"([\\%_])", r"\\\1", wanted) + "%"}
     condition = f"{_LISTED} AND {_FITTING}" if wanted else _LISTED

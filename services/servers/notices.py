@@ -7,10 +7,12 @@ from typing import Any
 from sqlmodel import col, or_, select, update
 
 from models import Notice, Server, User, now
-from models.session import AsyncSession
-from services import event_log, grace, users
-from services.actors import Actor
-from services.errors import ServerNotFound
+from models.db.session import AsyncSession
+from services.accounts import users
+from services.core.actors import Actor
+from services.core.errors import ServerNotFound
+from services.engine import grace_warnings
+from services.servers import activity
 
 MOST_NOTICES = 10
 
@@ -53,14 +55,14 @@ async def waiting(db: AsyncSession, meeting: Meeting) -> list[NoticeView]:
             Notice.discord_id == meeting.actor.discord_id,
             col(Notice.told_at).is_(None),
             or_(col(Notice.server_id).is_(None), Notice.server_id == meeting.server_id),
-            or_(Notice.kind != grace.KIND, grace.STILL_RUNS),
+            or_(Notice.kind != grace_warnings.KIND, grace_warnings.STILL_RUNS),
         )
         .order_by(col(Notice.id))
         .limit(MOST_NOTICES)
     )
     notices = rows.all()
     role_ids = [str(row.data.get("roleId")) for row in notices if row.data.get("roleId")]
-    names = await event_log.role_names(db, meeting.server_id, role_ids)
+    names = await activity.role_names(db, meeting.server_id, role_ids)
     return [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
 
 
@@ -76,7 +78,7 @@ def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> s
     match kind:
         case "role.taken":
             return f"{role} was taken from you, because no rule gives it to you any more."
-        case grace.KIND:
+        case grace_warnings.KIND:
             until = data.get("until", "")
             return f"No rule gives you {role} any more. It is taken from you on {until}, unless a rule says yes before."
         case "role.lost":

@@ -10,13 +10,15 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Event, Member, Rule
-from models.session import AsyncSession
-from services import due, event_log, events, rights
-from services import members as membership
-from services.actors import Actor
-from services.errors import RuleNotFound
-from services.events import EventView
-from services.rule_form import DEFAULT_COLOR
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.audit import EventView
+from services.core.errors import RuleNotFound
+from services.guilds import members as membership
+from services.guilds import permissions
+from services.rules.draft import DEFAULT_COLOR
+from services.servers import activity
 
 MEMBER, ROLE = "member.protected", "role.protected"
 """The lines in the log."""
@@ -52,7 +54,7 @@ class ProtectionView:
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
     """What is protected, for those who run the server. Raises ServerNotFound, ProviderUnavailable."""
-    server = await rights.to_read(db, outside, actor, server_id)
+    server = await permissions.to_read(db, outside, actor, server_id)
     found = await db.exec(
         select(Member.discord_id, Member.name).where(
             Member.server_id == server_id, col(Member.discord_id).in_(server.protected_members)
@@ -83,8 +85,8 @@ async def _roles(
     )
     said = await db.exec(select(Event).where(col(Event.id).in_(newest)))
     lines = {row.role_id or "": EventView.of(row) for row in said.all()}
-    known = await event_log.names_of(db, server_id, list(lines.values()))
-    names = await event_log.role_names(db, server_id, role_ids)
+    known = await activity.names_of(db, server_id, list(lines.values()))
+    names = await activity.role_names(db, server_id, role_ids)
     return [
         ProtectedRole(
             role_id,
@@ -108,14 +110,14 @@ async def of_member(
 
     Raises ServerNotFound, MemberNotFound, ProviderUnavailable.
     """
-    await rights.by_id(db, outside, actor, server_id)
+    await permissions.by_id(db, outside, actor, server_id)
     if protected:
         await membership.present(db, server_id, discord_id)
-    line = events.line(
+    line = audit.line(
         MEMBER, server_id=server_id, actor=actor.discord_id, subject=discord_id, data={"protected": protected}
     )
     if await _change(db, "protected_members", discord_id, line):
-        await due.mark_members(db, server_id, [discord_id], due.CHANGED)
+        await queue.mark_members(db, server_id, [discord_id], queue.CHANGED)
 
 
 async def of_role(
@@ -125,15 +127,15 @@ async def of_role(
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
-    await rights.by_id(db, outside, actor, server_id)
+    await permissions.by_id(db, outside, actor, server_id)
     named = await db.exec(select(Rule.role_name).where(Rule.server_id == server_id, Rule.role_id == role_id))
     name = named.first()
     if protected and name is None:
         raise RuleNotFound
     data = {"protected": protected, "roleName": name or role_id}
-    line = events.line(ROLE, server_id=server_id, actor=actor.discord_id, role_id=role_id, data=data)
+    line = audit.line(ROLE, server_id=server_id, actor=actor.discord_id, role_id=role_id, data=data)
     if await _change(db, "protected_roles", role_id, line):
-        await due.mark_server(db, server_id, due.CHANGED)
+        await queue.mark_server(db, server_id, queue.CHANGED)
 
 
 async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any]) -> bool:
@@ -146,5 +148,5 @@ async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any])
     values = {"server": line["server_id"], "one": one, "protected": line["data"]["protected"]}
     if (await db.execute(text(statement), values)).first() is None:
         return False
-    await events.record(db, line)
+    await audit.record(db, line)
     return True

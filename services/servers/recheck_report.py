@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
-from services import member_why
-from services.actors import Actor
-from services.answer import Answer
-from services.errors import MemberNotFound
-from services.intents import RESTS
-from services.member_why import MemberWhy, RoleWhy, RuleWhy
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.answer import Answer
+from services.core.errors import MemberNotFound
+from services.roles.outbox import RESTS
+from services.servers import explain
+from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Outcome:
 async def held(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
     """The roles with rules that the member has now, to be compared with later."""
     try:
-        seen = await member_why.own(db, actor, server_id)
+        seen = await explain.own(db, actor, server_id)
     except MemberNotFound:
         return frozenset()
     return frozenset(role.role_id for role in seen.roles if role.held)
@@ -63,7 +63,7 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> Outcome:
     """What is different from `before` (role ids), and why the rest is as it is. Raises MemberNotFound."""
-    seen = await member_why.own(db, actor, server_id)
+    seen = await explain.own(db, actor, server_id)
     why_unknown = await _doubt(db, actor, server_id)
     return compare(seen, before, why_unknown, settled=await settled(db, actor, server_id))
 

@@ -11,18 +11,21 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.errors import ProviderConfused
-from gateways.own_guilds import KEPT_SECONDS
-from gateways.plain_text import one_line
+from gateways.discord.own_guilds import KEPT_SECONDS
+from gateways.transport.errors import ProviderConfused
+from gateways.transport.plain_text import one_line
 from models import Access, Server, now
-from models.database import release
-from models.session import AsyncSession
-from services import audiences, breaker, events, rights
-from services.actors import Actor
-from services.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
-from services.role_safety import color_hex, rank, refusal
-from services.rule_views import RuleView
-from services.rule_views import of_servers as rules_of_servers
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
+from services.guilds import permissions
+from services.guilds.role_safety import color_hex, rank, refusal
+from services.roles import breaker
+from services.rules.views import RuleView
+from services.rules.views import of_servers as rules_of_servers
+from services.servers import verified_counts
 from settings import settings
 
 SERVER_PERMISSIONS = 2416004112
@@ -93,14 +96,14 @@ async def list_servers(db: AsyncSession, actor: Actor) -> list[ServerView]:
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, internal_id: int) -> ServerView:
     """One server, for somebody who runs it now; ServerNotFound for anyone else."""
-    server = await rights.to_read(db, outside, actor, internal_id)
+    server = await permissions.to_read(db, outside, actor, internal_id)
     return (await _views(db, [(server, server.owner_id == actor.discord_id)]))[0]
 
 
 async def _views(db: AsyncSession, rows: list[tuple[Server, bool]]) -> list[ServerView]:
     ids = [server.id or 0 for server, _ in rows]
     rules = await rules_of_servers(db, ids)
-    verified = await audiences.by_server(db, ids)
+    verified = await verified_counts.by_server(db, ids)
     waiting = await breaker.waiting(db, ids)
     return [
         ServerView(
@@ -125,7 +128,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor) -> int:
     Raises NotConnected, ProviderUnavailable.
     """
     # It is remembered for minutes who runs which server: not by a list from before somebody lost the right.
-    guilds = {guild.id: guild for guild in await rights.own_guilds(db, outside, actor, max_age=0)}
+    guilds = {guild.id: guild for guild in await permissions.own_guilds(db, outside, actor, max_age=0)}
     if not guilds:
         await _runs_none(db, outside, actor)
     known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
@@ -185,7 +188,7 @@ async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
     mine = await db.exec(listed.where(Access.discord_id == actor.discord_id, col(Server.bot_invited).is_(True)))
     for server_id in mine.all():
         try:
-            await rights.by_id(db, outside, actor, server_id)
+            await permissions.by_id(db, outside, actor, server_id)
         except ServerNotFound:
             continue
         raise unavailable(ProviderConfused("Discord", "it lists no servers for somebody who runs one"))
@@ -204,7 +207,9 @@ async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: boo
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
     """Every Discord server that the person runs, with whether the bot is in it, by name."""
-    guilds = [guild for guild in await rights.own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin]
+    guilds = [
+        guild for guild in await permissions.own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin
+    ]
     rows = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     with_bot = set(rows.all())
     views = [
@@ -239,7 +244,11 @@ async def add(
         raise FieldRefused("description", f"A description has at most {LONGEST_DESCRIPTION} characters.")
     icon = _checked_icon(icon)
     guild = next(
-        (found for found in await rights.own_guilds(db, outside, actor) if found.id == discord_id and found.is_admin),
+        (
+            found
+            for found in await permissions.own_guilds(db, outside, actor)
+            if found.id == discord_id and found.is_admin
+        ),
         None,
     )
     if guild is None:
@@ -253,7 +262,7 @@ async def add(
     db.add(server)
     await db.flush()
     await allow(db, server.id or 0, actor.discord_id, owner=guild.owner)
-    await events.record(db, events.line("server.added", server_id=server.id, actor=actor.discord_id))
+    await audit.record(db, audit.line("server.added", server_id=server.id, actor=actor.discord_id))
     return (await _views(db, [(server, guild.owner)]))[0]
 
 
@@ -288,7 +297,7 @@ async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_serve
 
     Raises ServerNotFound for anyone who does not run it, Conflict while the bot is not in it.
     """
-    found = await rights.by_discord_id(db, outside, actor, discord_server_id)
+    found = await permissions.by_discord_id(db, outside, actor, discord_server_id)
     guild, person, bot = found.guild_with_bot()
     views: list[RoleView] = []
     for role in sorted(guild.roles, key=rank, reverse=True):

@@ -8,12 +8,14 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Event
-from models.session import AsyncSession
-from services import events, rights, undo_roles, undo_rules
-from services.actors import Actor
-from services.errors import BatchNotFound, Conflict, FieldRefused
-from services.event_log import UNDONE
-from services.rights import Rights
+from models.db.session import AsyncSession
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import BatchNotFound, Conflict, FieldRefused
+from services.guilds import permissions
+from services.guilds.permissions import Rights
+from services.servers import undo_roles, undo_rules
+from services.servers.activity import UNDONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     """Undo the batch, and note it in the log; a batch is undone once. Raises as `preview` does."""
-    found = await rights.by_id(db, outside, actor, server_id)
+    found = await permissions.by_id(db, outside, actor, server_id)
     await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:batch, 0))"), {"batch": str(batch)})
     rows = await db.exec(
         select(Event).where(Event.server_id == server_id, Event.batch == batch).order_by(col(Event.id))
@@ -53,7 +55,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
         words, members = await _undone(db, found, actor, happened[0])
     except FieldRefused as refused:
         raise Conflict(refused.message) from None
-    await events.record(db, _line(happened[0], actor, members))
+    await audit.record(db, _line(happened[0], actor, members))
     return UndoView(str(batch), words, members)
 
 
@@ -74,7 +76,7 @@ async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -
 
 
 def _line(event: Event, actor: Actor, members: int) -> dict[str, object]:
-    return events.line(
+    return audit.line(
         UNDONE, server_id=event.server_id, actor=actor.discord_id, role_id=event.role_id, rule_id=event.rule_id,
         batch=event.batch, data={"of": event.kind, "members": members, **_rule(event)},
     )  # fmt: skip

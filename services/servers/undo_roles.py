@@ -3,13 +3,13 @@
 from sqlalchemy import text
 
 from models import Event
-from models.session import AsyncSession
-from services import due
-from services.errors import Conflict
-from services.event_words import members
-from services.ledger import INTENT_CHANNEL
-from services.rights import Rights
-from services.role_safety import find, refusal
+from models.db.session import AsyncSession
+from services.core import queue
+from services.core.errors import Conflict
+from services.engine.ledger import INTENT_CHANNEL
+from services.guilds.permissions import Rights
+from services.guilds.role_safety import find, refusal
+from services.servers.activity_sentences import members
 
 Undone = tuple[str, int]
 """What is done, in words, and how many members get the role."""
@@ -68,7 +68,7 @@ def _grantable(found: Rights, role_id: str) -> str:
 async def _call(db: AsyncSession, found: Rights, people: list[str]) -> None:
     """Wake the writer; a look at these members that is under way is not to be trusted any more."""
     if people:
-        await due.mark_members(db, found.server.id or 0, people, due.CHANGED)
+        await queue.mark_members(db, found.server.id or 0, people, queue.CHANGED)
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
 
 

@@ -6,14 +6,16 @@ from typing import Any, cast
 from sqlmodel import col, select
 
 from models import Event, Rule
-from models.session import AsyncSession
-from services import collections, due, rule_limits, rule_rows
-from services.actors import Actor
-from services.errors import Conflict
-from services.event_words import changes, members
-from services.expressions import parse, requirements
-from services.rights import Rights
-from services.rule_form import RuleDraft
+from models.db.session import AsyncSession
+from services.collections import catalog
+from services.core import queue
+from services.core.actors import Actor
+from services.core.errors import Conflict
+from services.guilds.permissions import Rights
+from services.rules import limits, mapping
+from services.rules.draft import RuleDraft
+from services.rules.expression import parse, requirements
+from services.servers.activity_sentences import changes, members
 
 # How a rule's document names its fields, and how the payload of a change does.
 _FIELDS = {
@@ -25,16 +27,16 @@ _FIELDS = {
 async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> str:
     """Make a deleted rule as it was, under its own number. Raises Conflict, FieldRefused."""
     document, rule_id = _document(event, "rule"), event.rule_id or 0
-    await rule_limits.lock(db, found.server.id or 0)
+    await limits.lock(db, found.server.id or 0)
     rule = await db.get(Rule, rule_id, with_for_update=True)
     if rule is not None and rule.deleted_at is None:
         raise Conflict("This rule is there again already.")
-    await rule_limits.check(db, found.server.id or 0, parse(document["expression"]), rule_id=rule_id)
+    await limits.check(db, found.server.id or 0, parse(document["expression"]), rule_id=rule_id)
     if rule is None:
-        rule = rule_rows.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
+        rule = mapping.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
         rule.id = rule_id
     rule.deleted_at = None
-    rule_rows.apply(rule, _payload(document), found)
+    mapping.apply(rule, _payload(document), found)
     db.add(rule)
     await _look(db, rule)
     holders = event.data.get("holders") or 0
@@ -51,21 +53,21 @@ async def change_back(db: AsyncSession, found: Rights, event: Event) -> str:
     Raises Conflict when the rule is gone or when one of these fields was changed again since, FieldRefused.
     """
     before, after = _document(event, "before"), _document(event, "after")
-    await rule_limits.lock(db, found.server.id or 0)
+    await limits.lock(db, found.server.id or 0)
     rule = await _living(db, event.rule_id or 0)
-    now = rule_rows.document(rule)
+    now = mapping.document(rule)
     changed = [name for name in _FIELDS if before.get(name) != after.get(name)]
     if not changed:
         raise Conflict("This change changed nothing that could be put back.")
     if any(now.get(name) != after.get(name) for name in changed):
         raise Conflict("The rule was changed again since. Undo the newer change first, or edit the rule.")
     if "expression" in changed:
-        await rule_limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
-    rule_rows.apply(rule, _payload({name: before.get(name) for name in changed}), found)
+        await limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
+    mapping.apply(rule, _payload({name: before.get(name) for name in changed}), found)
     db.add(rule)
     await _look(db, rule)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
-    told = changes(now, rule_rows.document(rule), await collections.names(db, places))
+    told = changes(now, mapping.document(rule), await catalog.names(db, places))
     return f"The rule “{rule.name}” goes back to how it was: {told}. Everybody is looked at again."
 
 
@@ -84,7 +86,7 @@ async def resume(db: AsyncSession, found: Rights, event: Event) -> str:
     )
     names: list[str] = []
     for rule in paused.all():
-        rule_rows.apply(rule, {"state": "active"}, found)
+        mapping.apply(rule, {"state": "active"}, found)
         db.add(rule)
         names.append(f"“{rule.name}”")
         await _look(db, rule)
@@ -102,7 +104,7 @@ async def _living(db: AsyncSession, rule_id: int) -> Rule:
 
 async def _look(db: AsyncSession, rule: Rule) -> None:
     await db.flush()
-    await due.mark_server(db, rule.server_id, due.CHANGED)
+    await queue.mark_server(db, rule.server_id, queue.CHANGED)
 
 
 def _document(event: Event, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import date
 
 from sqlalchemy import text
 
-from models.session import AsyncSession
+from models.db.session import AsyncSession
 
 # Those whose verification may have changed since they were counted: as they were counted, and as they are.
 _CHANGED = """

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from gateways.chain_table import CHAINS
-from models.session import AsyncSession
+from gateways.chains.catalogue import CHAINS
+from models.db.session import AsyncSession
 
 MARGIN_SECONDS = 3_600
 """A block is beyond the chain when at its usual pace it takes so much longer until the chain has it."""

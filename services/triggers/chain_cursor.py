@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlmodel import select
 
-from gateways.chain_table import CHAINS
-from gateways.evm_transfers import CONTRACTS as CONTRACTS
-from gateways.evm_transfers import WALLETS as WALLETS
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.transfer_logs import CONTRACTS as CONTRACTS
+from gateways.evm.transfer_logs import WALLETS as WALLETS
 from models import Cursor, transaction
-from models.session import AsyncSession, NotSo
+from models.db.session import AsyncSession, NotSo
 from settings import settings
 
 ANY = "any"

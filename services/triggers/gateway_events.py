@@ -7,12 +7,15 @@ from datetime import datetime
 from sqlalchemy import text, update
 from sqlmodel import col, select
 
-from gateways.discord_types import giver as giver
+from gateways.discord.types import giver as giver
 from models import Grant, Member, Rule, Server, now
-from models.session import AsyncSession, joined
-from services import due, events, members, rule_states, schedules
-from services.members import MemberFacts
-from services.role_safety import ADMINISTRATOR, find, judge, standing
+from models.db.session import AsyncSession, joined
+from services.core import audit, queue
+from services.guilds import members
+from services.guilds.members import MemberFacts
+from services.guilds.role_safety import ADMINISTRATOR, find, judge, standing
+from services.rules import pausing
+from services.runtime import schedules
 
 BOT_READY = "bot.ready"
 
@@ -27,7 +30,7 @@ class RoleFacts:
     managed: bool
     permissions: int
     giver: str = ""
-    """What gives it instead of people, as in `gateways.discord_types.giver`; empty where people may."""
+    """What gives it instead of people, as in `gateways.discord.types.giver`; empty where people may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
     server_id = server.id or 0
     await check_roles(db, guild)
     if came:
-        await events.record(db, events.line("bot.joined", server_id=server_id))
-        await due.mark_server(db, server_id, due.JOINED)
+        await audit.record(db, audit.line("bot.joined", server_id=server_id))
+        await queue.mark_server(db, server_id, queue.JOINED)
 
 
 async def list_begins(db: AsyncSession) -> datetime:
@@ -128,10 +131,10 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     kept = await db.execute(
         update(Grant).where(col(Grant.server_id) == server.id, col(Grant.state) == "taking").values(state="held")
     )
-    await rule_states.pause_all(db, server.id or 0, rule_states.AWAY_REASON, rule_states.AWAY)
-    await events.record(
+    await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
+    await audit.record(
         db,
-        events.line("bot.left", server_id=server.id, data={"removalsLeftUndone": getattr(kept, "rowcount", 0)}),
+        audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": getattr(kept, "rowcount", 0)}),
     )
 
 
@@ -167,11 +170,11 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     for role_id in used.all():
         role = find(guild.roles, role_id)
         if role is None:
-            await rule_states.role_gone(db, server.id or 0, role_id)
+            await pausing.role_gone(db, server.id or 0, role_id)
         elif refused := judge(role, guild.id, bot):
-            await rule_states.pause_role(db, server.id or 0, role_id, refused.text, refused.cause)
+            await pausing.pause_role(db, server.id or 0, role_id, refused.text, refused.cause)
         else:
-            await rule_states.resume_role(db, server.id or 0, role_id)
+            await pausing.resume_role(db, server.id or 0, role_id)
 
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:

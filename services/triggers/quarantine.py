@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
-from gateways.evm_transfers import CONTRACTS
-from models.session import AsyncSession
-from services import due
+from gateways.evm.transfer_logs import CONTRACTS
+from models.db.session import AsyncSession
+from services.core import queue
 
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = timedelta(minutes=10), timedelta(days=1), 6
 """How long the first quarantine of an address lasts, and how its next ones grow."""
@@ -75,9 +75,9 @@ async def _mark(
 ) -> None:
     if kind == CONTRACTS:
         concerned = sorted({server for address in addresses for server in servers.get(address, ())})
-        await due.mark_servers(db, concerned, due.SWEPT)
+        await queue.mark_servers(db, concerned, queue.SWEPT)
     else:
-        due.mark_holders(db, chain, addresses, due.SWEPT)
+        queue.mark_holders(db, chain, addresses, queue.SWEPT)
 
 
 async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Quarantined]:

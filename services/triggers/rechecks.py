@@ -5,11 +5,12 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from gateways import Gateways
-from models.session import AsyncSession
-from services import due, events, members, rights
-from services.actors import Actor
-from services.ages import in_seconds
-from services.errors import TooMany
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.ages import in_seconds
+from services.core.errors import TooMany
+from services.guilds import members, permissions
 
 EVERY = timedelta(seconds=60)
 """How often a member may ask in one server: a look costs reads at every chain concerned."""
@@ -17,12 +18,10 @@ EVERY = timedelta(seconds=60)
 
 async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> None:
     """Look at one member again, before others who wait. Raises ServerNotFound, MemberNotFound, ProviderUnavailable."""
-    await rights.by_id(db, outside, actor, server_id)
+    await permissions.by_id(db, outside, actor, server_id)
     await members.present(db, server_id, discord_id)
-    await due.mark_member(db, server_id, discord_id, due.WAITING)
-    await events.record(
-        db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=discord_id)
-    )
+    await queue.mark_member(db, server_id, discord_id, queue.WAITING)
+    await audit.record(db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=discord_id))
 
 
 async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = None) -> int:
@@ -60,7 +59,7 @@ async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     if left is not None and left > 0:
         seconds = max(1, round(left))
         raise TooMany(f"You were looked at a moment ago. You can ask again {in_seconds(seconds)}.", seconds)
-    await events.record(
-        db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id)
+    await audit.record(
+        db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=actor.discord_id)
     )
-    await due.mark_member(db, server_id, actor.discord_id, due.WAITING)
+    await queue.mark_member(db, server_id, actor.discord_id, queue.WAITING)

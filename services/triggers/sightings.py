@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from sqlalchemy import text
 
-from gateways.chain_table import CHAINS
-from models.session import AsyncSession
-from services import due
-from services.following import ANY
+from gateways.chains.catalogue import CHAINS
+from models.db.session import AsyncSession
+from services.core import queue
+from services.triggers.chain_cursor import ANY
 
 KEPT = timedelta(days=2)
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 120.0
@@ -161,7 +161,7 @@ def _mark(
         """,
         {
             "seen": json.dumps(seen), "asking": json.dumps(asking), "chain": chain, "family": CHAINS[chain].family,
-            "priority": due.SEEN, "soon": timedelta(seconds=FIRST_PAUSE), "channel": due.CHANNEL,
+            "priority": queue.SEEN, "soon": timedelta(seconds=FIRST_PAUSE), "channel": queue.CHANNEL,
         },
     )  # fmt: skip
 

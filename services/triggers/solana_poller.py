@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from sqlalchemy import text
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderError
-from models.session import AsyncSession
-from services.following import ANY
-from services.transfers import Unreadable
+from gateways.chains.catalogue import CHAINS
+from gateways.transport.errors import ProviderError
+from models.db.session import AsyncSession
+from services.triggers.chain_cursor import ANY
+from services.triggers.transfer_poller import Unreadable
 
 SOLANA = CHAINS["solana"].key
 OWNERS_AT_ONCE = 200

@@ -7,9 +7,11 @@ from sqlalchemy import text
 
 from gateways import Gateways
 from models import Schedule
-from models.session import AsyncSession
-from services import due, events, rights, schedules
-from services.actors import Actor
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.guilds import permissions
+from services.runtime import schedules
 
 SCHEDULE = "sweep"
 
@@ -26,7 +28,7 @@ class SweepView:
 
 async def start_sweep(db: AsyncSession) -> int:
     """Mark everybody whom a rule can concern as due, and let failed writes be tried again; tells how many are due."""
-    total = await due.mark_all(db)
+    total = await queue.mark_all(db)
     await db.execute(
         text("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
     )
@@ -56,10 +58,10 @@ def seconds_left(started_at: datetime, now: datetime, total: int, left: int) -> 
 
 async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
     """Mark every member of a server as due, for somebody who runs it; ServerNotFound for anyone else."""
-    await rights.by_id(db, outside, actor, server_id)
-    total = await due.mark_server(db, server_id, due.CHANGED)
-    await events.record(
-        db, events.line("recheck.asked", server_id=server_id, actor=actor.discord_id, data={"members": total})
+    await permissions.by_id(db, outside, actor, server_id)
+    total = await queue.mark_server(db, server_id, queue.CHANGED)
+    await audit.record(
+        db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, data={"members": total})
     )
     return total
 

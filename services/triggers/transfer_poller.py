@@ -12,11 +12,11 @@ from math import ceil
 from zlib import crc32
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderConfused, ProviderError, ProviderRefused
-from gateways.evm_transfers import CONTRACTS, NOBODY, WALLETS, Read, Transfer, Transfers
-from services.following import ANY, Position, registry_on
-from services.sightings import Moved
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.transfer_logs import CONTRACTS, NOBODY, WALLETS, Read, Transfer, Transfers
+from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
+from services.triggers.chain_cursor import ANY, Position, registry_on
+from services.triggers.sightings import Moved
 
 log = logging.getLogger("holdfast.services.transfers")
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateways.chain_table import CHAINS
-from gateways.evm_transfers import CONTRACTS, WALLETS
-from models.session import AsyncSession, Question
-from services.following import ANY, registry_on
-from services.rule_places import PlacesByExpression
-from services.rule_states import TOO_MANY
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.transfer_logs import CONTRACTS, WALLETS
+from models.db.session import AsyncSession, Question
+from services.rules.contract_index import PlacesByExpression
+from services.rules.pausing import TOO_MANY
+from services.triggers.chain_cursor import ANY, registry_on
 
 READ_AGAIN_SECONDS = 60.0
 """How often wallets are read although nothing says that they are others: members come and go."""

@@ -1,20 +1,20 @@
 """Proving a wallet by what its marketplace profile says."""
 
 from gateways import Gateways
-from gateways.errors import NotThere, ProviderBusy, ProviderError
-from gateways.marketplaces import Profile
-from gateways.plain_text import plain
-from gateways.quota import Outlook, Use
-from gateways.turns import on_behalf_of
+from gateways.marketplaces.protocol import Profile
+from gateways.marketplaces.quota import Outlook, Use
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderError
+from gateways.transport.fair_turns import on_behalf_of
+from gateways.transport.plain_text import plain
 from models import Challenge
-from models.database import release
-from models.session import AsyncSession
-from services import claims
-from services.actors import Actor
-from services.addresses import AddressRefused, parse, shorten
-from services.ages import in_time
-from services.claims import VERIFIED, LinkedProfile, Proof, Verdict
-from services.proof import Marker, bare_name, handle_marker, judge, prefix
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.addresses import AddressRefused, parse, shorten
+from services.core.ages import in_time
+from services.wallets import ownership
+from services.wallets.bio_text import Marker, bare_name, handle_marker, judge, prefix
+from services.wallets.ownership import VERIFIED, LinkedProfile, Proof, Verdict
 from settings import settings
 
 METHOD = "opensea_bio"
@@ -61,17 +61,17 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
         return Verdict(False, _not_yet(marker, row, username), again=True, stretch=_stretch(outside))
     evidence = {"marker": marker.value, "source": "OpenSea"}
     try:
-        await claims.keep(db, actor, row, Proof(METHOD, evidence, strong=marker is Marker.CODE))
-    except claims.HeldByAnother:
+        await ownership.keep(db, actor, row, Proof(METHOD, evidence, strong=marker is Marker.CODE))
+    except ownership.HeldByAnother:
         return Verdict(
             False,
             f"Somebody else proved this wallet before. To move it to you, add your own code {row.code} to the bio: "
             "a name alone is not enough for that.",
             again=True,
         )
-    except claims.TooManyWallets as fault:
+    except ownership.TooManyWallets as fault:
         return Verdict(False, str(fault))
-    except claims.AlreadySpent:
+    except ownership.AlreadySpent:
         return Verdict(False, "That code has been used. Ask for a new one and try again.")
     return Verdict(True, VERIFIED)
 

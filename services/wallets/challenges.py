@@ -11,14 +11,14 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Challenge, now
-from models.session import AsyncSession
-from services import bio_proof, claims, names
-from services.actors import Actor
-from services.addresses import AddressRefused, parse
-from services.errors import FieldRefused
-from services.proof import handle_marker, new_code
-from services.trails import chains_of
-from services.transactions import ChainAsk, ask
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.core.addresses import AddressRefused, parse
+from services.core.errors import FieldRefused
+from services.wallets import bio_proof, names, ownership
+from services.wallets.bio_text import handle_marker, new_code
+from services.wallets.transaction_check import ChainAsk, ask
+from services.wallets.watch import chains_of
 
 LIFETIME = timedelta(hours=24)
 SMALLEST_GAP = timedelta(minutes=10)
@@ -62,8 +62,8 @@ async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: 
     except (AddressRefused, names.NameRefused) as fault:
         raise FieldRefused("address", str(fault)) from None
     try:
-        await claims.check_room(db, actor.user_id, family, address)
-    except claims.TooManyWallets as fault:
+        await ownership.check_room(db, actor.user_id, family, address)
+    except ownership.TooManyWallets as fault:
         raise FieldRefused("address", str(fault)) from None
     row = await current(db, actor, family, address)
     asks = tuple(ask(chain, address, int(row.amount_wei), row.code) for chain in chains_of(outside, "evm"))

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 from gateways import Gateways
-from gateways.errors import NotThere, ProviderError
-from gateways.names import NameInvalid, NameOffchain
+from gateways.evm.ens import NameInvalid, NameOffchain
+from gateways.transport.errors import NotThere, ProviderError
 
 LONGEST = 255
 PATIENCE, AT_ONCE = 5.0, 20

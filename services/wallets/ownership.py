@@ -8,10 +8,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from models import Challenge, Notice, SpentTransaction, User, Wallet, now
-from models.session import AsyncSession
-from services import due, events
-from services.actors import Actor
-from services.addresses import shorten
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.addresses import shorten
 from settings import settings
 
 VERIFIED = "Your wallet has been successfully verified!"
@@ -130,13 +130,13 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: Proof) -> 
         }  # fmt: skip
         await db.execute(insert(Wallet).values(**wallet))
         said = {"method": proof.method, "marker": proof.evidence.get("marker")}
-        line = events.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=said)
-        await events.record(db, line)
+        line = audit.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=said)
+        await audit.record(db, line)
     row.used_at, row.seen, row.note = now(), {}, ""
     db.add(row)
     await db.flush()
-    await due.mark_everywhere(db, actor.discord_id, due.WAITING)
-    await due.mark_rivals(db, [row.address], due.CHANGED)
+    await queue.mark_everywhere(db, actor.discord_id, queue.WAITING)
+    await queue.mark_rivals(db, [row.address], queue.CHANGED)
 
 
 async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
@@ -157,6 +157,6 @@ async def _take_over(db: AsyncSession, former: Wallet) -> str:
     await db.delete(former)
     await db.flush()
     db.add(Notice(discord_id=holder.discord_id, kind="wallet.moved", data={"address": shorten(former.address)}))
-    await events.record(db, events.line("wallet.moved", subject=holder.discord_id))
-    await due.mark_everywhere(db, holder.discord_id, due.WAITING)
+    await audit.record(db, audit.line("wallet.moved", subject=holder.discord_id))
+    await queue.mark_everywhere(db, holder.discord_id, queue.WAITING)
     return holder.discord_id

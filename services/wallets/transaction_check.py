@@ -8,10 +8,10 @@ from decimal import Decimal
 from enum import Enum
 from urllib.parse import urlsplit
 
-from gateways.chain_table import CHAINS
-from gateways.solana_proof import SolanaTransaction
-from gateways.transactions import Transaction
-from services.addresses import shorten
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.transactions import Transaction
+from gateways.solana.memo_proof import SolanaTransaction
+from services.core.addresses import shorten
 
 CLOCKS_DIFFER = timedelta(seconds=60)
 """A block may carry a time that is a little before the moment at which its transactions were sent."""

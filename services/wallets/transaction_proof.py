@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Sequence
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS
-from gateways.errors import NotThere, ProviderError
-from gateways.transactions import Transaction
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.transactions import Transaction
+from gateways.transport.errors import NotThere, ProviderError
 from models import Challenge, now
-from models.database import release
-from models.session import AsyncSession
-from services import claims, memo_trails, open_challenges, trails
-from services.addresses import solana_signature
-from services.claims import SPENT, VERIFIED, Verdict
-from services.trail_state import OpenChallenge
-from services.transactions import Outcome, in_coins, marker, read_reference, waits
+from models.db.database import release
+from models.db.session import AsyncSession
+from services.core.addresses import solana_signature
+from services.wallets import ownership, watch, watch_memos, watch_schedule
+from services.wallets.ownership import SPENT, VERIFIED, Verdict
+from services.wallets.transaction_check import Outcome, in_coins, marker, read_reference, waits
+from services.wallets.watch_state import OpenChallenge
 
-METHOD = open_challenges.METHOD
+METHOD = watch_schedule.METHOD
 CONTRACTS_SEND = frozenset({"abstract"})
 """Where smart-contract accounts are the sender of what they send, as people's own are
 (docs/facts.md#accounts-on-abstract)."""
@@ -26,11 +26,11 @@ NOTING = 4.0
 
 async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[OpenChallenge]:
     """Begin the trail of a challenge on every chain that does not have it yet, and keep looking often for a while."""
-    watched = await open_challenges.load(db, [row.id or 0])
-    if any(not set(trails.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
+    watched = await watch_schedule.load(db, [row.id or 0])
+    if any(not set(watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
-        await trails.look(outside, watched, NOTING)
-        await open_challenges.settle(db, watched)
+        await watch.look(outside, watched, NOTING)
+        await watch_schedule.settle(db, watched)
     await _touch(db, row)
     return watched
 
@@ -40,14 +40,14 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
 
     A pasted transaction may answer any of them.
     """
-    watched = await open_challenges.load(db, [row.id or 0 for row in rows])
+    watched = await watch_schedule.load(db, [row.id or 0 for row in rows])
     newest = watched[-1]
-    if not trails.chains_of(outside, newest.family):
+    if not watch.chains_of(outside, newest.family):
         return Verdict(False, "No chain of this wallet is set up here, so no transaction can be looked at.")
     if pasted.strip():
         return await _pasted(db, outside, watched, pasted)
     await release(db)
-    await trails.look(outside, [newest])
+    await watch.look(outside, [newest])
     verdict = await _settled(db, newest)
     await _touch(db, rows[-1])
     return verdict
@@ -58,7 +58,7 @@ async def status(db: AsyncSession, row: Challenge) -> Verdict:
     if row.used_at is not None:
         return Verdict(True, VERIFIED)
     await _touch(db, row)
-    (one,) = await open_challenges.load(db, [row.id or 0])
+    (one,) = await watch_schedule.load(db, [row.id or 0])
     return _waiting(one)
 
 
@@ -77,9 +77,9 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         return Verdict(
             False, "That is no transaction's hash: paste 0x and 64 digits of 0-9 and a-f, or an explorer's link to it."
         )
-    if await claims.is_spent(db, reference.hash):
+    if await ownership.is_spent(db, reference.hash):
         return Verdict(False, SPENT)
-    known = trails.chains_of(outside, one.family)
+    known = watch.chains_of(outside, one.family)
     asked = [reference.chain] if reference.chain else known
     if reference.chain and reference.chain not in known:
         return Verdict(
@@ -95,7 +95,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         elsewhere = " If it was sent on another chain, paste only its hash." if reference.chain else ""
         return Verdict(False, f"{_titles(asked, 'or')} does not know this transaction yet.{elsewhere}", again=True)
     meant = next((each for each in reversed(watched) if marker(found, each.wanted)), one)
-    trails.take(meant, found)
+    watch.take(meant, found)
     return await _answered(db, meant)
 
 
@@ -105,11 +105,11 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
         return Verdict(
             False, "That is no signature of a transaction: paste all its 87 or 88 characters, or a link to it."
         )
-    if await claims.is_spent(db, signature):
+    if await ownership.is_spent(db, signature):
         return Verdict(False, SPENT)
     await release(db)
     try:
-        known = await memo_trails.judge_signature(outside, one, signature)
+        known = await watch_memos.judge_signature(outside, one, signature)
     except ProviderError:
         return Verdict(
             False, "Solana cannot be asked right now. Nothing was changed; please try again in a minute.", again=True
@@ -147,7 +147,7 @@ async def _on_any(outside: Gateways, chains: Sequence[str], hash: str) -> tuple[
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     """Write down what was found, and say it."""
-    await open_challenges.settle(db, [one])
+    await watch_schedule.settle(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
         return Verdict(True, VERIFIED)

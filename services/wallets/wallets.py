@@ -7,13 +7,14 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from models import Wallet, now
-from models.session import AsyncSession
-from services import bio_proof, challenges, due, events, names, transaction_proof
-from services.actors import Actor
-from services.addresses import AddressRefused, parse, shorten
-from services.challenges import ChallengeView, challenge
-from services.claims import VERIFIED, Verdict
-from services.errors import WalletNotFound
+from models.db.session import AsyncSession
+from services.core import audit, queue
+from services.core.actors import Actor
+from services.core.addresses import AddressRefused, parse, shorten
+from services.core.errors import WalletNotFound
+from services.wallets import bio_proof, challenges, names, transaction_proof
+from services.wallets.challenges import ChallengeView, challenge
+from services.wallets.ownership import VERIFIED, Verdict
 
 __all__ = [
     "BIO", "METHODS", "TRANSACTION", "ChallengeView", "Verdict", "WalletView", "challenge", "check_again", "follow",
@@ -62,9 +63,9 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
     await db.delete(wallet)
-    await events.record(db, events.line("wallet.removed", actor=actor.discord_id, subject=actor.discord_id))
-    await due.mark_everywhere(db, actor.discord_id, due.WAITING)
-    await due.mark_rivals(db, [wallet.address], due.CHANGED)
+    await audit.record(db, audit.line("wallet.removed", actor=actor.discord_id, subject=actor.discord_id))
+    await queue.mark_everywhere(db, actor.discord_id, queue.WAITING)
+    await queue.mark_rivals(db, [wallet.address], queue.CHANGED)
 
 
 async def follow(db: AsyncSession, outside: Gateways, actor: Actor, address: str) -> None:

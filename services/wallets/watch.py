@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS
-from gateways.errors import NotThere, ProviderError
-from gateways.evm_errors import StateMissing, TooMuch
-from gateways.transactions import Transaction
-from services import memo_trails
-from services.trail_state import Found, OpenChallenge, Point, Seen
-from services.transactions import Outcome, judge, marker
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.errors import StateMissing, TooMuch
+from gateways.evm.transactions import Transaction
+from gateways.transport.errors import NotThere, ProviderError
+from services.wallets import watch_memos
+from services.wallets.transaction_check import Outcome, judge, marker
+from services.wallets.watch_state import Found, OpenChallenge, Point, Seen
 
 PATIENCE = 12.0
 """Seconds that one look waits for the slowest chain; what a chain says later is found by the next look."""
@@ -34,7 +34,7 @@ async def look(outside: Gateways, watched: Sequence[OpenChallenge], patience: fl
     evm, solana = ([one for one in watched if one.family == family] for family in ("evm", "solana"))
     tasks = {asyncio.create_task(_follow(outside, chain, evm)): chain for chain in chains_of(outside, "evm") if evm}
     if solana:
-        tasks[asyncio.create_task(memo_trails.follow(outside, solana))] = "solana"
+        tasks[asyncio.create_task(watch_memos.follow(outside, solana))] = "solana"
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=patience)
         for task in late:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from gateways import Gateways
-from gateways.errors import ProviderError
-from services.trail_state import Found, OpenChallenge, Point
-from services.transactions import Outcome, judge_memo
+from gateways.transport.errors import ProviderError
+from services.wallets.transaction_check import Outcome, judge_memo
+from services.wallets.watch_state import Found, OpenChallenge, Point
 
 
 async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:

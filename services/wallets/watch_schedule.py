@@ -10,14 +10,15 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from gateways import Gateways
-from gateways.chain_table import CHAINS
+from gateways.chains.catalogue import CHAINS
 from models import Challenge, User, transaction
-from models.session import AsyncSession
-from services import claims, schedules, trails
-from services.actors import Actor
-from services.claims import SPENT, Proof
-from services.trail_state import OpenChallenge, Point, Seen
-from services.transactions import Outcome
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.runtime import schedules
+from services.wallets import ownership, watch
+from services.wallets.ownership import SPENT, Proof
+from services.wallets.transaction_check import Outcome
+from services.wallets.watch_state import OpenChallenge, Point, Seen
 
 log = logging.getLogger("holdfast.services.open_challenges")
 
@@ -57,7 +58,7 @@ async def tick(outside: Gateways) -> int:
         watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
     if not watched:
         return 0
-    await trails.look(outside, watched)
+    await watch.look(outside, watched)
     await settle_apart(watched)
     return len(watched)
 
@@ -143,9 +144,9 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
         if one.judged is not None and one.judged.outcome is Outcome.PROVES:
             user = await db.get_one(User, one.user_id)
             try:
-                await claims.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
-            except (claims.AlreadySpent, claims.TooManyWallets) as fault:
-                row.seen, row.note = {}, SPENT if isinstance(fault, claims.AlreadySpent) else str(fault)
+                await ownership.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
+            except (ownership.AlreadySpent, ownership.TooManyWallets) as fault:
+                row.seen, row.note = {}, SPENT if isinstance(fault, ownership.AlreadySpent) else str(fault)
                 db.add(row)
                 await db.flush()
 

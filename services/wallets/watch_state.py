@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from gateways.transactions import Transaction
+from gateways.evm.transactions import Transaction
 from models import now
-from services.transactions import Judgement, Wanted
+from services.wallets.transaction_check import Judgement, Wanted
 
 AT_ONCE = timedelta(seconds=30)
 """A trail that begins within this time begins with the challenge."""

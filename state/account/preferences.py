@@ -7,11 +7,12 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import browsers, me, sessions, sign_in
-from services.actors import Actor
-from state.gate import signed_in
-from state.queries import ask
-from state.toasts import say
+from services.accounts import browsers, sessions, sign_in
+from services.core.actors import Actor
+from services.privacy import preferences
+from state.core.gate import signed_in
+from state.core.retry import ask
+from state.core.toasts import say
 
 CONFIRMATION = "delete"
 """What is typed to be forgotten."""
@@ -53,7 +54,7 @@ class EndingRoleView:
 @dataclass(frozen=True)
 class _Affairs:
     sessions: list[sessions.SessionView]
-    choices: list[me.ChoiceView]
+    choices: list[preferences.ChoiceView]
 
 
 class MeState(rx.State):
@@ -76,7 +77,7 @@ class MeState(rx.State):
 
         async def read() -> _Affairs:
             async with transaction() as db:
-                return _Affairs(await sessions.list_of(db, actor), await me.choices(db, actor))
+                return _Affairs(await sessions.list_of(db, actor), await preferences.choices(db, actor))
 
         affairs = await ask(read)
         self.sessions = [_session(one) for one in affairs.sessions]
@@ -112,9 +113,9 @@ class MeState(rx.State):
 
     async def _choose(
         self, actor: Actor, server_id: int, *, use: bool | None = None, share: bool | None = None
-    ) -> me.ChoiceView:
+    ) -> preferences.ChoiceView:
         async with transaction() as db:
-            chosen = await me.choose(db, actor, server_id, use_wallets=use, share_wallets=share)
+            chosen = await preferences.choose(db, actor, server_id, use_wallets=use, share_wallets=share)
         self.choices = [_choice(chosen) if one.server_id == server_id else one for one in self.choices]
         return chosen
 
@@ -122,7 +123,7 @@ class MeState(rx.State):
     async def ask_forget(self, actor: Actor) -> None:
         """Say what being forgotten does before it is done."""
         async with transaction() as db:
-            ending = await me.consequences(db, actor)
+            ending = await preferences.consequences(db, actor)
         self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in ending]
         self.asked, self.typed = True, ""
 
@@ -145,7 +146,7 @@ class MeState(rx.State):
         yield
         try:
             async with transaction() as db:
-                gone = await me.forget(db, actor)
+                gone = await preferences.forget(db, actor)
         finally:
             self.working = False
         await sign_in.revoke(gateways(), gone.token)
@@ -163,7 +164,7 @@ def _session(session: sessions.SessionView) -> SessionRowView:
     )
 
 
-def _choice(choice: me.ChoiceView) -> ChoiceRowView:
+def _choice(choice: preferences.ChoiceView) -> ChoiceRowView:
     return ChoiceRowView(
         server_id=choice.server_id,
         name=choice.name,

@@ -4,11 +4,11 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import users
-from services.actors import Actor
-from state.gate import signed_in
-from state.queries import ask
-from state.session import display_name
+from services.accounts import users
+from services.core.actors import Actor
+from state.core.gate import signed_in
+from state.core.retry import ask
+from state.core.session import display_name
 
 
 class AccountState(rx.State):

@@ -7,17 +7,18 @@ import reflex as rx
 
 from gateways import gateways
 from models import now, transaction
-from services import bio_looks, limits, names, wallets
-from services.actors import Actor
-from services.errors import HoldfastError, TooMany
-from services.transactions import ChainAsk
+from services.core.actors import Actor
+from services.core.errors import HoldfastError, TooMany
+from services.runtime import rate_limits
+from services.wallets import bio_schedule, names, wallets
+from services.wallets.transaction_check import ChainAsk
 from settings import settings
-from state.gate import background, signed_in
-from state.session import SessionState
-from state.timing import NAME_REST_SECONDS
-from state.toasts import refuse, say
-from state.wallets import WalletsState
-from state.watchers import Watcher
+from state.account.wallets import WalletsState
+from state.core.gate import background, signed_in
+from state.core.session import SessionState
+from state.core.timing import NAME_REST_SECONDS
+from state.core.toasts import refuse, say
+from state.core.watchers import Watcher
 
 LOOK_EVERY = 5.0
 """Seconds between two looks for a transaction while the screen is open."""
@@ -80,7 +81,7 @@ class WalletProofState(rx.State):
     confirmations: int = 0
     needed: int = 0
     _look: int = 0
-    _looks: bio_looks.Looks = bio_looks.Looks()
+    _looks: bio_schedule.Looks = bio_schedule.Looks()
     """The looks at the bio that are still to come."""
     _looked_at: datetime | None = None
     _visit: int = -1
@@ -134,7 +135,7 @@ class WalletProofState(rx.State):
 
     async def _show(self, actor: Actor) -> None:
         try:
-            await limits.spend(limits.PROOFS, actor.user_id)
+            await rate_limits.spend(rate_limits.PROOFS, actor.user_id)
             async with transaction() as db:
                 challenge = await wallets.challenge(db, gateways(), actor, self.address)
         except HoldfastError as fault:
@@ -155,7 +156,7 @@ class WalletProofState(rx.State):
                     return
                 self.resolving, given = True, self.address
             try:
-                await limits.spend(limits.LOOKUPS, actor.user_id)
+                await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
                 name, address = await names.resolve(gateways(), given)
                 note = ""
             except names.NameRefused as fault:
@@ -202,7 +203,7 @@ class WalletProofState(rx.State):
     @signed_in
     async def follow(self, actor: Actor) -> None:
         """Have the chains watched from now on."""
-        async for _ in Watcher(self, actor, "chains").looks(limit=limits.PROOFS):
+        async for _ in Watcher(self, actor, "chains").looks(limit=rate_limits.PROOFS):
             async with self:
                 address = self.address
             async with transaction() as db:
@@ -233,7 +234,7 @@ class WalletProofState(rx.State):
         yield
         self._looked_at = now()
         try:
-            await limits.spend(limits.PROOFS, actor.user_id)
+            await rate_limits.spend(rate_limits.PROOFS, actor.user_id)
             async with transaction() as db:
                 verdict = await wallets.verify(db, gateways(), actor, self.address, self.method, self.pasted)
         except HoldfastError:
@@ -255,7 +256,7 @@ class WalletProofState(rx.State):
         self._links(verdict)
         if verdict.again and self.method == BIO:
             self.looking = True
-            self._looks = bio_looks.asked(wait=verdict.wait, stretch=verdict.stretch)
+            self._looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
             yield WalletProofState.look_again(self._look)
 
     def _links(self, verdict: wallets.Verdict) -> None:
@@ -269,7 +270,7 @@ class WalletProofState(rx.State):
         if hidden or self.method != BIO or not self.code or self.pending or self.linked_address or seen:
             return
         if not self.looking:
-            self._looks = bio_looks.shown()
+            self._looks = bio_schedule.shown()
         self.looking = True
         self._looks = replace(self._looks, next_in=0.0)
         yield WalletProofState.look_again(self._look)
@@ -292,8 +293,8 @@ class WalletProofState(rx.State):
         """Look at the bio until it shows the proof, something else is asked, or time is up; less and less often."""
         async with self:
             first = self._looks.next_in
-        watcher = Watcher(self, actor, "bio", every=bio_looks.FIRST, lasts=bio_looks.LONGEST_SHORT, first=first)
-        async for _ in watcher.looks(limit=limits.PROOFS):
+        watcher = Watcher(self, actor, "bio", every=bio_schedule.FIRST, lasts=bio_schedule.LONGEST_SHORT, first=first)
+        async for _ in watcher.looks(limit=rate_limits.PROOFS):
             async with self:
                 if number != self._look or not self.looking:
                     return

@@ -6,11 +6,12 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import limits, names, wallets
-from services.actors import Actor
-from state.gate import background, signed_in
-from state.toasts import say
-from state.watchers import Watcher
+from services.core.actors import Actor
+from services.runtime import rate_limits
+from services.wallets import names, wallets
+from state.core.gate import background, signed_in
+from state.core.toasts import say
+from state.core.watchers import Watcher
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class WalletsState(rx.State):
             asked = [row.address for row in self.rows if row.address not in self._names]
         if not asked:
             return
-        async for _ in Watcher(self, actor, "names").looks(limit=limits.LOOKUPS):
+        async for _ in Watcher(self, actor, "names").looks(limit=rate_limits.LOOKUPS):
             found = await names.primary_names(gateways(), asked)
             if not found:
                 return

@@ -2,9 +2,9 @@
 
 import reflex as rx
 
-from state.gate import background, public
-from state.timing import COPIED_SECONDS
-from state.watchers import Watcher
+from state.core.gate import background, public
+from state.core.timing import COPIED_SECONDS
+from state.core.watchers import Watcher
 
 
 class CopyState(rx.State):

@@ -7,10 +7,10 @@ from collections import deque
 
 from reflex.event import EventSpec
 
-from services.database_faults import first_line, is_absent
-from services.errors import HoldfastError, NotSignedIn, explained
-from state.session import SessionState
-from state.toasts import ToastState
+from services.core.errors import HoldfastError, NotSignedIn, explained
+from services.runtime.database_faults import first_line, is_absent
+from state.core.session import SessionState
+from state.core.toasts import ToastState
 
 _log = logging.getLogger(__name__)
 

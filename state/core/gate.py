@@ -16,10 +16,12 @@ from reflex_base.registry import RegistrationContext
 from reflex_base.utils.form import FORM_DATA_ENTRIES_KEY
 
 from models import reading
-from services import rejections, request_ids, sessions
-from services.actors import Actor
-from services.errors import NotSignedIn
-from services.texts import can_be_kept
+from services.accounts import sessions
+from services.core import request_ids
+from services.core.actors import Actor
+from services.core.errors import NotSignedIn
+from services.core.texts import can_be_kept
+from services.runtime import rejections
 
 PAYLOAD_BYTES = 64 * 1024
 """No screen sends more in one event; a collection's list of token ids is the longest."""
@@ -199,7 +201,7 @@ async def _required_actor(state: BaseState) -> Actor:
 def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
     """Resolves the actor at every call and passes it as the handler's first argument; without one nothing runs.
 
-    NotSignedIn then reaches `state.faults`, which shows the signed-out view.
+    NotSignedIn then reaches `state.core.errors`, which shows the signed-out view.
     """
 
     @functools.wraps(handler)

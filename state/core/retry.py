@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from services.errors import HoldfastError, TookTooLong, explained
-from state.timing import QUERY_ATTEMPTS, RETRY_SECONDS
+from services.core.errors import HoldfastError, TookTooLong, explained
+from state.core.timing import QUERY_ATTEMPTS, RETRY_SECONDS
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ import reflex as rx
 from reflex.event import EventSpec
 from reflex.state import BaseState
 
-from services import sessions
-from state.gate import actor_of, handshake_session_id, public
-from state.timing import USER_STALE_SECONDS
-from state.toasts import ToastState
+from services.accounts import sessions
+from state.core.gate import actor_of, handshake_session_id, public
+from state.core.timing import USER_STALE_SECONDS
+from state.core.toasts import ToastState
 
 STORAGE_KEY = sessions.STORAGE_KEY
 """Under which the browser's local storage has the id."""
@@ -20,7 +20,7 @@ SESSION_PARAMETER = "session"
 
 
 class SessionState(rx.State):
-    """The audience of this page. The actor of a handler never comes from here, see `state.gate.signed_in`."""
+    """The audience of this page. The actor of a handler never comes from here, see `state.core.gate.signed_in`."""
 
     session_id: str = rx.LocalStorage("", name=STORAGE_KEY)
     audience: str = UNKNOWN

@@ -1,9 +1,9 @@
 """The constants of the screens: how long things wait, show and stay fresh, each in this one place.
 
 They are those of docs/specification.md#section-9-constants.
-What a service keeps to is named there: how long Discord's word about a person counts (`services.users.ASKED_EVERY`),
-lengths and shortening of addresses (`services.addresses`), defaults of rules (`services.rule_form`), permissions of
-invites (`services.servers`).
+What a service keeps to is named there: how long Discord's word about a person counts
+(`services.accounts.users.ASKED_EVERY`), lengths and shortening of addresses (`services.core.addresses`), defaults of
+rules (`services.rules.draft`), permissions of invites (`services.servers.servers`).
 """
 
 USER_STALE_SECONDS = 30 * 60

@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from state.gate import public
+from state.core.gate import public
 
 
 class ToastState(rx.State):

@@ -7,10 +7,10 @@ from typing import Any, cast
 import reflex as rx
 from reflex_base.registry import RegistrationContext
 
-from services import limits
-from services.actors import Actor
-from services.errors import TooMany
-from state.gate import actor_of
+from services.core.actors import Actor
+from services.core.errors import TooMany
+from services.runtime import rate_limits
+from state.core.gate import actor_of
 
 AWAY_SECONDS = 30.0
 """A tab without a socket is looked at no more; one that is not back by then has ended its loops."""
@@ -53,7 +53,9 @@ class Watcher:
         """Whether a newer loop has taken this one's place."""
         return self._ends.is_set()
 
-    async def looks(self, *, pages: Collection[str] = (), limit: limits.Limit | None = None) -> AsyncGenerator[None]:
+    async def looks(
+        self, *, pages: Collection[str] = (), limit: rate_limits.Limit | None = None
+    ) -> AsyncGenerator[None]:
         """Yield every `every` seconds, for as many as fit into `lasts` seconds, while there is a reason to look.
 
         Only the newest loop looks, and only after the one before has ended, so that many events cost what one does.
@@ -127,9 +129,9 @@ async def is_open(tab: str) -> bool:
     return sockets is not None and await sockets._token_manager.is_token_connected(tab)
 
 
-async def _allows(limit: limits.Limit, actor: Actor) -> bool:
+async def _allows(limit: rate_limits.Limit, actor: Actor) -> bool:
     try:
-        await limits.spend(limit, actor.user_id)
+        await rate_limits.spend(limit, actor.user_id)
     except TooMany:
         return False
     return True

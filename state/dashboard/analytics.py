@@ -4,12 +4,21 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import analytics, servers
-from services.actors import Actor
-from services.errors import ServerNotFound
-from state.charts import EMPTY_CHART, BarChartView, DayView, RuleChartView, days_of, proofs_of, roles_of, rules_of
-from state.gate import signed_in
-from state.queries import ask
+from services.core.actors import Actor
+from services.core.errors import ServerNotFound
+from services.servers import analytics, servers
+from state.core.gate import signed_in
+from state.core.retry import ask
+from state.dashboard.charts import (
+    EMPTY_CHART,
+    BarChartView,
+    DayView,
+    RuleChartView,
+    days_of,
+    proofs_of,
+    roles_of,
+    rules_of,
+)
 
 RANGES = analytics.RANGES
 EVERYWHERE = "0"

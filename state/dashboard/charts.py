@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from services.analytics import HistoryView, RuleHistory
+from services.servers.analytics import HistoryView, RuleHistory
 
 WIDTH, HEIGHT = 1000, 400
 MOST_RULES = 12

@@ -6,15 +6,15 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import servers
-from services.actors import Actor
-from services.errors import NotConnected
+from services.core.actors import Actor
+from services.core.errors import NotConnected
+from services.servers import servers
 from settings import settings
-from state.gate import background, signed_in
-from state.queries import ask
-from state.servers import WATCH_EVERY, WATCH_SECONDS
-from state.toasts import refuse, say
-from state.watchers import Watcher
+from state.core.gate import background, signed_in
+from state.core.retry import ask
+from state.core.toasts import refuse, say
+from state.core.watchers import Watcher
+from state.dashboard.servers import WATCH_EVERY, WATCH_SECONDS
 
 
 @dataclass(frozen=True)

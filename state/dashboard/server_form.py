@@ -4,11 +4,11 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import servers
-from services.actors import Actor
-from services.errors import HoldfastError
-from state.gate import signed_in
-from state.toasts import refuse, say
+from services.core.actors import Actor
+from services.core.errors import HoldfastError
+from services.servers import servers
+from state.core.gate import signed_in
+from state.core.toasts import refuse, say
 
 
 class ServerFormState(rx.State):

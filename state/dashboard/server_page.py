@@ -4,11 +4,11 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import servers
-from services.actors import Actor
-from services.errors import NotFound
-from state.gate import signed_in
-from state.servers import configure_url
+from services.core.actors import Actor
+from services.core.errors import NotFound
+from services.servers import servers
+from state.core.gate import signed_in
+from state.dashboard.servers import configure_url
 
 TABS = ("rules", "members", "activity", "health", "channel")
 """What `tab` in the address may be; anything else means the first."""

@@ -9,14 +9,15 @@ from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
-from services import limits, servers
-from services.actors import Actor
-from state.analytics import AnalyticsState
-from state.gate import background, signed_in
-from state.queries import ask
-from state.session import MEMBER, SessionState
-from state.timing import SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
-from state.watchers import Watcher
+from services.core.actors import Actor
+from services.runtime import rate_limits
+from services.servers import servers
+from state.core.gate import background, signed_in
+from state.core.retry import ask
+from state.core.session import MEMBER, SessionState
+from state.core.timing import SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
+from state.core.watchers import Watcher
+from state.dashboard.analytics import AnalyticsState
 
 WATCH_SECONDS, WATCH_EVERY = 180.0, 3.0
 """After an invite was opened the dashboard looks by itself for this long, this often."""
@@ -94,7 +95,7 @@ class DashboardState(rx.State):
         self.refreshing = True
         yield
         try:
-            await limits.spend(limits.RECHECKS, actor.user_id)
+            await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 await servers.sync(db, gateways(), actor)
             await self._read(actor)

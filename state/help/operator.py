@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import reflex as rx
 
-from services.sign_in import CALLBACK_PATH
+from services.accounts.sign_in import CALLBACK_PATH
 from settings import Settings, settings
-from state.gate import public
+from state.core.gate import public
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from state.gate import public
+from state.core.gate import public
 
 AUTH_FAILED = "Discord authentication failed."
 NOT_CONFIGURED = "Discord OAuth configuration needs to be updated."

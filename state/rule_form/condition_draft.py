@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from services import rule_form
-from services.expressions import Requirement
+from services.rules import draft
+from services.rules.expression import Requirement
 
 BASIC, TRAIT, TOKEN_ID, ANY_NFT = "basic", "trait", "token_id", "any_nft"
 DEFAULT_CHAIN = "ethereum"
@@ -32,7 +32,7 @@ class ConditionDraft:
     @property
     def name(self) -> str:
         """The automatic name of a rule with this condition alone."""
-        return rule_form.automatic_name(
+        return draft.automatic_name(
             self.type, self.chain, self.collection, self.trait_type.strip(), self.wanted, self.token_ids
         )
 
@@ -42,7 +42,7 @@ class ConditionDraft:
         return Requirement(
             type=self.type,
             chain=self.chain,
-            contract=rule_form.ANY_CONTRACT if self.type == ANY_NFT else self.contract,
+            contract=draft.ANY_CONTRACT if self.type == ANY_NFT else self.contract,
             min_tokens=int(self.min_tokens) if self.min_tokens.isascii() and self.min_tokens.isdigit() else 0,
             trait=(self.trait_type.strip(), self.wanted) if self.type == TRAIT else None,
             token_ids=self.token_ids if self.type == TOKEN_ID else (),

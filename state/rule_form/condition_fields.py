@@ -8,14 +8,26 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import collections, limits, rule_form, token_ids
-from services.actors import Actor
-from services.addresses import shorten
-from services.chain_names import FORM_ORDER, chain_title
-from services.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
-from state.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, DEFAULT_CHAIN, EXACTLY, TRAIT, ConditionDraft
-from state.gate import signed_in
-from state.toasts import refuse, say
+from services.collections import catalog
+from services.core.actors import Actor
+from services.core.addresses import shorten
+from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
+from services.rules import draft as rule_form
+from services.rules import token_ids
+from services.runtime import rate_limits
+from state.core.gate import signed_in
+from state.core.toasts import refuse, say
+from state.rule_form.condition_draft import (
+    ANY_NFT,
+    AT_LEAST,
+    AT_MOST,
+    BASIC,
+    DEFAULT_CHAIN,
+    EXACTLY,
+    TRAIT,
+    ConditionDraft,
+)
 
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
 """The inputs that a handler fills or empties by their names."""
@@ -34,7 +46,7 @@ class OfferView:
     label: str
 
 
-def _offer(found: collections.CollectionView) -> OfferView:
+def _offer(found: catalog.CollectionView) -> OfferView:
     where = f"{shorten(found.contract_address)} on {chain_title(found.blockchain)}"
     return OfferView(found.blockchain, found.contract_address, f"{found.name} ({where})")
 
@@ -122,7 +134,7 @@ class ConditionFields(rx.State, mixin=True):
             return
         self.chain = value
         self._forget()
-        if self.type != ANY_NFT and collections.is_whole(self.contract):
+        if self.type != ANY_NFT and catalog.is_whole(self.contract):
             async for outcome in self._look_up(actor):
                 yield outcome
 
@@ -161,7 +173,7 @@ class ConditionFields(rx.State, mixin=True):
             return
         self.contract = self._given = given
         self._forget()
-        if collections.is_whole(given):
+        if catalog.is_whole(given):
             async for outcome in self._look_up(actor):
                 yield outcome
 
@@ -174,14 +186,14 @@ class ConditionFields(rx.State, mixin=True):
         self._forget_traits()
         self._changed()
 
-    async def _look_up(self, actor: Actor, no_older_than: timedelta = collections.FRESH_FOR):
+    async def _look_up(self, actor: Actor, no_older_than: timedelta = catalog.FRESH_FOR):
         """Find the collection and take over its address, chain and name, or say why there is none."""
-        await limits.spend(limits.LOOKUPS, actor.user_id)
+        await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
         self.looking = True
         yield
         try:
             async with transaction() as db:
-                found = await collections.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
+                found = await catalog.parse(db, gateways(), self.contract, self.chain, no_older_than=no_older_than)
         except ProviderUnavailable:
             self._forget(keep_typed=True)
             await refuse(self, "Connection error", "Failed to fetch collection data. Please try again.")
@@ -210,7 +222,7 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
+                self.trait_types = await catalog.trait_types(db, gateways(), self.contract, self.chain)
         except HoldfastError:
             self.trait_types = []
         self.types_state = NONE if self.trait_types else FAILED
@@ -225,7 +237,7 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                self.trait_values = await collections.trait_values(
+                self.trait_values = await catalog.trait_values(
                     db, gateways(), self.contract, self.chain, self.trait_type
                 )
         except HoldfastError:

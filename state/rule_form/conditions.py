@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, replace
 
-from services import sources
-from services.actors import Actor
-from services.expressions import MAX_LEAVES, Expression, Requirement
-from services.rule_form import composed_name
-from services.rule_groups import ALL, ANY, MODES, Condition, Group, to_tree
-from services.rule_words import Names, in_lines, in_words
-from state.condition_draft import ANY_NFT, TOKEN_ID, TRAIT, ConditionDraft, draft_of
-from state.condition_fields import ConditionFields
-from state.gate import signed_in
+from services.core.actors import Actor
+from services.rules import single_source
+from services.rules.draft import composed_name
+from services.rules.expression import MAX_LEAVES, Expression, Requirement
+from services.rules.form_groups import ALL, ANY, MODES, Condition, Group, to_tree
+from services.rules.wording import Names, in_lines, in_words
+from state.core.gate import signed_in
+from state.rule_form.condition_draft import ANY_NFT, TOKEN_ID, TRAIT, ConditionDraft, draft_of
+from state.rule_form.condition_fields import ConditionFields
 
 ROOT = 0
 """The number of the group that holds everything."""
@@ -243,7 +243,7 @@ def _row(slot: _Slot, title: str, names: Names) -> ConditionView:
 
 
 def _caveat(draft: ConditionDraft) -> str:
-    return " ".join(f"{one.text} {one.remedy}" for one in sources.of_condition(draft.leaf))
+    return " ".join(f"{one.text} {one.remedy}" for one in single_source.of_condition(draft.leaf))
 
 
 def _is_ready(draft: ConditionDraft) -> bool:

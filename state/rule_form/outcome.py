@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 import reflex as rx
 
-from services import rule_form, servers
-from services.actors import Actor
-from services.rules import RuleView
-from state.gate import signed_in
+from services.core.actors import Actor
+from services.rules import draft
+from services.rules.rules import RuleView
+from services.servers import servers
+from state.core.gate import signed_in
 
 NOW, GRACE = "now", "grace"
 SHADOW, PAUSED = "shadow", "paused"
 DEFAULT_GRACE_HOURS = "24"
-DEFAULT_COLOR = rule_form.DEFAULT_COLOR
+DEFAULT_COLOR = draft.DEFAULT_COLOR
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import impact, limits
-from services.actors import Actor
-from services.errors import HoldfastError
-from services.impact import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
-from state.gate import background, signed_in
-from state.watchers import Watcher
+from services.core.actors import Actor
+from services.core.errors import HoldfastError
+from services.engine import preview
+from services.engine.preview import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
+from services.runtime import rate_limits
+from state.core.gate import background, signed_in
+from state.core.watchers import Watcher
 
 SETTLE_SECONDS = 0.6
 """How long a form rests before whom it concerns is looked up."""
@@ -81,10 +82,10 @@ class ImpactState(rx.State):
         async for _ in watcher.looks():
             fault = ""
             try:
-                await limits.spend(limits.PREVIEWS, actor.user_id)
+                await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
-                    planned = await impact.plan(db, gateways(), actor, proposal)
-                async for found in impact.look(gateways(), planned):
+                    planned = await preview.plan(db, gateways(), actor, proposal)
+                async for found in preview.look(gateways(), planned):
                     async with self:
                         if self._turn != turn:
                             return

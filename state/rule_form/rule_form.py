@@ -9,25 +9,28 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import collections, rule_form, rule_limits, rules, servers
-from services.actors import Actor
-from services.chain_names import FORM_ORDER, chain_title
-from services.errors import FieldRefused, HoldfastError, RuleNotFound
-from services.expressions import Expression, parse, requirements, to_document
-from services.impact import Proposal
-from services.rule_groups import from_tree
-from services.rule_limits import RoomView
-from services.rule_words import Names
-from services.rules import RuleDraft, RuleView
-from state.condition_draft import ANY_NFT, ConditionDraft
-from state.condition_fields import CONTRACT_INPUT
-from state.gate import signed_in
-from state.impact import ImpactState
-from state.rule_conditions import ConditionList
-from state.rule_outcome import RuleOutcome
-from state.server_page import ServerPageState
-from state.session import SessionState
-from state.toasts import refuse, say
+from services.collections import catalog
+from services.core.actors import Actor
+from services.core.chain_names import FORM_ORDER, chain_title
+from services.core.errors import FieldRefused, HoldfastError, RuleNotFound
+from services.engine.preview import Proposal
+from services.rules import draft as rule_form
+from services.rules import limits, rules
+from services.rules.expression import Expression, parse, requirements, to_document
+from services.rules.form_groups import from_tree
+from services.rules.limits import RoomView
+from services.rules.rules import RuleDraft, RuleView
+from services.rules.wording import Names
+from services.servers import servers
+from state.core.gate import signed_in
+from state.core.session import SessionState
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.condition_draft import ANY_NFT, ConditionDraft
+from state.rule_form.condition_fields import CONTRACT_INPUT
+from state.rule_form.conditions import ConditionList
+from state.rule_form.outcome import RuleOutcome
+from state.rule_form.preview import ImpactState
 
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
 """What the form itself holds of a rule whose conditions it cannot show."""
@@ -97,9 +100,9 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
                     rule = await rules.get(db, gateways(), actor, self.rule_id)
                     tree = parse(json.loads(rule.expression))
                     places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
-                    self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
+                    self._show_rule(rule, tree, await catalog.names(db, places), page.server_id)
                 found = await servers.roles(db, gateways(), actor, server.id)
-                self._show_room(await rule_limits.room(db, page.server_id))
+                self._show_room(await limits.room(db, page.server_id))
             self._offer(found)
         except RuleNotFound:
             self.missing = True

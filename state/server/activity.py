@@ -10,17 +10,17 @@ import reflex as rx
 
 from gateways import gateways
 from models import now, transaction
-from services import event_log, undo
-from services.actors import Actor
-from services.ages import ago
-from services.errors import HoldfastError, NotFound
-from services.event_log import BY_ITSELF, LogFilter, LogLine
-from services.event_words import FORGOTTEN
+from services.core.actors import Actor
+from services.core.ages import ago
+from services.core.errors import HoldfastError, NotFound
+from services.servers import activity, undo
+from services.servers.activity import BY_ITSELF, LogFilter, LogLine
+from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
-from state.gate import public, signed_in
-from state.queries import ask
-from state.server_page import ServerPageState, open_tab
-from state.toasts import refuse, say
+from state.core.gate import public, signed_in
+from state.core.retry import ask
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState, open_tab
 
 PAGE_SIZE = 50
 ROLE, RULE = "role:", "rule:"
@@ -101,7 +101,7 @@ class ActivityState(rx.State):
         self.asked_batch = ""
         try:
             async with transaction() as db:
-                choices = await event_log.choices(db, gateways(), actor, page.server_id)
+                choices = await activity.choices(db, gateways(), actor, page.server_id)
         except NotFound:
             page._lost()
             return
@@ -136,7 +136,7 @@ class ActivityState(rx.State):
 
         async def read() -> list[LogLine]:
             async with transaction() as db:
-                return await event_log.read(
+                return await activity.read(
                     db, gateways(), actor, page.server_id, wanted, before=before, limit=PAGE_SIZE + 1
                 )
 
@@ -165,7 +165,7 @@ class ActivityState(rx.State):
     @signed_in
     async def enter_member(self, actor: Actor, value: str) -> None:
         """Whom it is about, after a rest of typing: part of a name, or a whole id."""
-        self.member = value.strip()[: event_log.LONGEST_QUERY]
+        self.member = value.strip()[: activity.LONGEST_QUERY]
         await self._filtered(actor)
 
     @signed_in

@@ -6,12 +6,13 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import channels, limits, log_channel
-from services.actors import Actor
-from services.errors import HoldfastError, NotFound, NotSignedIn
-from state.gate import public, signed_in
-from state.server_page import ServerPageState, open_tab
-from state.toasts import refuse, say
+from services.core.actors import Actor
+from services.core.errors import HoldfastError, NotFound, NotSignedIn
+from services.guilds import alert_channel, channels
+from services.runtime import rate_limits
+from state.core.gate import public, signed_in
+from state.core.toasts import refuse, say
+from state.dashboard.server_page import ServerPageState, open_tab
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class ChannelsState(rx.State):
         yield
         try:
             page = await self.get_state(ServerPageState)
-            await limits.spend(limits.RECHECKS, actor.user_id)
+            await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
             done = " ".join(outcome.done) or "Everything was right already."
@@ -92,7 +93,7 @@ class ChannelsState(rx.State):
         try:
             page = await self.get_state(ServerPageState)
             async with transaction() as db:
-                name = await log_channel.choose(db, gateways(), actor, page.server_id, self.chosen or None)
+                name = await alert_channel.choose(db, gateways(), actor, page.server_id, self.chosen or None)
         except HoldfastError as fault:
             if isinstance(fault, NotSignedIn):
                 raise

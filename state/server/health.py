@@ -7,12 +7,12 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import server_health
-from services.actors import Actor
-from services.errors import NotFound
-from services.health_views import HealthView, ProviderHealth
-from state.gate import signed_in
-from state.server_page import open_tab
+from services.core.actors import Actor
+from services.core.errors import NotFound
+from services.health import server
+from services.health.views import HealthView, ProviderHealth
+from state.core.gate import signed_in
+from state.dashboard.server_page import open_tab
 
 HEADLINES = {
     "good": "Everything works",
@@ -53,7 +53,7 @@ class ServerHealthState(rx.State):
             return
         try:
             async with transaction() as db:
-                view = await server_health.look(db, gateways(), actor, page.server_id)
+                view = await server.look(db, gateways(), actor, page.server_id)
         except NotFound:
             page._lost()
         else:

@@ -6,14 +6,14 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import held_back
-from services.actors import Actor
-from services.ages import ago
-from services.errors import NotFound
-from services.held_back import HeldBackView
-from state.gate import public, signed_in
-from state.server_page import ServerPageState, open_tab
-from state.toasts import say
+from services.core.actors import Actor
+from services.core.ages import ago
+from services.core.errors import NotFound
+from services.servers import breaker_review
+from services.servers.breaker_review import HeldBackView
+from state.core.gate import public, signed_in
+from state.core.toasts import say
+from state.dashboard.server_page import ServerPageState, open_tab
 
 SHOWN_ON = ("rules", "members", "health")
 """The tabs that the banner stands above."""
@@ -68,7 +68,7 @@ class HeldBackState(rx.State):
         if page is None or self.asked_role or self.deciding:
             return
         async with transaction() as db:
-            waiting = await held_back.waiting_roles(db, page.server_id)
+            waiting = await breaker_review.waiting_roles(db, page.server_id)
         if waiting != {role.id for role in self.roles}:
             await self._read(actor, page)
 
@@ -79,7 +79,7 @@ class HeldBackState(rx.State):
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         try:
             async with transaction() as db:
-                found = await held_back.of_server(db, gateways(), actor, page.server_id)
+                found = await breaker_review.of_server(db, gateways(), actor, page.server_id)
         except NotFound:
             page._lost()
             self.roles = []
@@ -118,7 +118,7 @@ class HeldBackState(rx.State):
         self.deciding = role_id
         yield
         page = await self.get_state(ServerPageState)
-        answer = held_back.approve if self.asked_approve else held_back.dismiss
+        answer = breaker_review.approve if self.asked_approve else breaker_review.dismiss
         try:
             async with transaction() as db:
                 await answer(db, gateways(), actor, page.server_id, role_id)

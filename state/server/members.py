@@ -7,18 +7,20 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import limits, member_list, member_why, protection, rechecks, sweep
-from services.actors import Actor
-from services.ages import ago
-from services.chain_names import chain_title
-from services.errors import MemberNotFound, NotFound
-from services.member_list import MemberRow, MembersPage
-from services.member_why import MemberWhy, RequirementView, RoleWhy, RuleWhy
-from services.rule_form import DEFAULT_COLOR
-from state.gate import public, signed_in
-from state.queries import ask
-from state.server_page import ServerPageState, open_tab
-from state.toasts import say
+from services.core.actors import Actor
+from services.core.ages import ago
+from services.core.chain_names import chain_title
+from services.core.errors import MemberNotFound, NotFound
+from services.rules.draft import DEFAULT_COLOR
+from services.runtime import rate_limits
+from services.servers import explain, member_list, protection
+from services.servers.explain import MemberWhy, RequirementView, RoleWhy, RuleWhy
+from services.servers.member_list import MemberRow, MembersPage
+from services.triggers import rechecks, sweep
+from state.core.gate import public, signed_in
+from state.core.retry import ask
+from state.core.toasts import say
+from state.dashboard.server_page import ServerPageState, open_tab
 
 EVERYBODY = "everybody"
 """Who is being checked again, where it is not one member."""
@@ -140,7 +142,7 @@ class MembersState(rx.State):
 
         async def read() -> MemberWhy:
             async with transaction() as db:
-                return await member_why.why(db, gateways(), actor, page.server_id, self.opened)
+                return await explain.why(db, gateways(), actor, page.server_id, self.opened)
 
         try:
             found = await ask(read)
@@ -183,7 +185,7 @@ class MembersState(rx.State):
     async def check_everybody(self, actor: Actor) -> None:
         """Have all members of the server looked at again."""
         page = await self.get_state(ServerPageState)
-        await limits.spend(limits.RECHECKS, actor.user_id)
+        await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             self.asked = await sweep.recheck_server(db, gateways(), actor, page.server_id)
         if self.asked:
@@ -195,7 +197,7 @@ class MembersState(rx.State):
     async def check(self, actor: Actor, member: str) -> None:
         """Have one member looked at again."""
         page = await self.get_state(ServerPageState)
-        await limits.spend(limits.RECHECKS, actor.user_id)
+        await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             await rechecks.of_member(db, gateways(), actor, page.server_id, member)
         self.checking, self.left, self.asked, self._settled = member[:32], 1, 1, False

@@ -6,14 +6,14 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import protection
-from services.actors import Actor
-from services.ages import ago
-from services.errors import NotFound
-from services.protection import ProtectedRole
-from state.gate import public, signed_in
-from state.server_page import ServerPageState, open_tab
-from state.toasts import say
+from services.core.actors import Actor
+from services.core.ages import ago
+from services.core.errors import NotFound
+from services.servers import protection
+from services.servers.protection import ProtectedRole
+from state.core.gate import public, signed_in
+from state.core.toasts import say
+from state.dashboard.server_page import ServerPageState, open_tab
 
 
 @dataclass(frozen=True)

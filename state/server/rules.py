@@ -7,17 +7,17 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services import rule_limits, rules
-from services.actors import Actor
-from services.chain_names import chain_title
-from services.errors import NotFound
-from services.impact import Proposal
-from state.gate import public, signed_in
-from state.impact import ImpactState
-from state.protected_roles import ProtectedRolesState
-from state.rule_conditions import LineView
-from state.server_page import ServerPageState, open_tab
-from state.toasts import say
+from services.core.actors import Actor
+from services.core.chain_names import chain_title
+from services.core.errors import NotFound
+from services.engine.preview import Proposal
+from services.rules import limits, rules
+from state.core.gate import public, signed_in
+from state.core.toasts import say
+from state.dashboard.server_page import ServerPageState, open_tab
+from state.rule_form.conditions import LineView
+from state.rule_form.preview import ImpactState
+from state.server.protected_roles import ProtectedRolesState
 
 PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
 AT_ONCE = "Taken as soon as it is no longer earned"
@@ -68,7 +68,7 @@ class RulesState(rx.State):
         try:
             async with transaction() as db:
                 listed = await rules.list_rules(db, gateways(), actor, page.server_id)
-                self.room = (await rule_limits.room(db, page.server_id)).words
+                self.room = (await limits.room(db, page.server_id)).words
         except NotFound:
             page._lost()
         else:
@@ -78,7 +78,7 @@ class RulesState(rx.State):
         page = await self.get_state(ServerPageState)
         async with transaction() as db:
             listed = await rules.list_rules(db, gateways(), actor, page.server_id)
-            self.room = (await rule_limits.room(db, page.server_id)).words
+            self.room = (await limits.room(db, page.server_id)).words
         self.rows = [_row(rule, page) for rule in listed]
 
     @signed_in

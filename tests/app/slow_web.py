@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from app.http.leaving import Leaving
+from app.http.shutdown import Leaving
 
 
 def make() -> Any:

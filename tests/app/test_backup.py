@@ -11,10 +11,10 @@ from sqlmodel import select
 import models
 from app import backup
 from app.backup import BackupFailed
-from app.postgres import Postgres
+from app.postgres.server import Postgres
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
-from models.database import libpq_url
-from tests.builders import a_grant, a_member, a_rule, a_server, address
+from models.db.database import libpq_url
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from app.live_check import Result, ask_all
 from gateways import close_gateways, gateways
-from gateways.discord_application import read_application
-from gateways.errors import ProviderConfused
+from gateways.discord.application import read_application
+from gateways.transport.errors import ProviderConfused
 from settings import settings
 
 

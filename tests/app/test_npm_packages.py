@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app import parts
+from app import npm_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,35 +31,35 @@ def npm(tmp_path: Path) -> Path:
 
 
 def test_what_was_fetched_is_moved_once_the_screens_have_their_place(root: Path, npm: Path) -> None:
-    assert parts.fetch(npm, root)
-    assert not parts.move(root), "there is no .web yet"
+    assert npm_packages.fetch(npm, root)
+    assert not npm_packages.move(root), "there is no .web yet"
     (root / ".web").mkdir()
-    assert parts.move(root)
+    assert npm_packages.move(root)
     assert (root / ".web" / "node_modules" / "react" / "installed").read_text() == "x\n"
-    assert not parts.move(root)
-    assert not parts.fetch(npm, root), "the screens have theirs"
+    assert not npm_packages.move(root)
+    assert not npm_packages.fetch(npm, root), "the screens have theirs"
 
 
 def test_nothing_is_fetched_twice(root: Path, npm: Path) -> None:
-    assert parts.fetch(npm, root)
-    assert not parts.fetch(npm, root)
+    assert npm_packages.fetch(npm, root)
+    assert not npm_packages.fetch(npm, root)
 
 
 def test_packages_of_another_lock_are_fetched_again(root: Path, npm: Path) -> None:
-    parts.fetch(npm, root)
+    npm_packages.fetch(npm, root)
     (root / "reflex.lock" / "package-lock.json").write_text('{"newer": 1}')
     (root / ".web").mkdir()
-    assert not parts.move(root)
-    assert parts.fetch(npm, root)
-    assert parts.move(root)
+    assert not npm_packages.move(root)
+    assert npm_packages.fetch(npm, root)
+    assert npm_packages.move(root)
 
 
 def test_a_fetch_that_failed_leaves_nothing_to_move(root: Path, npm: Path) -> None:
     npm.write_text("#!/bin/sh\nmkdir -p node_modules/half\nexit 1\n")
     (root / ".web").mkdir()
     with pytest.raises(subprocess.CalledProcessError):
-        parts.fetch(npm, root)
-    assert not parts.move(root)
+        npm_packages.fetch(npm, root)
+    assert not npm_packages.move(root)
 
 
 def test_the_move_waits_for_a_fetch_under_way(root: Path, npm: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.product import Product
-from tests.whole.people import Person, collection, rule, until
+from tests.support.product import Product
+from tests.system.whole.people import Person, collection, rule, until
 
 STRANGER = "0x" + "5e" * 20
 

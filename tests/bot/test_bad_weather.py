@@ -14,21 +14,25 @@ import pytest
 from aiohttp import web
 from sqlmodel import select, update
 
-from bot import client, delivery, events, life, pulse
+from bot import client, events, heartbeat, reconnect
 from bot.client import build
+from bot.interaction import delivery
 from gateways import gateways
-from gateways.refusals import Refusals
-from jobs.watch import ALERTS, Watch
+from gateways.discord.invalid_requests import Refusals
+from jobs.provider_monitor import ALERTS, Watch
 from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
-from sandbox.discord import channels
-from sandbox.discord.entities import Message
+from sandbox.base.faults import hang_up
+from sandbox.discord.deeds import channels
 from sandbox.discord.errors import DiscordError
-from sandbox.discord.limits import Verdict, too_many
-from sandbox.discord.rest import answered
-from sandbox.faults import hang_up
-from services import identifies, providers, schedules, server_health
-from services.actors import Actor
-from services.expressions import Requirement, to_document
+from sandbox.discord.rest.frame import answered
+from sandbox.discord.rest.limits import Verdict, too_many
+from sandbox.discord.world.entities import Message
+from services.core.actors import Actor
+from services.guilds import identifies
+from services.health import provider_log
+from services.health import server as server_health
+from services.rules.expression import Requirement, to_document
+from services.runtime import schedules
 from settings import settings
 from tests.bot.test_life import bot as bot
 from tests.jobs.conftest import product as product
@@ -210,7 +214,7 @@ async def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_what_the_library_is_refused_counts_with_our_own_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = SimpleNamespace(discord=SimpleNamespace(refusals=Refusals()))
-    monkeypatch.setattr("bot.delivery.gateways", lambda: ours)
+    monkeypatch.setattr("bot.interaction.delivery.gateways", lambda: ours)
     forbidden: Any = SimpleNamespace(status=403, reason="Forbidden")
     missing: Any = SimpleNamespace(status=404, reason="Not Found")
     weather = [nextcord.Forbidden(forbidden, "no"), nextcord.NotFound(missing, "gone"), OSError()]
@@ -298,13 +302,13 @@ async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     for module in (client, events):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
     for name, seconds in (("REFUSED_PAUSE", 0.2), ("CHECKED_EVERY", 0.05), ("CLOSED_FOR", 0.2), ("FIRST_PAUSE", 0.05)):
-        monkeypatch.setattr(life, name, seconds)
-    monkeypatch.setattr(life, "LONGEST_PAUSE", 0.2)
-    monkeypatch.setattr(pulse, "PAUSE_SECONDS", 0.1)
+        monkeypatch.setattr(reconnect, name, seconds)
+    monkeypatch.setattr(reconnect, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(heartbeat, "PAUSE_SECONDS", 0.1)
 
     # There are no other shards for whose sake the next identify would wait.
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
-    task = asyncio.create_task(life.live(build, settings().discord_bot_token.get_secret_value()))
+    task = asyncio.create_task(reconnect.live(build, settings().discord_bot_token.get_secret_value()))
     yield
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -312,7 +316,7 @@ async def living(product: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def gateway_state() -> tuple[str, str | None]:
     async with transaction() as db:
-        row = (await providers.states(db)).get(providers.BOT)
+        row = (await provider_log.states(db)).get(provider_log.BOT)
     return (row.state, row.reason) if row else ("unheard", None)
 
 
@@ -321,7 +325,7 @@ async def test_a_refused_intent_says_on_health_which_switch_to_turn_on_and_the_b
 ) -> None:
     await is_(names, EVERYBODY)
     # The library itself hears the refusal: no client is ended while it connects.
-    monkeypatch.setattr(life, "CLOSED_FOR", 60.0)
+    monkeypatch.setattr(reconnect, "CLOSED_FOR", 60.0)
     await discord.control("application", members_intent="off")
     discord.sandbox.discord.gateway.sessions.clear()
     await discord.control("gateway", action="drop")

@@ -2,7 +2,7 @@
 
 import uuid
 
-from services.panel import SAFETY
+from services.guilds.panel import SAFETY
 from tests.bot.conftest import Club, Said, http_status, soon
 
 

@@ -16,8 +16,9 @@ from bot import events
 from bot.events import Events
 from gateways import gateways
 from models import now, transaction
-from services import guilds, health
-from services.tasks import stop
+from services.health import readiness
+from services.runtime.tasks import stop
+from services.triggers import gateway_events
 from tests.jobs.conftest import product as product
 from tests.jobs.town import until
 
@@ -170,7 +171,7 @@ async def test_a_guild_that_cannot_be_listed_keeps_nobody_waiting(product: None)
     try:
         await cog.on_ready()
         async with transaction() as db:
-            assert await health.bot_ready(db, began)
+            assert await readiness.bot_ready(db, began)
         assert [await members_of(guild) for guild in here] == [0, *[3] * 6]
         here[0].fails = False
         await until(lambda: _all_there(here[0]))
@@ -226,10 +227,10 @@ async def _all_there(guild: SomeGuild) -> bool:
 async def test_roles_that_move_together_are_judged_once(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
     guild, judged = SomeGuild(1, 3), list[str]()
 
-    async def judge(db: Any, facts: guilds.GuildFacts) -> None:
+    async def judge(db: Any, facts: gateway_events.GuildFacts) -> None:
         judged.append(facts.id)
 
-    monkeypatch.setattr(guilds, "check_roles", judge)
+    monkeypatch.setattr(gateway_events, "check_roles", judge)
     cog = Events(SomeBot(guild))  # pyright: ignore[reportArgumentType]
     for _ in range(250):
         await cog.on_guild_update(guild, guild)  # pyright: ignore[reportArgumentType]

@@ -5,9 +5,9 @@ from sqlmodel import select
 
 from gateways import gateways
 from models import Grant, Rule, transaction
-from services import server_health
-from services.actors import Actor
-from services.health_views import HealthView
+from services.core.actors import Actor
+from services.health import server
+from services.health.views import HealthView
 from tests.bot.test_life import Bot, is_
 from tests.bot.test_life import bot as bot
 from tests.jobs.conftest import Engine
@@ -29,7 +29,7 @@ async def come_in(town: Town, permissions: int = 2416004112) -> None:
 
 async def health(town: Town) -> HealthView:
     async with transaction() as db:
-        return await server_health.look(db, gateways(), Actor(0, town.people["ada"]["id"], "ada"), town.server_id)
+        return await server.look(db, gateways(), Actor(0, town.people["ada"]["id"], "ada"), town.server_id)
 
 
 async def order(town: Town) -> tuple[str, str]:

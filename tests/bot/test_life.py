@@ -10,13 +10,15 @@ import nextcord
 import pytest
 from sqlmodel import col, select
 
-from bot import client, events, life
+from bot import client, events
+from bot import reconnect as life
 from bot.client import build
-from bot.pulse import tell
+from bot.heartbeat import tell
 from gateways import gateways
 from models import Grant, Member, Notice, Rule, Server, now, transaction
-from services import channels, health, identifies, providers
-from services.actors import Actor
+from services.core.actors import Actor
+from services.guilds import channels, identifies
+from services.health import provider_log, readiness
 from settings import settings
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine
@@ -40,7 +42,7 @@ def bot(product: None) -> Bot:
         async def ready() -> bool:
             assert not task.done(), task.exception()
             async with transaction() as db:
-                return await health.bot_ready(db, began)
+                return await readiness.bot_ready(db, began)
 
         try:
             await until(ready)
@@ -147,7 +149,7 @@ async def test_a_bot_without_identifies_left_connects_when_the_day_is_over(
 
         async def told() -> bool:
             async with transaction() as db:
-                found = (await providers.states(db)).get(providers.BOT)
+                found = (await provider_log.states(db)).get(provider_log.BOT)
             return found is not None and "no more connections" in (found.reason or "")
 
         await until(told)
@@ -156,7 +158,7 @@ async def test_a_bot_without_identifies_left_connects_when_the_day_is_over(
 
         async def connected() -> bool:
             async with transaction() as db:
-                return await health.bot_ready(db, None)
+                return await readiness.bot_ready(db, None)
 
         await until(connected)
         assert await identifies_left(town) == left - 1
@@ -298,7 +300,7 @@ async def test_a_rejected_token_is_told_on_health_and_tried_again(
         await task
     assert rests == [life.REFUSED_PAUSE] * 2
     async with transaction() as db:
-        found = (await providers.states(db))[providers.BOT]
+        found = (await provider_log.states(db))[provider_log.BOT]
     assert (found.state, found.reason) == ("down", life.NO_TOKEN)
 
 

@@ -9,9 +9,10 @@ from app import live_check
 from bot import rereads
 from gateways import gateways
 from models import Member, Rule, Server, transaction
-from services import members_intent, server_health
-from services.actors import Actor
-from services.expressions import Requirement, to_document
+from services.core.actors import Actor
+from services.guilds import members_intent
+from services.health import server as server_health
+from services.rules.expression import Requirement, to_document
 from settings import settings
 from tests.bot.test_bad_weather import EVERYBODY, is_, members, names, server
 from tests.bot.test_bad_weather import living as living

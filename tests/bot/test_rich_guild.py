@@ -7,8 +7,9 @@ from sqlmodel import select
 
 from gateways import gateways
 from models import Member, Server, transaction
-from services import role_safety, server_health
-from services.actors import Actor
+from services.core.actors import Actor
+from services.guilds import role_safety
+from services.health import server
 from tests.bot.test_bad_weather import is_
 from tests.bot.test_bad_weather import living as living
 from tests.bot.test_bad_weather import sandbox_url as sandbox_url
@@ -44,7 +45,7 @@ async def known(guild: str) -> set[str]:
 async def health(guild: str) -> Any:
     async with transaction() as db:
         row = (await db.exec(select(Server).where(Server.discord_id == guild))).one()
-        return await server_health.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+        return await server.look(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
 
 
 async def test_the_bot_is_ready_in_a_rich_guild_and_sets_it_up(discord: Outside, rich: str, living: None) -> None:

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from bot import challenge_words, words
 from bot.client import build
-from bot.forms import filled_in
-from bot.replies import Button, Reply
+from bot.interaction.forms import filled_in
+from bot.interaction.replies import Button, Reply
+from bot.messages import challenge_words, words
 from models import now
-from services.claims import LinkedProfile, Verdict
-from services.discord_text import plain
-from services.member_why import MemberWhy, RequirementView, RoleWhy, RuleWhy
-from services.outcomes import compare
-from services.transactions import ask
-from services.wallets import ChallengeView
+from services.core.discord_text import plain
+from services.servers.explain import MemberWhy, RequirementView, RoleWhy, RuleWhy
+from services.servers.recheck_report import compare
+from services.wallets.ownership import LinkedProfile, Verdict
+from services.wallets.transaction_check import ask
+from services.wallets.wallets import ChallengeView
 
 ADDRESS = "0x" + "ab" * 20
 ASKED = ChallengeView(

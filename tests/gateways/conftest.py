@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateways import node_limits
+from gateways.evm.rpc import node_limits
 from tests.gateways.wire import Wire, wire
 
 

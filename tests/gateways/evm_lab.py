@@ -15,7 +15,7 @@ import orjson
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.evm_loop import assemble
+from gateways.evm.balances.program import assemble
 from sandbox.tools import find_anvil
 from tests.conftest import free_port
 

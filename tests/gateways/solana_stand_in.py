@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.solana_node import GENESIS
+from gateways.solana.node import GENESIS
 
 Reply = Any | Callable[[Any], Any]
 """A result, a web.Response, an {"error": …}, "hang", or a function of the call's parameters that gives one of these."""

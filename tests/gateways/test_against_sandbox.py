@@ -8,13 +8,13 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
-from gateways.chains import EvmChains
-from gateways.discord import Discord
-from gateways.discord_oauth import DiscordOAuth
-from gateways.discord_types import MemberGone, MissingAccess, MissingPermissions, RoleGone, TokenRejected
-from gateways.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
-from gateways.evm_pool import NodePool
-from gateways.opensea import OpenSea
+from gateways.discord.oauth import DiscordOAuth
+from gateways.discord.rest import Discord
+from gateways.discord.types import MemberGone, MissingAccess, MissingPermissions, RoleGone, TokenRejected
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.marketplaces.opensea import OpenSea
+from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from settings import settings
 
 # Chains that few other tests use, so that faults disturb nobody.

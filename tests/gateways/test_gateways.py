@@ -4,27 +4,27 @@ import pytest
 
 import gateways
 from gateways import Gateways, close_gateways, use_gateways
-from gateways.chain_families import AllChains
-from gateways.chain_table import CHAINS
-from gateways.chains import EvmChains
-from gateways.delegations import DelegateRegistry, own_rights
-from gateways.discord import Discord
-from gateways.discord_oauth import DiscordOAuth
-from gateways.errors import ProviderError, seconds_to_wait, without_links
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import TransferLogs
-from gateways.fetching import Fetcher
-from gateways.heads import NewHeads
-from gateways.magiceden import MagicEden
+from gateways.chains.catalogue import CHAINS
+from gateways.discord.oauth import DiscordOAuth
+from gateways.discord.rest import Discord
+from gateways.evm.client import EvmChains
+from gateways.evm.delegate_registry import DelegateRegistry, own_rights
+from gateways.evm.ens import EnsNames
+from gateways.evm.node_probe import NodeProbe
+from gateways.evm.rpc.new_heads import NewHeads
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.transactions import EvmTransactions
+from gateways.evm.transfer_logs import TransferLogs
+from gateways.marketplaces.magiceden import MagicEden
+from gateways.marketplaces.opensea import OpenSea
 from gateways.metadata import TokenMetadata
-from gateways.names import EnsNames
-from gateways.node_probe import NodeProbe
-from gateways.opensea import OpenSea
-from gateways.solana import SolanaChains
-from gateways.solana_names import SolanaNames
-from gateways.solana_node import SolanaNodes
-from gateways.solana_proof import SolanaProof
-from gateways.transactions import EvmTransactions
+from gateways.router import AllChains
+from gateways.solana.client import SolanaChains
+from gateways.solana.memo_proof import SolanaProof
+from gateways.solana.names import SolanaNames
+from gateways.solana.node import SolanaNodes
+from gateways.transport.errors import ProviderError, seconds_to_wait, without_links
+from gateways.transport.safe_fetch import Fetcher
 
 
 async def test_the_set_is_made_once_and_made_anew_after_closing() -> None:

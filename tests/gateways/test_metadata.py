@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.attributes import Trait, TraitList
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
-from gateways.evm_loop import assemble
-from gateways.evm_pool import NodePool
-from gateways.fetching import Fetcher
+from gateways.chains.attributes import Trait, TraitList
+from gateways.evm.balances.program import assemble
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.metadata_links import EvmRecords, TokenRecord
 from gateways.metadata import TokenMetadata
-from gateways.token_records import EvmRecords, TokenRecord
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.safe_fetch import Fetcher
 from tests.gateways.evm_lab import HOSTILE, address, anvil, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 from tests.gateways.wire import Wire

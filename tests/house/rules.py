@@ -26,7 +26,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
 FRONT_DOORS = frozenset({"state", "bot", "jobs"})
 HANDED_ON = {
     "models": frozenset({"transaction", "reading", "use", "now"}),
-    "models.database": frozenset({"transaction", "use", "libpq_url"}),
+    "models.db.database": frozenset({"transaction", "use", "libpq_url"}),
     "gateways": frozenset({"gateways", "Gateways", "close_gateways"}),
 }
 
@@ -45,7 +45,7 @@ ONLY: Mapping[str, frozenset[str]] = {
 # A front door may name what went wrong; that is no SQL.
 FAULTS_BY_NAME = frozenset({"sqlalchemy.exc"})
 # Who looks after the database server itself, and so speaks to it in plain statements.
-SERVER_KEEPERS = frozenset({"app/postgres.py"})
+SERVER_KEEPERS = frozenset({"app/postgres/server.py"})
 SQL = re.compile(r"\s*(SELECT|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|WITH\s.+\sSELECT|LISTEN|NOTIFY)\s", re.S)
 THIS_MACHINES = {
     "datetime.now",
@@ -59,7 +59,7 @@ SQL_CALLS = frozenset({"execute", "exec", "scalars", "scalar"})
 SESSIONS = frozenset({"db", "session", "connection", "cursor"})
 
 # The one way of a removal: the ledger intends it once the breaker has counted, the intents carry it out.
-INTENDS_REMOVALS, CARRIES_OUT = "services/ledger.py", "services/intents.py"
+INTENDS_REMOVALS, CARRIES_OUT = "services/engine/ledger.py", "services/roles/outbox.py"
 TAKES = frozenset({"remove_role", "remove_roles", "remove_member_role"})
 SETS_TAKING = re.compile(r"SET\b[^;]*?\bstate\s*=\s*'taking'(?![^;]*\bSET\b)", re.S)
 
@@ -151,7 +151,7 @@ def sql_out_of_place(module: Module) -> Iterator[str]:
 
 def clocks_of_this_machine(module: Module) -> Iterator[str]:
     """What is stored, or compared with what is stored, has the time by one clock: the database's (`models.now`)."""
-    if module.room not in {"models", "services", "state", "jobs", "components"} or module.path == "models/clock.py":
+    if module.room not in {"models", "services", "state", "jobs", "components"} or module.path == "models/db/clock.py":
         return
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in THIS_MACHINES:

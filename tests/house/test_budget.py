@@ -1,7 +1,7 @@
 """Nothing that one message can carry holds the event loop for long.
 
-Here and in `tests/api/test_budget.py`, and nowhere else, a test asserts a time. It is the thread's own processor time,
-which other work on the machine does not change, and the best of three counts.
+Here and in `tests/app/api/requests/test_budget.py`, and nowhere else, a test asserts a time. It is the thread's own
+processor time, which other work on the machine does not change, and the best of three counts.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ import pytest
 import reflex as rx
 from reflex_base.registry import RegistrationContext
 
-from app.http.sockets import LARGEST_MESSAGE, _Listener, _Pace, _Refused
-from services import rule_form
-from services.actors import Actor
-from services.errors import FieldRefused, HoldfastError
-from services.expressions import MAX_LEAVES
-from services.rule_form import RuleDraft, check, expression_of
-from services.rule_words import in_words
-from state import gate
-from state.condition_draft import ConditionDraft
-from state.rule_conditions import ROOT
-from state.rule_form import RuleFormState
-from state.watchers import Watcher
+from app.http.sockets.gate import LARGEST_MESSAGE, _Listener, _Pace, _Refused
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, HoldfastError
+from services.rules import draft
+from services.rules.draft import RuleDraft, check, expression_of
+from services.rules.expression import MAX_LEAVES
+from services.rules.wording import in_words
+from state.core import gate
+from state.core.watchers import Watcher
+from state.rule_form.condition_draft import ConditionDraft
+from state.rule_form.conditions import ROOT
+from state.rule_form.rule_form import RuleFormState
 from tests.state.conftest import Beside
-from tests.web.test_event_fuzz import handlers
+from tests.system.web.test_event_fuzz import handlers
 
 MOST_SECONDS = 0.05
 GATE_SECONDS = 0.002
@@ -56,7 +56,7 @@ ADA = Actor(1, "1", "ada")
 
 def forgotten() -> None:
     """Nothing that was checked before is remembered."""
-    rule_form._checked_leaf.cache_clear()
+    draft._checked_leaf.cache_clear()
 
 
 async def cost(run: Callable[[], Awaitable[object]], before: Callable[[], None] = forgotten) -> float:
@@ -122,8 +122,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pause = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda seconds: pause(0))
     monkeypatch.setattr(Watcher, "_pause", lambda watcher, seconds: pause(0))
-    monkeypatch.setattr(rule_form, "SUPPORTED_TYPES", rule_form.TYPES)
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    monkeypatch.setattr(draft, "SUPPORTED_TYPES", draft.TYPES)
+    monkeypatch.setattr(draft, "chain_refusal", lambda chain: None)
 
 
 @pytest.mark.parametrize("kind", list(TEXTS))

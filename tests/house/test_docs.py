@@ -161,7 +161,9 @@ def test_every_requirement_has_its_reason(name: str) -> None:
     assert list(missing(wanted, (DOCS / "dependencies.md").read_text())) == []
 
 
-@pytest.mark.parametrize("name", ["reflex.lock/package.json", "sandbox/npm/package.json", "tests/npm/package.json"])
+@pytest.mark.parametrize(
+    "name", ["reflex.lock/package.json", "sandbox/npm/package.json", "tests/support/npm/package.json"]
+)
 def test_every_npm_package_has_its_reason(name: str) -> None:
     wanted = list(npm_packages((ROOT / name).read_text()))
     assert wanted

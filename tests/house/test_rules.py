@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.people import PEOPLE
+from sandbox.base.people import PEOPLE
 from tests.house import rules
 from tests.house.rules import Module
 
@@ -140,15 +140,15 @@ STATE = "import reflex as rx\nclass Base(rx.State):\n    pass\n"
         (rules.imports_against_the_arrows, "state/x.py", "from models import Rule"),
         (rules.imports_against_the_arrows, "state/x.py", "from models import Rule, transaction"),
         (rules.imports_against_the_arrows, "state/x.py", "import models"),
-        (rules.imports_against_the_arrows, "services/x.py", "from state.gate import signed_in"),
+        (rules.imports_against_the_arrows, "services/x.py", "from state.core.gate import signed_in"),
         (rules.imports_against_the_arrows, "services/x.py", "def f():\n    from bot import client"),
-        (rules.imports_against_the_arrows, "services/x.py", "from app.web import command"),
+        (rules.imports_against_the_arrows, "services/x.py", "from app.supervisor.web import command"),
         (rules.imports_against_the_arrows, "models/x.py", "from services import rules"),
         (rules.imports_against_the_arrows, "models/x.py", "from gateways import chains"),
         (rules.imports_against_the_arrows, "gateways/x.py", "from models import Rule"),
         (rules.imports_against_the_arrows, "bot/x.py", "from jobs import clock"),
         (rules.imports_against_the_arrows, "jobs/x.py", "from state import rules"),
-        (rules.imports_against_the_arrows, "app/x.py", "from sandbox.people import PEOPLE"),
+        (rules.imports_against_the_arrows, "app/x.py", "from sandbox.base.people import PEOPLE"),
         (rules.imports_against_the_arrows, "services/x.py", "from tests.conftest import free_port"),
         (rules.imports_against_the_arrows, "sandbox/x.py", "from settings import settings"),
         (rules.imports_against_the_arrows, "sandbox/x.py", "from services import rules"),
@@ -233,7 +233,7 @@ def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], path: str, ba
         (rules.imports_against_the_arrows, "state/x.py", "from models import transaction\nfrom services import rules"),
         (rules.imports_against_the_arrows, "jobs/x.py", "from gateways import gateways\nfrom settings import settings"),
         (rules.imports_against_the_arrows, "services/x.py", "from . import rules\nfrom models.rule import Rule"),
-        (rules.imports_against_the_arrows, "app/x.py", "import bot, jobs\nfrom state.gate import public"),
+        (rules.imports_against_the_arrows, "app/x.py", "import bot, jobs\nfrom state.core.gate import public"),
         (rules.libraries_out_of_place, "gateways/x.py", "import httpx, web3"),
         (rules.sql_out_of_place, "jobs/x.py", "text = 'Select a role from the list'"),
         (rules.clocks_of_this_machine, "services/x.py", "import time\nbegan, at = time.monotonic(), now()"),

@@ -13,15 +13,15 @@ from tests.house.rules import Module
 ROOT = Path(__file__).resolve().parents[2]
 # Each asks addresses that an operator set and nothing else; links that strangers chose go through `fetching` alone.
 FETCHERS = {
-    "gateways/discord.py": "Discord's REST API",
-    "gateways/discord_oauth.py": "Discord's sign-in",
-    "gateways/market_wire.py": "the marketplaces' APIs",
-    "gateways/evm.py": "the nodes",
-    "gateways/evm_contract.py": "the nodes, by web3",
-    "gateways/fetching.py": "links that strangers chose",
+    "gateways/discord/rest.py": "Discord's REST API",
+    "gateways/discord/oauth.py": "Discord's sign-in",
+    "gateways/marketplaces/client.py": "the marketplaces' APIs",
+    "gateways/evm/rpc/node.py": "the nodes",
+    "gateways/evm/contract_info.py": "the nodes, by web3",
+    "gateways/transport/safe_fetch.py": "links that strangers chose",
     # Whether something of this machine listens yet.
-    "app/supervisor.py": "this machine",
-    "app/processes.py": "this machine",
+    "app/supervisor/supervisor.py": "this machine",
+    "app/supervisor/processes.py": "this machine",
 }
 CLIENTS = frozenset(
     {
@@ -81,13 +81,13 @@ def test_every_fetcher_that_is_named_is_there() -> None:
     ("path", "bad"),
     [
         ("services/metadata.py", "import httpx\nhttpx.get(url)"),
-        ("gateways/names.py", "client = httpx.AsyncClient(follow_redirects=False)"),
-        ("gateways/names.py", "from urllib.request import urlopen\nurlopen(url)"),
-        ("gateways/names.py", "async with ClientSession() as session: pass"),
-        ("state/rules.py", "reader, writer = await asyncio.open_connection(host, 80)"),
-        ("gateways/evm.py", "client = httpx.AsyncClient(follow_redirects=True)"),
-        ("gateways/evm.py", "client = httpx.AsyncClient()"),
-        ("gateways/evm.py", "await client.get(url, follow_redirects=wanted)"),
+        ("gateways/evm/ens.py", "client = httpx.AsyncClient(follow_redirects=False)"),
+        ("gateways/evm/ens.py", "from urllib.request import urlopen\nurlopen(url)"),
+        ("gateways/evm/ens.py", "async with ClientSession() as session: pass"),
+        ("state/server/rules.py", "reader, writer = await asyncio.open_connection(host, 80)"),
+        ("gateways/evm/rpc/node.py", "client = httpx.AsyncClient(follow_redirects=True)"),
+        ("gateways/evm/rpc/node.py", "client = httpx.AsyncClient()"),
+        ("gateways/evm/rpc/node.py", "await client.get(url, follow_redirects=wanted)"),
     ],
 )
 def test_another_way_out_is_seen(path: str, bad: str) -> None:
@@ -98,7 +98,7 @@ def test_another_way_out_is_seen(path: str, bad: str) -> None:
     ("path", "good"),
     [
         ("gateways/metadata.py", "await self._fetching.get(link)"),
-        ("gateways/evm.py", "client = httpx.AsyncClient(follow_redirects=False)"),
+        ("gateways/evm/rpc/node.py", "client = httpx.AsyncClient(follow_redirects=False)"),
         ("sandbox/server.py", "async with ClientSession() as session: pass"),
     ],
 )
@@ -151,4 +151,4 @@ def test_no_screen_reads_words_as_markup_or_a_program() -> None:
      "rx.el.div(dangerously_set_inner_html={'__html': State.name})", "rx.Var('node.innerHTML = name')"],
 )  # fmt: skip
 def test_a_screen_that_interprets_is_seen(bad: str) -> None:
-    assert list(interprets(Module("components/pages/members.py", bad)))
+    assert list(interprets(Module("components/pages/server/members.py", bad)))

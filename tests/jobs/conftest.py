@@ -10,12 +10,12 @@ import pytest
 
 import models
 from gateways import close_gateways
-from jobs.looker import Looker
-from jobs.writer import Writer
-from services.calls import Listener
-from services.due import CHANNEL
-from services.ledger import INTENT_CHANNEL
-from services.tasks import stop
+from jobs.reconciler import Looker
+from jobs.role_writer import Writer
+from services.core.queue import CHANNEL
+from services.engine.ledger import INTENT_CHANNEL
+from services.runtime.listen import Listener
+from services.runtime.tasks import stop
 from settings import settings
 from tests.jobs.town import Town, a_town
 

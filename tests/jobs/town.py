@@ -10,11 +10,12 @@ from typing import Any
 import httpx
 
 from models import Rule, Wallet, transaction
-from services import due, guilds
-from services.expressions import Requirement, to_document
-from services.guilds import GuildFacts, RoleFacts
-from services.members import MemberFacts
-from services.users import ensure
+from services.accounts.users import ensure
+from services.core import queue
+from services.guilds.members import MemberFacts
+from services.rules.expression import Requirement, to_document
+from services.triggers import gateway_events
+from services.triggers.gateway_events import GuildFacts, RoleFacts
 
 STRANGER = "0x" + "5e" * 20
 
@@ -92,12 +93,12 @@ class Town:
             ),
         )  # fmt: skip
         async with transaction() as db:
-            began = await guilds.list_begins(db)
-            await guilds.seen(db, facts)
-            await guilds.listed(db, facts.id, facts.members)
-            await guilds.list_ended(db, facts.id, began)
-            await guilds.who_runs(db, facts)
-            server = await guilds.known(db, guild["id"])
+            began = await gateway_events.list_begins(db)
+            await gateway_events.seen(db, facts)
+            await gateway_events.listed(db, facts.id, facts.members)
+            await gateway_events.list_ended(db, facts.id, began)
+            await gateway_events.who_runs(db, facts)
+            server = await gateway_events.known(db, guild["id"])
             assert server is not None
             self.server_id = server.id or 0
 
@@ -112,7 +113,7 @@ class Town:
             )  # fmt: skip
             db.add(row)
             await db.flush()
-            await due.mark_server(db, self.server_id, due.CHANGED)
+            await queue.mark_server(db, self.server_id, queue.CHANGED)
             return row.id or 0
 
     async def change(self, rule_id: int, **fields: Any) -> None:
@@ -122,7 +123,7 @@ class Town:
             for name, value in fields.items():
                 setattr(row, name, value)
             db.add(row)
-            await due.mark_server(db, self.server_id, due.CHANGED)
+            await queue.mark_server(db, self.server_id, queue.CHANGED)
 
     async def prove(self, who: str) -> None:
         """The person has proved their wallet."""
@@ -131,7 +132,7 @@ class Town:
             user_id = await ensure(db, person["id"], person["username"])
             db.add(Wallet(user_id=user_id, family="evm", address=self.wallet(who), method="opensea_bio"))
             await db.flush()
-            await due.mark_everywhere(db, person["id"], due.WAITING)
+            await queue.mark_everywhere(db, person["id"], queue.WAITING)
 
     def wallet(self, who: str) -> str:
         return self.people[who]["wallets"]["evm"].lower()
@@ -148,7 +149,7 @@ class Town:
     async def look(self) -> None:
         """Everybody is due, as in a round."""
         async with transaction() as db:
-            await due.mark_server(db, self.server_id, due.SWEPT)
+            await queue.mark_server(db, self.server_id, queue.SWEPT)
 
     async def break_(self, kind: str, *targets: str) -> None:
         for target in targets:

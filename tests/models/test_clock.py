@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import pytest
 
 import models
-from models import clock, corrected, now, reading, transaction
+from models import corrected, now, reading, transaction
+from models.db import clock
 
 AHEAD = timedelta(minutes=7)
 

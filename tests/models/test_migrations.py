@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from alembic.config import CommandLine
 
-from models.database import libpq_url
+from models.db.database import libpq_url
 from tests.conftest import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,9 +13,9 @@ from sqlmodel import select
 
 import models
 from models import Counter, transaction
-from models.database import reading
-from models.session import AsyncSession, NotSo
-from services.tasks import stop
+from models.db.database import reading
+from models.db.session import AsyncSession, NotSo
+from services.runtime.tasks import stop
 
 ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
 TOTALS = "SELECT name, total FROM counter ORDER BY name"

@@ -132,4 +132,4 @@ def test_it_reads_no_cookie_but_its_own() -> None:
             if isinstance(node, ast.Attribute) and node.attr == "cookies":
                 read.append(path.relative_to(ROOT).as_posix())
         assert "hf_" not in path.read_text(), path
-    assert read == ["sandbox/discord/authorize.py"], "who it was that agreed last, under /discord"
+    assert read == ["sandbox/discord/oauth/authorize.py"], "who it was that agreed last, under /discord"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sandbox import traffic
-from sandbox.traffic import Traffic
+from sandbox.base import traffic
+from sandbox.base.traffic import Traffic
 
 
 def kept(path: Path) -> Traffic:

@@ -9,8 +9,9 @@ from eth_account import Account
 
 from gateways import gateways
 from models import transaction
-from services import open_challenges, users, wallets
-from services.actors import Actor
+from services.accounts import users
+from services.core.actors import Actor
+from services.wallets import wallets, watch_schedule
 
 
 class Walker:
@@ -109,6 +110,6 @@ async def clock_looks() -> int:
     from sqlalchemy import text
 
     async with transaction() as db:
-        await open_challenges.prepare(db)
+        await watch_schedule.prepare(db)
         await db.execute(text("UPDATE schedule SET next_at = now() WHERE name LIKE 'challenges.%'"))
-    return await open_challenges.tick(gateways())
+    return await watch_schedule.tick(gateways())

@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 import pytest
 import reflex as rx
 
-from services import sessions
-from state.toasts import ToastState
-from tests.api.browsers import Browser
-from tests.api.conftest import brisk, browser, discord, new_browser, product
+from services.accounts import sessions
+from state.core.toasts import ToastState
+from tests.app.api.browsers import Browser
+from tests.app.api.conftest import brisk, browser, discord, new_browser, product
 
 __all__ = ["brisk", "browser", "discord", "new_browser", "product"]
 

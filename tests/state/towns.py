@@ -6,9 +6,9 @@ import httpx
 import reflex as rx
 
 from settings import settings
-from state.server_page import ServerPageState
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, rule, with_server
+from state.dashboard.server_page import ServerPageState
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, rule, with_server
 from tests.state.conftest import Tab
 
 S = TypeVar("S", bound=rx.State)

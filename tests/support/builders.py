@@ -3,8 +3,8 @@
 from itertools import count
 
 from models import Grant, Member, Rule, Server, User, Wallet
-from models.session import AsyncSession
-from services.expressions import Requirement, to_document
+from models.db.session import AsyncSession
+from services.rules.expression import Requirement, to_document
 
 _numbers = count(1)
 CONTRACT = "0x" + "c0" * 20

@@ -1,10 +1,10 @@
 """A proxy that makes a node as far and as limited as people's nodes are.
 
-`python -m tests.far PORT NODE MILLISECONDS [--logs BLOCKS] [--batch CALLS] [--address]`. Each request waits half of the
-time on its way there and half on its way back. `--logs` refuses ranges of more blocks, `--batch` batches of more calls,
-`--address` logs without an address, each in the words of a provider that does so. `POST /far/hang?seconds=16` swallows
-the requests of that time, as a node behind a broken balancer does. `GET /far/tally` returns how many requests came;
-`DELETE /far/tally` sets that to 0.
+`python -m tests.support.far PORT NODE MILLISECONDS [--logs BLOCKS] [--batch CALLS] [--address]`. Each request waits
+half of the time on its way there and half on its way back. `--logs` refuses ranges of more blocks, `--batch` batches
+of more calls, `--address` logs without an address, each in the words of a provider that does so. `POST
+/far/hang?seconds=16` swallows the requests of that time, as a node behind a broken balancer does. `GET /far/tally`
+returns how many requests came; `DELETE /far/tally` sets that to 0.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def far(node: str, milliseconds: int, *, logs: int = 0, batch: int = 0, address:
     """The address of a proxy in front of a node; it ends with the block."""
     port = free_port()
     options = ["--logs", str(logs), "--batch", str(batch), *(["--address"] if address else [])]
-    command = [sys.executable, "-m", "tests.far", str(port), node, str(milliseconds), *options]
+    command = [sys.executable, "-m", "tests.support.far", str(port), node, str(milliseconds), *options]
     process = subprocess.Popen(command, cwd=ROOT)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -145,7 +145,7 @@ def _call(url: str, method: str) -> bytes:
 
 def main() -> None:
     """Serve until killed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.far", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.support.far", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("port", type=int)
     parser.add_argument("node")
     parser.add_argument("milliseconds", type=float)

@@ -1,7 +1,7 @@
 """A contract that means harm, as a few bytes of EVM code: all that counts is what it answers and logs."""
 
-from gateways import delegations
-from gateways.evm_logs import TRANSFER
+from gateways.evm import delegate_registry
+from gateways.evm.tokens.token_history import TRANSFER
 
 # supportsInterface names ERC-165 and ERC-721, balanceOf says that everybody has two tokens. Other calls write as many
 # Transfer logs as their first word says, until the gas is gone; a call without data writes an event of the registry of
@@ -9,7 +9,7 @@ from gateways.evm_logs import TRANSFER
 RUNTIME = (
     "60003560e01c" "806370a0823114607f57" "806301ffc9a714608a57"
     "60003580156057575b60019003" f"8060006000" f"7f{TRANSFER[2:]}" "60006000a4" "80602257" "00"
-    f"5b7f{delegations.CHANGED[0][2:]}60006000a100"
+    f"5b7f{delegate_registry.CHANGED[0][2:]}60006000a100"
     "5b600260005260206000f3"
     "5b60043560e01c806380ac58cd14906301ffc9a7141760005260206000f3"
 )  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT, temporary_dir
-from tests.product import DAY, running
+from tests.support.product import DAY, running
 
 PAGES = ("/", "/features", "/help-center", "/login")
 PROMISED = {"accessibility": 100, "best-practices": 100, "seo": 100}

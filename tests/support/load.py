@@ -12,9 +12,9 @@ from statistics import quantiles
 
 import aiohttp
 
-from tests.product import Machine
-from tests.web.conftest import Web, sign_in
-from tests.web.sockets import socket
+from tests.support.product import Machine
+from tests.system.web.conftest import Web, sign_in
+from tests.system.web.sockets import socket
 
 TABS = int(os.environ.get("LOAD_TABS", "500"))
 CALLS_PER_SECOND = int(os.environ.get("LOAD_CALLS", "200"))

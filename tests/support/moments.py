@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 from playwright.async_api import Page, expect
 
-from tests.browser.screens import GUILD
-from tests.product import Product
-from tests.whole.people import Person, collection, rule, until
+from tests.support.product import Product
+from tests.system.browser.screens import GUILD
+from tests.system.whole.people import Person, collection, rule, until
 
 GARDEN, CORNER, ISLAND = "Night Garden", "Bare Rock", "Far Island"
 """Guilds of moments: one where removals wait, one with the bot and nothing else, one that the bot is not in."""

@@ -1,7 +1,7 @@
 """`make screenshots`: a picture of every screen and moment, light and dark, wide and narrow, in data/screenshots.
 
-With `ARGS="dashboard invite"` only of those, named as in `tests/browser/screens.py` and `tests/moments.py`; the others'
-stay as they were.
+With `ARGS="dashboard invite"` only of those, named as in `tests/system/browser/screens.py` and
+`tests/support/moments.py`; the others' stay as they were.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from tests.browser.conftest import ARGUMENTS
-from tests.browser.screens import GUILD, Screen, for_members, for_visitors, settled
 from tests.conftest import ROOT, temporary_dir
-from tests.moments import Moment, moments, stage
-from tests.product import SWEEP_SECONDS, Product, running
-from tests.whole.people import Person, until
+from tests.support.moments import Moment, moments, stage
+from tests.support.product import SWEEP_SECONDS, Product, running
+from tests.system.browser.conftest import ARGUMENTS
+from tests.system.browser.screens import GUILD, Screen, for_members, for_visitors, settled
+from tests.system.whole.people import Person, until
 
 WIDTHS = (1440, 768, 360)
 MOMENTS_WIDTHS = (1440, 360)

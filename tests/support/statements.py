@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from psycopg import AsyncCursor
 
-from models import clock
+from models.db import clock
 
 
 class Statements:

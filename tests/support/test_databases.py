@@ -6,7 +6,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from tests.databases import TEMPLATE, Databases, Session, named, plain
+from tests.support.databases import TEMPLATE, Databases, Session, named, plain
 
 PERSON = """INSERT INTO "user" (discord_id, username, connected, created_at, updated_at)
 VALUES ('1', 'ada', true, now(), now()) RETURNING id"""

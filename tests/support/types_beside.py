@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from _pytest.terminal import TerminalReporter
 
-from app.steps import TYPES_BESIDE
+from tools.steps import TYPES_BESIDE
 
 _CHECK = pytest.StashKey[tuple[int, int]]()
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import costs, reads
+from benchmarks import costs
 from benchmarks.costs import PAGE, Counted, filled
-from benchmarks.plans import ALCHEMY, FREE, INFURA, QUICKNODE
+from benchmarks.support import reads
+from benchmarks.support.plans import ALCHEMY, FREE, INFURA, QUICKNODE
 
 
 @pytest.fixture(scope="module")

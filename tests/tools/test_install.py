@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app import install
-from app.install import bundled_pip, uv_options
-from app.telling import Teller
+from tools import install
+from tools.install import bundled_pip, uv_options
+from tools.progress import Teller
 
 
 def test_pips_settings_are_put_into_uvs_terms() -> None:

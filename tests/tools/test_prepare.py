@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app import prepare, steps
-from app.install import read_pins, versions
-from app.steps import Parts, types_beside, usable
-from app.telling import StepFailed, Teller, start
+from tools import prepare, steps
+from tools.install import read_pins, versions
+from tools.progress import StepFailed, Teller, start
+from tools.steps import Parts, types_beside, usable
 
 ROOT = Path(__file__).resolve().parents[2]
 

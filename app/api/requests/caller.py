@@ -5,11 +5,12 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
-from app.api.rates import limits_of
+from app.api.requests.rates import limits_of
 from models import reading
-from services import limits, sessions
-from services.actors import Actor
-from services.errors import NotSignedIn
+from services.accounts import sessions
+from services.core.actors import Actor
+from services.core.errors import NotSignedIn
+from services.runtime import rate_limits
 
 
 def shown_session_id(headers: Headers) -> str | None:
@@ -25,7 +26,7 @@ async def caller_of(request: Request) -> Actor:
     """The signed-in person behind a request, counted among their calls. Raises NotSignedIn and TooMany."""
     actor = await known_caller(request)
     for limit in limits_of(request.method, request.url.path):
-        await limits.spend(limit, actor.user_id)
+        await rate_limits.spend(limit, actor.user_id)
     return actor
 
 

@@ -6,12 +6,12 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import told
-from app.api.rates import limits_of_address
+from app.api.requests.problems import told
+from app.api.requests.rates import limits_of_address
 from app.http.proxies import caller_address
-from services import limits
-from services.errors import TooMany
-from services.limits import SIGN_INS
+from services.core.errors import TooMany
+from services.runtime import rate_limits
+from services.runtime.rate_limits import SIGN_INS
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
@@ -102,8 +102,8 @@ class AddressLimits:
 
 async def _count(method: str, path: str, address: str) -> None:
     if path in _LEAVING:
-        await limits.spend_for_address(SIGN_INS, address, share=1)
+        await rate_limits.spend_for_address(SIGN_INS, address, share=1)
     elif path == _RETURNING:
-        await limits.spend_for_address(SIGN_INS, f"{address} back", share=1)
+        await rate_limits.spend_for_address(SIGN_INS, f"{address} back", share=1)
     for limit in limits_of_address(method, path):
-        await limits.spend_for_address(limit, address)
+        await rate_limits.spend_for_address(limit, address)

@@ -15,14 +15,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.caller import known_caller
-from app.api.shapes import Answer
+from app.api.requests.caller import known_caller
+from app.api.requests.shapes import Answer
 from app.http.begun import Begun
-from gateways.errors import ProviderError
+from gateways.transport.errors import ProviderError
 from models import DatabaseUrlMissing
-from services import request_ids
-from services.database_faults import first_line, is_absent
-from services.errors import HoldfastError, NotSignedIn, Retryable, TookTooLong, explained, unavailable
+from services.core import request_ids
+from services.core.errors import HoldfastError, NotSignedIn, Retryable, TookTooLong, explained, unavailable
+from services.runtime.database_faults import first_line, is_absent
 
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)

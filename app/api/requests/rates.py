@@ -1,9 +1,9 @@
-"""What each call counts as, for the limits of `services/limits.py`."""
+"""What each call counts as, for the limits of `services/runtime/rate_limits.py`."""
 
 import re
 from collections.abc import Sequence
 
-from services.limits import LOOKUPS, PREVIEWS, PROOFS, READS, RECHECKS, WRITES, Limit
+from services.runtime.rate_limits import LOOKUPS, PREVIEWS, PROOFS, READS, RECHECKS, WRITES, Limit
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Whatever the method: these ask providers, or work for seconds.
@@ -14,7 +14,7 @@ COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
     (re.compile(r"/api/verification-rules/preview"), PREVIEWS),
     (re.compile(r"/api/servers/[^/]+/(?:members/[^/]+/)?recheck|/api/admin/sync-servers"), RECHECKS),
 )
-# What asks Discord whether the caller runs a server; `services/rights.py` counts it for the person.
+# What asks Discord whether the caller runs a server; `services/guilds/permissions.py` counts it for the person.
 _ABOUT_SERVERS = re.compile(r"/api/(?:servers/.+|verification-rules(?:/.+)?|discord/roles|analytics/history)")
 
 

@@ -12,16 +12,16 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.proxies import caller_address, peer
-from app.http.unfinished import Meter, Unfinished
-from services import limits, rejections
-from services.errors import TooMany
-from services.texts import has_utf_8
+from app.http.sockets.unfinished import Meter, Unfinished
+from services.core.errors import TooMany
+from services.core.texts import has_utf_8
+from services.runtime import rate_limits, rejections
 from settings import settings
 
 FIRST_WORD_SECONDS = 10.0
 """By when a socket has to say which namespace it wants; those that never do are closed."""
 LARGEST_MESSAGE = 128 * 1024
-"""Characters; an event's payload has 64 KiB at most, which `state/gate.py` checks."""
+"""Characters; an event's payload has 64 KiB at most, which `state/core/gate.py` checks."""
 OPENED_A_MINUTE = 10
 """How many times as many sockets as may be open an address opens in a minute: pages that are loaded again open one."""
 CHARACTERS_OF_AN_EVENT = 8 * 1024
@@ -61,7 +61,7 @@ class _Pace:
 
     def ahead(self, now: float, events: float = 1) -> float:
         """Count one more message; how many seconds it has to wait, after those that wait already."""
-        self.made_up = max(self.made_up, now) + events * limits.MINUTE / (ADDRESS_EVENTS * settings().limit_events)
+        self.made_up = max(self.made_up, now) + events * rate_limits.MINUTE / (ADDRESS_EVENTS * settings().limit_events)
         return self.made_up - now - ADDRESS_BURST_SECONDS
 
 
@@ -70,7 +70,7 @@ class SocketGate:
 
     `knows` tells whether a handler of that name exists. Who says something malformed is closed with a reason; who is
     too fast is read more slowly, so nothing is lost and nobody else waits. What an event means is checked by
-    `state.gate`.
+    `state.core.gate`.
     """
 
     def __init__(self, app: ASGIApp, knows: Callable[[str], bool]) -> None:
@@ -119,7 +119,7 @@ class SocketGate:
         if self._open[address] >= settings().limit_sockets:
             raise _Refused("this address has too many sockets", _TRY_LATER)
         try:
-            await limits.spend_for_address(limits.SOCKETS, address, share=OPENED_A_MINUTE)
+            await rate_limits.spend_for_address(rate_limits.SOCKETS, address, share=OPENED_A_MINUTE)
         except TooMany:
             raise _Refused("this address opens sockets too fast", _TRY_LATER) from None
 
@@ -189,7 +189,7 @@ class _Listener:
     async def _pace(self, events: float) -> None:
         """Wait where this socket or its address is ahead of its share; meanwhile the network makes its sender wait."""
         now = time.monotonic()
-        self._made_up = max(self._made_up, now) + events * limits.MINUTE / settings().limit_events
+        self._made_up = max(self._made_up, now) + events * rate_limits.MINUTE / settings().limit_events
         if (ahead := max(self._made_up - now - BURST_SECONDS, self._address.ahead(now, events))) > 0:
             await asyncio.sleep(ahead)
 

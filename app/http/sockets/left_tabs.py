@@ -10,7 +10,7 @@ from reflex.istate.manager.token import StateToken
 from reflex_base.registry import RegistrationContext
 
 from app.http.proxies import caller_address
-from services.tasks import stop
+from services.runtime.tasks import stop
 
 KEPT = 30
 """Of one address. A tab takes 60 KB, and with a full rule form 2 MB; an address may open hundreds in a minute."""

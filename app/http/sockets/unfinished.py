@@ -20,7 +20,7 @@ from termios import FIONREAD
 from typing import Self
 
 from app.http.proxies import Peer, peer_at
-from services import rejections
+from services.runtime import rejections
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from components.ui.empty import empty
 from components.ui.field import text_input
 from components.ui.picture import server_icon
 from settings import settings
-from state.me import CONFIRMATION, ChoiceRowView, EndingRoleView, MeState, SessionRowView
+from state.account.preferences import CONFIRMATION, ChoiceRowView, EndingRoleView, MeState, SessionRowView
 
 EXPORT_PATH = "/api/me/export"
 

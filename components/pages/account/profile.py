@@ -3,14 +3,14 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
-from components.pages.my_data import choices, farewell, my_data, signed_in_browsers
+from components.pages.account.my_data import choices, farewell, my_data, signed_in_browsers
 from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import avatar
-from state.account import AccountState
-from state.me import MeState
+from state.account.preferences import MeState
+from state.account.profile import AccountState
 
 
 def account() -> rx.Component:

@@ -5,11 +5,11 @@ import reflex as rx
 from components.ui.button import button, spinner
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
+from components.ui.effects.every import every
 from components.ui.empty import progress
-from components.ui.every import every
 from components.ui.field import field, select_input, text_input
 from settings import settings
-from state.wallet_proof import LOOK_EVERY, OFFERED_METHODS, TRANSACTION, SendView, WalletProofState
+from state.account.wallet_proof import LOOK_EVERY, OFFERED_METHODS, TRANSACTION, SendView, WalletProofState
 
 METHOD_NAMES = {"opensea_bio": "OpenSea Profile Bio", "transaction": "Transaction Proof"}
 

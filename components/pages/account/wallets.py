@@ -3,14 +3,14 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
-from components.pages.wallet_proof import proof_card
+from components.pages.account.wallet_proof import proof_card
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
-from state.wallet_proof import WalletProofState
-from state.wallets import WalletRowView, WalletsState
+from state.account.wallet_proof import WalletProofState
+from state.account.wallets import WalletRowView, WalletsState
 
 LOAD = (WalletProofState.load, WalletsState.load)
 

@@ -5,9 +5,9 @@ import reflex as rx
 from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
 from components.ui.empty import skeleton
-from state.analytics import EVERYWHERE, RANGES, AnalyticsState
-from state.charts import MOST_RULES, DayView, RuleChartView
-from state.servers import DashboardState, ServerCardView
+from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
+from state.dashboard.charts import MOST_RULES, DayView, RuleChartView
+from state.dashboard.servers import DashboardState, ServerCardView
 
 
 def analytics() -> rx.Component:

@@ -4,18 +4,18 @@ import reflex as rx
 
 from components.layout.frame import member_frame, page_head
 from components.layout.navigation import log_out
-from components.pages.analytics import analytics
+from components.pages.dashboard.analytics import analytics
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, stat
+from components.ui.effects.every import every
 from components.ui.empty import could_not_load, empty, skeleton, skeleton_cards, waiting
-from components.ui.every import every
 from components.ui.picture import server_icon
 from components.ui.tooltip import tooltip
-from state.analytics import AnalyticsState
-from state.servers import DashboardState, ServerCardView
-from state.session import SessionState
-from state.timing import ANALYTICS_STALE_SECONDS
+from state.core.session import SessionState
+from state.core.timing import ANALYTICS_STALE_SECONDS
+from state.dashboard.analytics import AnalyticsState
+from state.dashboard.servers import DashboardState, ServerCardView
 
 
 def dashboard() -> rx.Component:

@@ -9,7 +9,7 @@ from components.ui.card import card
 from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import server_icon
 from settings import settings
-from state.invite import GuildCardView, InviteState
+from state.dashboard.invite import GuildCardView, InviteState
 
 CONNECT_PATH = "/api/auth/discord/connect"
 

@@ -7,7 +7,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.field import field, text_area, text_input
 from settings import settings
-from state.server_form import ServerFormState
+from state.dashboard.server_form import ServerFormState
 
 NEXT_STEPS = (
     f"Invite {settings().bot_name} to the server",

@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
 from components.layout.reading import bullets, chapter, code, link, reading, sentence, steps
-from components.pages.oauth_help import (
+from components.pages.help.oauth_help import (
     CALLBACK_PATH,
     DEVELOPER_PORTAL,
     ENVIRONMENT,
@@ -19,7 +19,7 @@ from components.ui.badge import Tone, badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
-from components.ui.health import health_text
+from components.ui.effects.health import health_text
 from settings import settings
 
 _NAME, _BOT = settings().product_name, settings().bot_name

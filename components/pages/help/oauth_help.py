@@ -10,8 +10,8 @@ from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.empty import skeleton
 from settings import settings
-from state.operator import OperatorState, SettingPresence
-from state.session import MEMBER, SessionState
+from state.core.session import MEMBER, SessionState
+from state.help.operator import OperatorState, SettingPresence
 
 DEVELOPER_PORTAL = "https://discord.com/developers/applications"
 CALLBACK_PATH = "/api/auth/discord/callback"

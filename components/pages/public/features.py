@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
-from components.pages.landing import CHAINS, STEPS
+from components.pages.public.landing import CHAINS, STEPS
 from components.ui.button import link_button
 from settings import settings
 

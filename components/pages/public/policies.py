@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.reading import bullets, chapter, link, reading, sentence
 from settings import settings
-from state.retention import LEFT_DAYS, TOLD_DAYS, UNTOLD_DAYS
+from state.help.retention import LEFT_DAYS, TOLD_DAYS, UNTOLD_DAYS
 
 EFFECTIVE_DATE = "8 July 2025"
 MINIMUM_AGE = 13

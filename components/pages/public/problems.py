@@ -7,7 +7,7 @@ from components.layout.navigation import LOGIN_PATH
 from components.ui.button import link_button
 from components.ui.empty import empty
 from settings import settings
-from state.problems import ProblemState
+from state.help.problems import ProblemState
 
 
 def not_found() -> rx.Component:

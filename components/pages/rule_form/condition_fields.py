@@ -6,10 +6,10 @@ from components.ui.badge import chip
 from components.ui.button import button, spinner
 from components.ui.field import field, number_input, select_input, text_input
 from components.ui.tooltip import tooltip
-from state.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, EXACTLY, TOKEN_ID, TRAIT
-from state.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
-from state.rule_form import ChainOptionView, RuleFormState
-from state.timing import URL_DEBOUNCE_MILLISECONDS
+from state.core.timing import URL_DEBOUNCE_MILLISECONDS
+from state.rule_form.condition_draft import ANY_NFT, AT_LEAST, AT_MOST, BASIC, EXACTLY, TOKEN_ID, TRAIT
+from state.rule_form.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
+from state.rule_form.rule_form import ChainOptionView, RuleFormState
 
 TYPES = (
     (BASIC, "Basic: a number of tokens"),

@@ -4,11 +4,11 @@ from typing import cast
 
 import reflex as rx
 
-from components.pages.condition_fields import condition_fields
+from components.pages.rule_form.condition_fields import condition_fields
 from components.ui.badge import badge
 from components.ui.button import button
-from state.rule_conditions import ROOT, ConditionView, SectionView
-from state.rule_form import RuleFormState
+from state.rule_form.conditions import ROOT, ConditionView, SectionView
+from state.rule_form.rule_form import RuleFormState
 
 MODES = (("all", "all"), ("any", "any one"), ("some", "at least"), ("none", "none"))
 

@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.badge import badge
 from components.ui.empty import progress
-from state.impact import ImpactState, PersonView
+from state.rule_form.preview import ImpactState, PersonView
 
 
 def impact_panel() -> rx.Component:

@@ -3,22 +3,22 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
-from components.pages.condition_fields import token_form
-from components.pages.impact import impact_panel
-from components.pages.rule_conditions import rule_conditions
-from components.pages.rules import rule_line
+from components.pages.rule_form.condition_fields import token_form
+from components.pages.rule_form.conditions import rule_conditions
+from components.pages.rule_form.preview import impact_panel
+from components.pages.server.rules import rule_line
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
-from components.ui.changed import when_changed
 from components.ui.dialog import confirm
+from components.ui.effects.changed import when_changed
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, number_input, select_input, switch, text_input
 from components.ui.tooltip import tooltip
-from state.rule_form import RuleFormState
-from state.rule_outcome import GRACE, NOW, RoleOptionView
-from state.server_page import ServerPageState
-from state.session import SessionState
+from state.core.session import SessionState
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.outcome import GRACE, NOW, RoleOptionView
+from state.rule_form.rule_form import RuleFormState
 
 
 def rule_form() -> rx.Component:

@@ -7,8 +7,8 @@ from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
-from state.activity import ACTORS, KINDS, PERIODS, ActivityState, EventRowView, OptionView
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.server.activity import ACTORS, KINDS, PERIODS, ActivityState, EventRowView, OptionView
 
 DEBOUNCE_MS = 300
 # Icon and colour of what happened; the sentence beside it says everything.

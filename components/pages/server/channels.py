@@ -7,8 +7,8 @@ from components.ui.card import card, card_title
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
 from settings import settings
-from state.channels import ChannelOptionView, ChannelsState
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.server.channels import ChannelOptionView, ChannelsState
 
 
 def channels_tab() -> rx.Component:

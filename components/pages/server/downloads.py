@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.ui.button import link_button
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
 
 
 def downloads() -> tuple[rx.Component, ...]:

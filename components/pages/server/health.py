@@ -3,10 +3,10 @@
 import reflex as rx
 
 from components.ui.card import card, card_title
+from components.ui.effects.every import every
 from components.ui.empty import skeleton
-from components.ui.every import every
-from state.server_health import HealthLineView, ServerHealthState
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.server.health import HealthLineView, ServerHealthState
 
 EVERY_SECONDS = 5.0
 

@@ -4,9 +4,9 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.dialog import confirm
-from components.ui.every import every
-from state.held_back import HeldBackRoleView, HeldBackState, LoserView
-from state.server_page import ServerPageState
+from components.ui.effects.every import every
+from state.dashboard.server_page import ServerPageState
+from state.server.held_back import HeldBackRoleView, HeldBackState, LoserView
 
 LOOK_SECONDS = 5.0
 

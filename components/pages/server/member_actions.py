@@ -3,8 +3,8 @@
 import reflex as rx
 
 from components.ui.button import button, link_button
-from state.members import MemberRowView, MembersState
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.server.members import MemberRowView, MembersState
 
 
 def member_actions(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:

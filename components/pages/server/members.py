@@ -2,17 +2,18 @@
 
 import reflex as rx
 
-from components.pages.member_actions import member_actions
-from components.pages.server_downloads import downloads
+from components.pages.server.downloads import downloads
+from components.pages.server.member_actions import member_actions
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
+from components.ui.effects.every import every
 from components.ui.empty import empty, skeleton
-from components.ui.every import every
 from components.ui.outcome import outcome
 from components.ui.picture import avatar
 from settings import settings
-from state.members import (
+from state.dashboard.server_page import ServerPageState
+from state.server.members import (
     EVERYBODY,
     MemberRoleTag,
     MemberRowView,
@@ -21,7 +22,6 @@ from state.members import (
     RoleWhyView,
     RuleWhyView,
 )
-from state.server_page import ServerPageState
 
 DEBOUNCE_MS = 300
 FOLLOW_SECONDS = 1.0

@@ -9,9 +9,9 @@ from components.ui.dialog import confirm
 from components.ui.empty import skeleton
 from components.ui.field import field, select_input
 from settings import settings
-from state.protected_roles import ProtectedRolesState, ProtectedRoleView
-from state.rules import RulesState
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.server.protected_roles import ProtectedRolesState, ProtectedRoleView
+from state.server.rules import RulesState
 
 
 def protected_roles() -> rx.Component:

@@ -2,17 +2,17 @@
 
 import reflex as rx
 
-from components.pages.impact import impact_panel
-from components.pages.protected_roles import protected_roles
+from components.pages.rule_form.preview import impact_panel
+from components.pages.server.protected_roles import protected_roles
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
-from state.protected_roles import ProtectedRolesState
-from state.rule_conditions import LineView
-from state.rules import ACTIVATE, DELETE, PAUSE, RESUME, RuleRowView, RulesState
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.conditions import LineView
+from state.server.protected_roles import ProtectedRolesState
+from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, RuleRowView, RulesState
 
 
 def rules_tab() -> rx.Component:

@@ -6,29 +6,29 @@ from dataclasses import dataclass
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head
-from components.pages.activity import activity_tab
-from components.pages.channels import channels_tab
-from components.pages.held_back import held_back_banner
-from components.pages.members import members_tab
-from components.pages.rules import rules_tab
-from components.pages.server_health import server_health_tab
+from components.pages.server.activity import activity_tab
+from components.pages.server.channels import channels_tab
+from components.pages.server.health import server_health_tab
+from components.pages.server.held_back import held_back_banner
+from components.pages.server.members import members_tab
+from components.pages.server.rules import rules_tab
 from components.ui.button import link_button
 from components.ui.card import card
 from components.ui.empty import empty, skeleton
 from settings import settings
-from state.activity import ActivityState
-from state.channels import ChannelsState
-from state.held_back import SHOWN_ON, HeldBackState
-from state.members import MembersState
-from state.protected_roles import ProtectedRolesState
-from state.rules import RulesState
-from state.server_health import ServerHealthState
-from state.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState
+from state.server.activity import ActivityState
+from state.server.channels import ChannelsState
+from state.server.health import ServerHealthState
+from state.server.held_back import SHOWN_ON, HeldBackState
+from state.server.members import MembersState
+from state.server.protected_roles import ProtectedRolesState
+from state.server.rules import RulesState
 
 
 @dataclass(frozen=True)
 class Tab:
-    """A tab: its name in the address (one of `state.server_page.TABS`), its label, what it shows, what it reads."""
+    """A tab: its name in the address (one of `server_page.TABS`), its label, what it shows, what it reads."""
 
     key: str
     label: str

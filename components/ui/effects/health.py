@@ -5,7 +5,7 @@ import json
 import reflex as rx
 from reflex_base.utils.imports import ImportDict
 
-from state.timing import HEALTH_POLL_MILLISECONDS
+from state.core.timing import HEALTH_POLL_MILLISECONDS
 
 CHECKING = "Checking backend status..."
 HEALTHY = "Backend is healthy and running"

@@ -6,13 +6,23 @@ from dataclasses import dataclass, field, replace
 from secrets import randbelow, token_bytes
 from time import monotonic
 
-from gateways.balance_sheet import Asked
-from gateways.costly import USELESS, CostlyContracts
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Head, Node, binary, patiently
-from gateways.evm_errors import TookTooLong, TooMuch
-from gateways.evm_loop import CALL_GAS, CODE, ENTRY, MARGIN, SCRATCH, Entry, LoopAnswer, call_data, read_answer
-from gateways.exchanges import together
+from gateways.chains.balance_sheet import Asked
+from gateways.chains.costly_contracts import USELESS, CostlyContracts
+from gateways.evm.balances.program import (
+    CALL_GAS,
+    CODE,
+    ENTRY,
+    MARGIN,
+    SCRATCH,
+    Entry,
+    LoopAnswer,
+    call_data,
+    read_answer,
+)
+from gateways.evm.rpc.errors import TookTooLong, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, patiently
+from gateways.transport.errors import ProviderConfused, ProviderError
+from gateways.transport.exchanges import together
 
 FIRST_CHECKS = 4_000
 """Checks in the first call to a node, before its gas is known: it fits into 30 M gas with room."""

@@ -7,13 +7,13 @@ from functools import lru_cache
 from itertools import islice
 from secrets import randbelow
 
-from gateways.balance_sheet import MOST, Asked
-from gateways.costly import CostlyContracts
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Head, Node, binary, patiently
-from gateways.evm_bulk import AT_ONCE, NothingCame
-from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
-from gateways.exchanges import together
+from gateways.chains.balance_sheet import MOST, Asked
+from gateways.chains.costly_contracts import CostlyContracts
+from gateways.evm.balances.bulk import AT_ONCE, NothingCame
+from gateways.evm.rpc.errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, patiently
+from gateways.transport.errors import ProviderConfused, ProviderError
+from gateways.transport.exchanges import together
 
 AGGREGATE_CHECKS = 1_000
 BATCH_CHECKS = 100

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gateways.errors import ProviderConfused
+from gateways.transport.errors import ProviderConfused
 
 SCRATCH = "0x484f4c44464153540000000000000000000b00b5"
 """Where the program runs; nobody's address."""

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from enum import Enum
 from time import monotonic
 
-from gateways import node_limits, question_time
-from gateways.balance_sheet import Asked, BalanceSheet
-from gateways.costly import CostlyContracts
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Head, Node
-from gateways.evm_bulk import LoopRead, NothingCame, Pace
-from gateways.evm_errors import RpcRefused, TooMuch
-from gateways.evm_fallbacks import FallbackRead
+from gateways.chains.balance_sheet import Asked, BalanceSheet
+from gateways.chains.costly_contracts import CostlyContracts
+from gateways.evm.balances.bulk import LoopRead, NothingCame, Pace
+from gateways.evm.balances.fallbacks import FallbackRead
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.errors import RpcRefused, TooMuch
+from gateways.evm.rpc.node import Head, Node
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderConfused, ProviderError
 
 REMEMBERED = 600.0
 """Seconds after which a node that could not do better is asked again whether it can."""

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TypeVar
 
-from gateways import node_limits
-from gateways.errors import ProviderError, ProviderRefused, Unauthorized
-from gateways.evm_errors import Reverted, RpcRefused, TooMuch
-from gateways.stated_limits import stated_calls
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch
+from gateways.evm.rpc.stated_limits import stated_calls
+from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 
 AT_ONCE = 4
 """Batches of one question that are under way at a time."""

@@ -2,7 +2,7 @@
 
 import re
 
-from gateways.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused
+from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused
 
 
 class RpcRefused(ProviderRefused):

@@ -8,8 +8,8 @@ import orjson
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderConfused, ProviderDown, ProviderRefused
+from gateways.chains.catalogue import CHAINS
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderRefused
 
 OPEN_SECONDS = 10.0
 SILENT_SECONDS = 60.0

@@ -13,10 +13,13 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from gateways import clock, pulse, question_time
-from gateways.chain_table import Chain
-from gateways.connections import GatedClient, TurnedAway, agent, timeouts, tls
-from gateways.errors import (
+from gateways.chains.catalogue import Chain
+from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
+from gateways.evm.rpc.errors import RpcRefused, StateMissing, TookTooLong, TooMuch, rpc_error
+from gateways.evm.rpc.head_track import HeadTrack
+from gateways.transport import clock, provider_reports, question_time
+from gateways.transport.connections import GatedClient, TurnedAway, agent, timeouts, tls
+from gateways.transport.errors import (
     ProviderBusy,
     ProviderConfused,
     ProviderDown,
@@ -25,10 +28,7 @@ from gateways.errors import (
     Unauthorized,
     seconds_to_wait,
 )
-from gateways.evm_errors import RpcRefused, StateMissing, TookTooLong, TooMuch, rpc_error
-from gateways.head_track import HeadTrack
-from gateways.rpc_batches import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
-from gateways.turns import FairGate, caller, on_behalf_of
+from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
 Decode = Callable[[bytes], object]
 """Reads a whole answer, as orjson.loads does; one made for a certain answer leaves to that whatever is another."""
@@ -205,13 +205,13 @@ class Node:
         is given a few moments to come true. Callers at the same time share a request, except with `alone`; a shared
         head counts only if it is after `not_before_block`, since it may have been read before the caller asked.
         """
-        place = pulse.node(self.chain.key, self.index)
+        place = provider_reports.node(self.chain.key, self.index)
         try:
             head = await self._head(not_before_block, alone=alone)
         except ProviderError as fault:
-            pulse.failed(place, fault)
+            provider_reports.failed(place, fault)
             raise
-        pulse.answered(place, head.block, head.time)
+        provider_reports.answered(place, head.block, head.time)
         return head
 
     async def settled(self, not_before_block: int = 0) -> Head:
@@ -236,7 +236,7 @@ class Node:
             head = await self._ask_newest()
         if head.block >= not_before_block:
             return head
-        raise pulse.Stale(self.name, f"its head {head.block} is before {self.unit} {not_before_block}")
+        raise provider_reports.Stale(self.name, f"its head {head.block} is before {self.unit} {not_before_block}")
 
     async def _shared(self, not_before_block: int) -> Head:
         """The answer to the request that is under way, or to a new one that others may join."""
@@ -282,7 +282,7 @@ class Node:
         head = block_in(self.name, value)
         age = self._age(head.time)
         if age > self._stale_after and not (self.chain.pauses and await self._is_newest(head)):
-            raise pulse.Stale(self.name, f"its head is {age:.0f} s old")
+            raise provider_reports.Stale(self.name, f"its head is {age:.0f} s old")
         await self._believe(head.block)
         return head
 
@@ -326,7 +326,7 @@ class Node:
 
     async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
         """Send one JSON-RPC body; the decoded answer."""
-        with pulse.counted(pulse.node(self.chain.key, self.index)):
+        with provider_reports.counted(provider_reports.node(self.chain.key, self.index)):
             return await self._post(body, decode)
 
     async def _post(self, body: bytes, decode: Decode) -> object:
@@ -342,7 +342,7 @@ class Node:
             raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
         clock.note(self._host, headers)
         if status == 429:
-            pulse.count(pulse.node(self.chain.key, self.index), pulse.THROTTLED)
+            provider_reports.count(provider_reports.node(self.chain.key, self.index), provider_reports.THROTTLED)
             wait = seconds_to_wait(headers.get("retry-after"))
             raise ProviderBusy(self.name, "too many requests", retry_after=wait)
         if status == 413:

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from gateways import question_time
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderBusy, ProviderDown, ProviderError
-from gateways.evm import STALE_AFTER, Node
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.node import STALE_AFTER, Node
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
 
 DEADLINE = 15.0
 REQUEST_SECONDS = 6.0

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateways.evm import Head, Node
-from gateways.evm_asker import Asker, Question
-from gateways.evm_logs import LogReader
-from gateways.evm_questions import Said, Silence
-from gateways.evm_standards import Standards
-from gateways.evm_token_read import BALANCE_OF_ID, OWNER_OF, word
-from gateways.indexer import LISTS, Item, Listing, item_of, listed_of
-from gateways.token_sheet import TokenSheet, Trail
+from gateways.chains.indexer import LISTS, Item, Listing, item_of, listed_of
+from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.evm.rpc.node import Head, Node
+from gateways.evm.tokens.batch_call import Asker, Question
+from gateways.evm.tokens.program import Said, Silence
+from gateways.evm.tokens.standards import Standards
+from gateways.evm.tokens.token_history import LogReader
+from gateways.evm.tokens.token_read import BALANCE_OF_ID, OWNER_OF, word
 
 MOST_VERIFIED = 40
 """Tokens of one owner that are asked about at first; one that is really held is enough."""

@@ -4,13 +4,13 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
-from gateways import node_limits
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Head, Node, binary, patiently
-from gateways.evm_bulk import CLOCK_SLACK, NothingCame
-from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
-from gateways.evm_loop import SCRATCH
-from gateways.evm_questions import CODE, Answer, Said, Silence, call_data, read_answer
+from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
+from gateways.evm.balances.program import SCRATCH
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, patiently
+from gateways.evm.tokens.program import CODE, Answer, Said, Silence, call_data, read_answer
+from gateways.transport.errors import ProviderConfused, ProviderError
 
 Question = tuple[bytes, bytes]
 """A contract's address (20 bytes) and the call data."""

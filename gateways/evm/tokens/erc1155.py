@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from secrets import randbelow
 
-from gateways import question_time
-from gateways.balance_sheet import MOST
-from gateways.evm_questions import Silence
-from gateways.evm_token_read import BALANCE_OF_ID, KEPT_FOR_THE_REST, MOST_QUESTIONS, TokenRead, word
-from gateways.exchanges import together
-from gateways.token_sheet import IN_TURN
+from gateways.chains.balance_sheet import MOST
+from gateways.chains.token_sheet import IN_TURN
+from gateways.evm.tokens.program import Silence
+from gateways.evm.tokens.token_read import BALANCE_OF_ID, KEPT_FOR_THE_REST, MOST_QUESTIONS, TokenRead, word
+from gateways.transport import question_time
+from gateways.transport.exchanges import together
 
 MOST_PAIRS = 240_000
 """Pairs of an owner and a named id that one read asks about."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gateways.evm_questions import Said, Silence
-from gateways.evm_token_read import (
+from gateways.evm.tokens.program import Said, Silence
+from gateways.evm.tokens.token_read import (
     BALANCE_OF,
     MOST_EXACT,
     MOST_QUESTIONS,

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateways.attributes import TraitList
-from gateways.balance_sheet import packed
-from gateways.errors import ProviderError
-from gateways.evm import Node, binary
-from gateways.evm_errors import Reverted, RpcRefused, TookTooLong, TooMuch
-from gateways.evm_pool import NodePool
-from gateways.token_links import LONGEST_DOCUMENT, with_id
+from gateways.chains.attributes import TraitList
+from gateways.chains.balance_sheet import packed
+from gateways.chains.token_links import LONGEST_DOCUMENT, with_id
+from gateways.evm.rpc.errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm.rpc.node import Node, binary
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderError
 
 # Selectors: docs/facts.md#token-standards; tokenByIndex(uint256) by keccak.
 TOKEN_URI, URI = bytes.fromhex("c87b56dd"), bytes.fromhex("0e89341c")

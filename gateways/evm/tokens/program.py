@@ -15,8 +15,8 @@ short, also deeper down, so that is told apart.
 from dataclasses import dataclass
 from enum import Enum
 
-from gateways.errors import ProviderConfused
-from gateways.evm_loop import assemble
+from gateways.evm.balances.program import assemble
+from gateways.transport.errors import ProviderConfused
 
 MAGIC = 0x686F6C64666173743A206F6E6520776F7264207065722063616C6C2C20747275
 HEADER = 192

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateways.evm import Node
-from gateways.evm_asker import Asker
-from gateways.evm_erc721 import Erc721
-from gateways.evm_erc1155 import Erc1155
-from gateways.evm_logs import LogReader
-from gateways.evm_standards import Standards
-from gateways.evm_token_read import TokenRead, raw
-from gateways.indexer import Listing
-from gateways.token_sheet import TokenIds, TokenSheet, Trail
+from gateways.chains.indexer import Listing
+from gateways.chains.token_sheet import TokenIds, TokenSheet, Trail
+from gateways.evm.rpc.node import Node
+from gateways.evm.tokens.batch_call import Asker
+from gateways.evm.tokens.erc721 import Erc721
+from gateways.evm.tokens.erc1155 import Erc1155
+from gateways.evm.tokens.standards import Standards
+from gateways.evm.tokens.token_history import LogReader
+from gateways.evm.tokens.token_read import TokenRead, raw
 
 
 class TokenReader:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
-from gateways import node_limits, question_time
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
-from gateways.evm import Head, Node, binary, quantity
-from gateways.evm_errors import NeedsAddress, TookTooLong, TooMuch
-from gateways.log_spans import RANGE_REMEMBERED
-from gateways.stated_limits import stated_blocks
-from gateways.token_sheet import MOST_IDS_KEPT, Trail
+from gateways.chains.token_sheet import MOST_IDS_KEPT, Trail
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
+from gateways.evm.rpc.errors import NeedsAddress, TookTooLong, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, quantity
+from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 
 # Topics: docs/facts.md#token-standards. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has
 # four.

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gateways import question_time
-from gateways.evm import Head
-from gateways.evm_asker import Asker
-from gateways.evm_logs import LogReader
-from gateways.evm_questions import Said
-from gateways.indexer import Listing, listed_of
-from gateways.token_sheet import TokenIds, Trail
+from gateways.chains.indexer import Listing, listed_of
+from gateways.chains.token_sheet import TokenIds, Trail
+from gateways.evm.rpc.node import Head
+from gateways.evm.tokens.batch_call import Asker
+from gateways.evm.tokens.program import Said
+from gateways.evm.tokens.token_history import LogReader
+from gateways.transport import question_time
 
 # Selectors: docs/facts.md#token-standards.
 BALANCE_OF = bytes.fromhex("70a08231")

@@ -4,7 +4,7 @@ from sandbox.console.forms import do, field
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.people import picture
 from sandbox.console.place import Place
-from sandbox.discord.entities import User
+from sandbox.discord.world.entities import User
 from sandbox.house import Sandbox
 from sandbox.marketplaces import PLACES
 from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account

@@ -6,9 +6,9 @@ from sandbox.console.forms import card, choice, do, field, hidden
 from sandbox.console.markup import Markup, el, join
 from sandbox.console.people import chip, picture
 from sandbox.console.place import Place
-from sandbox.discord import permissions
-from sandbox.discord.entities import Guild, Member, Role, User
-from sandbox.discord.seed import BOT_PERMISSIONS
+from sandbox.discord.world import permissions
+from sandbox.discord.world.entities import Guild, Member, Role, User
+from sandbox.discord.world.seed import BOT_PERMISSIONS
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import Body, fields, number, optional_text, text
-from sandbox.discord import control, tampering
-from sandbox.refusal import Refusal
+from sandbox.discord.control import guilds
+from sandbox.discord.gateway import tampering
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -68,7 +69,7 @@ def disturb(discord: "Discord", body: Body) -> None:
             gateway.tampering.add(
                 kind,
                 optional_text(body, "event"),
-                control.find_guild(discord, wanted).id if wanted else None,
+                guilds.find_guild(discord, wanted).id if wanted else None,
                 number(body, "times") if body.get("times") is not None else None,
                 number(body, "seconds") if body.get("seconds") is not None else math.inf,
             )
@@ -80,7 +81,7 @@ def _send(discord: "Discord", body: Body) -> None:
     """An event at will, or, without `event`, a frame of the protocol: `payload` is then `{op, d}`."""
     payload: Any = body.get("payload")
     wanted = optional_text(body, "guild")
-    guild_id = control.find_guild(discord, wanted).id if wanted else None
+    guild_id = guilds.find_guild(discord, wanted).id if wanted else None
     event, times = optional_text(body, "event"), int(body.get("times") or 1)
     if event is None and isinstance(payload, dict) and payload.get("op") == 0:
         event, payload = optional_text(payload, "t"), payload.get("d")
@@ -94,7 +95,7 @@ def _send(discord: "Discord", body: Body) -> None:
 
 
 def _guild_with_bot(discord: "Discord", body: Body) -> Any:
-    guild = control.find_guild(discord, text(body, "guild"))
+    guild = guilds.find_guild(discord, text(body, "guild"))
     if discord.bot_id not in guild.members:
         raise Refusal(404, f"The bot is not in {guild.name}.")
     return guild

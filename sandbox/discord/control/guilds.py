@@ -5,25 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import Body, fields, number, optional_text, text
-from sandbox.discord import (
-    bots,
-    command_options,
-    control_interactions,
-    intents,
-    members,
-    restore,
-    rich,
-    roles,
-    seed,
-    shapes,
-    talk,
-)
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild, Member, Role, User
-from sandbox.discord.roles import RoleEdit
-from sandbox.discord.seed import BOT_PERMISSIONS
-from sandbox.refusal import Refusal
+from sandbox.discord.control import interactions
+from sandbox.discord.deeds import bots, members, roles, talk
+from sandbox.discord.deeds.roles import RoleEdit
+from sandbox.discord.gateway import intents
+from sandbox.discord.interactions import command_options
+from sandbox.discord.world import restore, rich, seed, shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild, Member, Role, User
+from sandbox.discord.world.seed import BOT_PERMISSIONS
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -55,7 +47,7 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
         web.post("/control/guilds", guilds),
         web.post("/control/members", people),
         web.post("/control/people", newcomers),
-        *control_interactions.routes(discord),
+        *interactions.routes(discord),
     ]
 
 

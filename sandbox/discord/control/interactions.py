@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import Body, fields, number
-from sandbox.discord import elsewhere, interaction_data
-from sandbox.discord.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
-from sandbox.refusal import Refusal
+from sandbox.discord.interactions import data, elsewhere
+from sandbox.discord.interactions.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -40,7 +40,7 @@ async def used(discord: "Discord", body: Body) -> tuple[int, dict[str, Any]]:
 
     Raises Refusal for what Discord's client would not offer.
     """
-    builder = elsewhere if body.get("context") is not None else interaction_data
+    builder = elsewhere if body.get("context") is not None else data
     interaction, event = builder.build(discord, body)
     discord.interactions.begin(interaction)
     if not discord.gateway.sessions:

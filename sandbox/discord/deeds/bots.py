@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.discord import audit, intents, roles, shapes
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild, Member, Role
-from sandbox.discord.permissions import ascending
-from sandbox.discord.seed import ABOVE_BOT, BELOW_BOT
-from sandbox.discord.snowflakes import now_iso
+from sandbox.discord.deeds import roles
+from sandbox.discord.gateway import intents
+from sandbox.discord.world import audit, shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild, Member, Role
+from sandbox.discord.world.permissions import ascending
+from sandbox.discord.world.seed import ABOVE_BOT, BELOW_BOT
+from sandbox.discord.world.snowflakes import now_iso
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

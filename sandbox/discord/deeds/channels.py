@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord import intents, shapes
-from sandbox.discord.entities import EPHEMERAL, Channel, Message
-from sandbox.discord.snowflakes import now_iso
+from sandbox.discord.gateway import intents
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import EPHEMERAL, Channel, Message
+from sandbox.discord.world.snowflakes import now_iso
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord import talk
-from sandbox.discord.entities import EPHEMERAL, Message
+from sandbox.discord.deeds import talk
 from sandbox.discord.forms import messages
 from sandbox.discord.forms.components import CONTAINER, FILE, GALLERY, SELECTS, SEPARATOR, THUMBNAIL, all_of
 from sandbox.discord.forms.messages import COMPONENTS_V2
 from sandbox.discord.forms.schema import Form, Path
+from sandbox.discord.world.entities import EPHEMERAL, Message
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

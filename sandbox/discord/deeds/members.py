@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.discord import audit, intents, shapes
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild, Member, Role, User
-from sandbox.discord.snowflakes import now_iso
+from sandbox.discord.gateway import intents
+from sandbox.discord.world import audit, shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild, Member, Role, User
+from sandbox.discord.world.snowflakes import now_iso
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sandbox.discord import audit, intents, shapes
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild, Role
-from sandbox.discord.permissions import ascending
+from sandbox.discord.gateway import intents
+from sandbox.discord.world import audit, shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild, Role
+from sandbox.discord.world.permissions import ascending
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

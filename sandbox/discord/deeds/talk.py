@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sandbox.discord import channels, permissions, shapes
-from sandbox.discord.entities import Channel, Guild, Member, Message, User
+from sandbox.base.refusal import Refusal
+from sandbox.discord.deeds import channels
 from sandbox.discord.forms.schema import Form
-from sandbox.discord.snowflakes import now_iso
-from sandbox.refusal import Refusal
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import Channel, Guild, Member, Message, User
+from sandbox.discord.world.snowflakes import now_iso
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

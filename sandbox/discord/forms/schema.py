@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from sandbox.discord.errors import DiscordError
-from sandbox.discord.snowflakes import iso
+from sandbox.discord.world.snowflakes import iso
 
 Form = dict[str, Any]
 """A body that is an object."""

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord import intents, shapes
-from sandbox.discord.entities import Guild, Member
-from sandbox.discord.session import Session
+from sandbox.discord.gateway import intents
+from sandbox.discord.gateway.session import Session
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import Guild, Member
 
 if TYPE_CHECKING:
-    from sandbox.discord.gateway import Gateway
+    from sandbox.discord.gateway.gateway import Gateway
 
 CHUNK = 1000
 MOST_WANTED = 100

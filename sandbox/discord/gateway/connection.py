@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
-from sandbox.discord import bots, chunks, intents, packing, shapes
-from sandbox.discord.entities import Guild
-from sandbox.discord.session import Session, frame
-from sandbox.faults import SLOW_SECONDS
-from sandbox.traffic import NOTED
+from sandbox.base.faults import SLOW_SECONDS
+from sandbox.base.traffic import NOTED
+from sandbox.discord.deeds import bots
+from sandbox.discord.gateway import chunks, compression, intents
+from sandbox.discord.gateway.session import Session, frame
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import Guild
 
 if TYPE_CHECKING:
-    from sandbox.discord.gateway import Gateway
+    from sandbox.discord.gateway.gateway import Gateway
 
 HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, REQUEST_MEMBERS, SOUNDBOARD = 1, 2, 3, 4, 6, 8, 31
 INVALID_SESSION, HELLO, HEARTBEAT_ACK = 9, 10, 11
@@ -45,7 +47,7 @@ class Connection:
         self._request = request
         self._socket = web.WebSocketResponse(max_msg_size=0, autoping=True, timeout=CLOSES_WITHIN)
         self._outgoing: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
-        self._packer = packing.packer(request.query.get("compress", ""))
+        self._packer = compression.packer(request.query.get("compress", ""))
         self._session: Session | None = None
         self._received: deque[float] = deque()
         self._beat_by = 0.0
@@ -123,7 +125,7 @@ class Connection:
         query = self._request.query
         if query.get("v", "10") not in ("9", "10"):
             raise Closing(4012, "Invalid API version specified.")
-        if query.get("encoding", "json") != "json" or query.get("compress", packing.ZLIB) not in packing.KINDS:
+        if query.get("encoding", "json") != "json" or query.get("compress", compression.ZLIB) not in compression.KINDS:
             raise Closing(4002, "This gateway speaks JSON, plain, zlib-stream or zstd-stream.")
         interval = self.gateway.heartbeat_ms
         self._beat_by = time.monotonic() + interval / 1000 * PATIENCE

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.discord import bots, intents
-from sandbox.discord.connection import INVALID_SESSION, Connection
-from sandbox.discord.entities import Guild
-from sandbox.discord.limits import Verdict, too_many
-from sandbox.discord.rest import answered
-from sandbox.discord.session import Session, frame
-from sandbox.discord.starts import Starts
-from sandbox.discord.tampering import Tampering, spoiled
-from sandbox.faults import SLOW_SECONDS, hang_up
+from sandbox.base.faults import SLOW_SECONDS, hang_up
+from sandbox.discord.deeds import bots
+from sandbox.discord.gateway import intents
+from sandbox.discord.gateway.connection import INVALID_SESSION, Connection
+from sandbox.discord.gateway.identify_limits import Starts
+from sandbox.discord.gateway.session import Session, frame
+from sandbox.discord.gateway.tampering import Tampering, spoiled
+from sandbox.discord.rest.frame import answered
+from sandbox.discord.rest.limits import Verdict, too_many
+from sandbox.discord.world.entities import Guild
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -2,7 +2,7 @@
 
 import time
 
-from sandbox.refusal import Refusal
+from sandbox.base.refusal import Refusal
 
 DAILY, DAY = 1000, 86_400.0
 CONCURRENCY, CONCURRENCY_SECONDS = 1, 5.0

@@ -7,10 +7,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord.tampering import Held
+from sandbox.discord.gateway.tampering import Held
 
 if TYPE_CHECKING:
-    from sandbox.discord.connection import Connection
+    from sandbox.discord.gateway.connection import Connection
 
 BUFFERED = 10_000
 RESUMABLE_SECONDS = 600.0

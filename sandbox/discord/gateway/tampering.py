@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.refusal import Refusal
+from sandbox.base.refusal import Refusal
 
 KINDS = ("lose", "double", "reorder", "spoil")
 Event = tuple[str, Any]

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import Body
-from sandbox.discord import permissions
-from sandbox.discord.entities import Command, Guild, Member
-from sandbox.discord.resolving import Resolving
-from sandbox.refusal import Refusal
+from sandbox.discord.interactions.resolving import Resolving
+from sandbox.discord.world import permissions
+from sandbox.discord.world.entities import Command, Guild, Member
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

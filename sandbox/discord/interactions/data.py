@@ -2,14 +2,23 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import Body, optional_text, text
-from sandbox.discord import content, control, permissions, shapes
-from sandbox.discord.command_options import STRING, chosen_options, find_command, may_use
-from sandbox.discord.entities import Channel, Guild, Member, Message
+from sandbox.discord.control import guilds
+from sandbox.discord.deeds import content
 from sandbox.discord.forms import components as parts
-from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, MODAL_SUBMIT, Interaction, inputs_of
-from sandbox.discord.resolving import Resolving
-from sandbox.refusal import Refusal
+from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use
+from sandbox.discord.interactions.interactions import (
+    AUTOCOMPLETE,
+    COMMAND,
+    COMPONENT,
+    MODAL_SUBMIT,
+    Interaction,
+    inputs_of,
+)
+from sandbox.discord.interactions.resolving import Resolving
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import Channel, Guild, Member, Message
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -28,10 +37,10 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
     kind = text(body, "kind")
     if kind not in KINDS:
         raise Refusal(400, f"There is no interaction {kind!r}. The kinds are: {', '.join(KINDS)}.")
-    guild = control.find_guild(discord, text(body, "guild"))
+    guild = guilds.find_guild(discord, text(body, "guild"))
     if discord.bot_id not in guild.members:
         raise Refusal(404, f"The bot is not in {guild.name}.")
-    member = control.find_member(guild, control.find_user(discord, text(body, "user")))
+    member = guilds.find_member(guild, guilds.find_user(discord, text(body, "user")))
     channel, source = _place(discord, guild, member, body)
     granted = permissions.channel_permissions(guild, channel, member)
     if not granted & permissions.VIEW_CHANNEL:

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox.base.refusal import Refusal
 from sandbox.control.body import Body, optional_text, text
-from sandbox.discord import control, permissions, shapes
-from sandbox.discord.command_options import chosen_options, find_command
-from sandbox.discord.entities import Guild, Member, User
-from sandbox.discord.interactions import AUTOCOMPLETE, COMMAND, Interaction
-from sandbox.discord.resolving import Resolving
-from sandbox.refusal import Refusal
+from sandbox.discord.control import guilds
+from sandbox.discord.interactions.command_options import chosen_options, find_command
+from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction
+from sandbox.discord.interactions.resolving import Resolving
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import Guild, Member, User
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -29,10 +30,10 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, Json]:
         raise Refusal(400, f"context is one of: {', '.join(CONTEXTS)}.")
     if kind not in KINDS:
         raise Refusal(400, f"In this context there are only: {', '.join(KINDS)}.")
-    user = control.find_user(discord, text(body, "user"))
+    user = guilds.find_user(discord, text(body, "user"))
     number = CONTEXTS[context]
-    guild = control.find_guild(discord, text(body, "guild")) if context == "guild" else Guild("0", "", "0", None)
-    member = control.find_member(guild, user) if context == "guild" else Member("0", user.id, "")
+    guild = guilds.find_guild(discord, text(body, "guild")) if context == "guild" else Guild("0", "", "0", None)
+    member = guilds.find_member(guild, user) if context == "guild" else Member("0", user.id, "")
     command = find_command(discord, guild, text(body, "name").removeprefix("/"))
     definition = command.definition
     contexts, types = definition.get("contexts"), definition.get("integration_types")

@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord import channels, content, shapes
-from sandbox.discord.entities import EPHEMERAL, Message
+from sandbox.discord.deeds import channels, content
 from sandbox.discord.errors import DiscordError, form_error, unknown
 from sandbox.discord.forms import messages, modals
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
-from sandbox.discord.snowflakes import now_iso
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import EPHEMERAL, Message
+from sandbox.discord.world.snowflakes import now_iso
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

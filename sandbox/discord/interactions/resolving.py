@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord import control, permissions, shapes
-from sandbox.discord.entities import Guild, Member
-from sandbox.refusal import Refusal
+from sandbox.base.refusal import Refusal
+from sandbox.discord.control import guilds
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import Guild, Member
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord
@@ -24,7 +25,7 @@ class Resolving:
 
     def user(self, wanted: str) -> str:
         """The id of a user by id or name, with their member when they are one. Raises Refusal(404)."""
-        user = control.find_user(self.discord, wanted)
+        user = guilds.find_user(self.discord, wanted)
         self.found.setdefault("users", {})[user.id] = shapes.user(user)
         if member := self.guild.members.get(user.id):
             shape = shapes.member(member, user)
@@ -36,7 +37,7 @@ class Resolving:
 
     def role(self, wanted: str) -> str:
         """The id of a role by id or name. Raises Refusal(404)."""
-        role = control.find_role(self.guild, wanted)
+        role = guilds.find_role(self.guild, wanted)
         self.found.setdefault("roles", {})[role.id] = shapes.role(role)
         return role.id
 

@@ -7,11 +7,12 @@ from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
-from sandbox.discord import bots, permissions
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild, User
-from sandbox.discord.oauth import SCOPES, WITHOUT_USER
-from sandbox.discord.pages import page
+from sandbox.discord.deeds import bots
+from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER
+from sandbox.discord.oauth.pages import page
+from sandbox.discord.world import permissions
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild, User
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -12,9 +12,9 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
-from sandbox.discord import shapes
-from sandbox.discord.entities import Grant, Guild
-from sandbox.discord.rest import VERSIONS, answered
+from sandbox.discord.rest.frame import VERSIONS, answered
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import Grant, Guild
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from sandbox.discord import permissions, shapes
-from sandbox.discord.entities import AuditEntry
-from sandbox.discord.rest import Call, Endpoint
+from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import AuditEntry
 
 # What an entry's words begin with → Discord's number for it (facts: AuditLogActionTypes of the OpenAPI description).
 _TYPES = {

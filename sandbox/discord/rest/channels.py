@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from sandbox.discord import audit, channels, permissions, shapes
-from sandbox.discord.entities import Channel, Guild, Overwrite
+from sandbox.discord.deeds import channels
 from sandbox.discord.errors import DiscordError, form_error, missing_permissions, unknown
 from sandbox.discord.forms import channels as forms
 from sandbox.discord.forms.schema import Form
-from sandbox.discord.limits import Limit
-from sandbox.discord.rest import Call, Endpoint, TooMany, answered
+from sandbox.discord.rest.frame import Call, Endpoint, TooMany, answered
+from sandbox.discord.rest.limits import Limit
+from sandbox.discord.world import audit, permissions, shapes
+from sandbox.discord.world.entities import Channel, Guild, Overwrite
 
 MOST_CHANNELS = 500
 OF_ROLE = 0

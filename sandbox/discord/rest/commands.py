@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from sandbox.discord import shapes
-from sandbox.discord.entities import Command
 from sandbox.discord.errors import DiscordError, missing_access, unknown
 from sandbox.discord.forms import commands
-from sandbox.discord.rest import Call, Endpoint, answered
+from sandbox.discord.rest.frame import Call, Endpoint, answered
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import Command
 
 CHAT_INPUT = 1
 MOST = {CHAT_INPUT: 100, 2: 15, 3: 15}

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.discord import permissions
-from sandbox.discord.audit import By, said_reason
-from sandbox.discord.entities import Channel, Grant, Guild, Member, Role
 from sandbox.discord.errors import (
     DiscordError,
     blocked,
@@ -20,7 +17,10 @@ from sandbox.discord.errors import (
     unauthorized,
     unknown,
 )
-from sandbox.discord.limits import Limit, Verdict, too_many
+from sandbox.discord.rest.limits import Limit, Verdict, too_many
+from sandbox.discord.world import permissions
+from sandbox.discord.world.audit import By, said_reason
+from sandbox.discord.world.entities import Channel, Grant, Guild, Member, Role
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

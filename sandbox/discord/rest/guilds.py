@@ -3,14 +3,15 @@
 from collections import Counter
 from typing import Any
 
-from sandbox.discord import permissions, roles, shapes
-from sandbox.discord.entities import Guild, Role
+from sandbox.discord.deeds import roles
+from sandbox.discord.deeds.roles import RoleEdit
 from sandbox.discord.errors import DiscordError, missing_permissions, unknown
 from sandbox.discord.forms import guilds as forms
 from sandbox.discord.forms.schema import Form
-from sandbox.discord.limits import Limit
-from sandbox.discord.rest import Call, Endpoint
-from sandbox.discord.roles import RoleEdit
+from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.limits import Limit
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import Guild, Role
 
 MOST_ROLES = 250
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sandbox.discord import shapes
-from sandbox.discord.entities import Message
 from sandbox.discord.errors import unknown
-from sandbox.discord.interactions import Interaction
-from sandbox.discord.limits import Limit
-from sandbox.discord.rest import Call, Endpoint
+from sandbox.discord.interactions.interactions import Interaction
+from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.limits import Limit
+from sandbox.discord.world import shapes
+from sandbox.discord.world.entities import Message
 
 
 async def post_callback(call: Call) -> dict[str, Any] | None:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from sandbox.discord import audit, intents, members, permissions, shapes
-from sandbox.discord.entities import Guild, Member, Role
+from sandbox.discord.deeds import members
 from sandbox.discord.errors import form_error, invalid_role, missing_access, missing_permissions, unknown
 from sandbox.discord.forms import guilds as forms
-from sandbox.discord.limits import Limit
-from sandbox.discord.rest import Call, Endpoint
+from sandbox.discord.gateway import intents
+from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.limits import Limit
+from sandbox.discord.world import audit, permissions, shapes
+from sandbox.discord.world.entities import Guild, Member, Role
 
 # A fixed window of 10 writes in 10 s a guild, over all its members (facts: discord-api-docs#7680).
 MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)

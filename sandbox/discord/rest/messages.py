@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-from sandbox.discord import channels, content, permissions, shapes
-from sandbox.discord.entities import Message
+from sandbox.discord.deeds import channels, content
 from sandbox.discord.errors import DiscordError, missing_permissions, unknown
-from sandbox.discord.limits import Limit
-from sandbox.discord.rest import Call, Endpoint
-from sandbox.discord.snowflakes import made_at, now_iso
+from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.limits import Limit
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.entities import Message
+from sandbox.discord.world.snowflakes import made_at, now_iso
 
 NONCE_LIVES = timedelta(minutes=5)
 # A channel takes five messages in five seconds (Discord does not document it; clients meet it).

@@ -3,13 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sandbox.discord import bots, permissions, shapes
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild
+from sandbox.discord.deeds import bots
 from sandbox.discord.errors import missing_access, missing_scope, unknown
-from sandbox.discord.limits import Limit
-from sandbox.discord.rest import Bearer, Call, Endpoint
-from sandbox.discord.snowflakes import iso
+from sandbox.discord.rest.frame import Bearer, Call, Endpoint
+from sandbox.discord.rest.limits import Limit
+from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild
+from sandbox.discord.world.snowflakes import iso
 
 _SOUNDS = (
     ("quack", "🦆"), ("airhorn", "🔊"), ("cricket", "🦗"), ("golf clap", "👏"),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from sandbox.discord.entities import AuditEntry
-from sandbox.discord.world import World
+from sandbox.discord.world.entities import AuditEntry
+from sandbox.discord.world.world import World
 
 
 @dataclass(frozen=True)

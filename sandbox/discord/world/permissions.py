@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from sandbox.discord.entities import Channel, Guild, Member, Role
+from sandbox.discord.world.entities import Channel, Guild, Member, Role
 
 KICK_MEMBERS = 1 << 1
 ADMINISTRATOR = 1 << 3

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.discord import bots, channels, intents, members, roles, seed, shapes
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Guild
-from sandbox.discord.roles import RoleEdit
+from sandbox.discord.deeds import bots, channels, members, roles
+from sandbox.discord.deeds.roles import RoleEdit
+from sandbox.discord.gateway import intents
+from sandbox.discord.world import seed, shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Guild
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

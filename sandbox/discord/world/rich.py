@@ -6,11 +6,13 @@ what old clients trip over.
 
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord import channels, intents, members, roles, shapes
-from sandbox.discord.audit import By
-from sandbox.discord.entities import Channel, Guild
-from sandbox.discord.roles import RoleEdit
-from sandbox.discord.snowflakes import now_iso
+from sandbox.discord.deeds import channels, members, roles
+from sandbox.discord.deeds.roles import RoleEdit
+from sandbox.discord.gateway import intents
+from sandbox.discord.world import shapes
+from sandbox.discord.world.audit import By
+from sandbox.discord.world.entities import Channel, Guild
+from sandbox.discord.world.snowflakes import now_iso
 
 if TYPE_CHECKING:
     from sandbox.discord import Discord

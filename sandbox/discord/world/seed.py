@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from sandbox.discord.entities import Channel, Guild, Member, Role, User
-from sandbox.discord.permissions import ADMINISTRATOR, EVERYONE_AT_START, KICK_MEMBERS
-from sandbox.people import PEOPLE, person
+from sandbox.base.people import PEOPLE, person
+from sandbox.discord.world.entities import Channel, Guild, Member, Role, User
+from sandbox.discord.world.permissions import ADMINISTRATOR, EVERYONE_AT_START, KICK_MEMBERS
 
 BOT_NAME = "HoldfastBot"
 BOT_PERMISSIONS = 2416004112

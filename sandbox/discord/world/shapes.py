@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sandbox.discord.entities import Channel, Command, Guild, Member, Message, Overwrite, Role, User
-from sandbox.discord.permissions import ascending, guild_permissions
+from sandbox.discord.world.entities import Channel, Command, Guild, Member, Message, Overwrite, Role, User
+from sandbox.discord.world.permissions import ascending, guild_permissions
 
 Json = dict[str, Any]
 

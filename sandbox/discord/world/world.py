@@ -5,9 +5,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sandbox.discord.entities import AuditEntry, Channel, Command, Grant, Guild, Member, Message, Overwrite, Role, User
-from sandbox.discord.snowflakes import Snowflakes
-from sandbox.journal import Journal, Record
+from sandbox.base.journal import Journal, Record
+from sandbox.discord.world.entities import (
+    AuditEntry,
+    Channel,
+    Command,
+    Grant,
+    Guild,
+    Member,
+    Message,
+    Overwrite,
+    Role,
+    User,
+)
+from sandbox.discord.world.snowflakes import Snowflakes
 
 Entity = User | Guild | Role | Member | Channel | Message | Command | Grant | AuditEntry
 AUDIT_KEPT = 500

@@ -9,16 +9,17 @@ import httpx
 import pytest
 
 import models
-from gateways import close_gateways, discord_limits
-from services import limits
+from gateways import close_gateways
+from gateways.discord import rate_limiter
+from services.runtime import rate_limits
 from settings import settings
-from tests.api.browsers import PUBLIC_URL, Browser
+from tests.app.api.browsers import PUBLIC_URL, Browser
 
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """One person may ask Discord as often as they like: each call would wait for the ones before it."""
-    monkeypatch.setattr(discord_limits, "PERSON_PER_SECOND", 1000.0)
+    monkeypatch.setattr(rate_limiter, "PERSON_PER_SECOND", 1000.0)
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def product(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     settings.cache_clear()
     await models.use(database_url)
     yield
-    await limits.forget()
+    await rate_limits.forget()
     await close_gateways()
     await models.use(None)
     settings.cache_clear()

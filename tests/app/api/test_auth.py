@@ -8,7 +8,7 @@ import pytest
 
 from gateways import close_gateways
 from settings import settings
-from tests.api.browsers import PUBLIC_URL, Browser
+from tests.app.api.browsers import PUBLIC_URL, Browser
 
 pytestmark = pytest.mark.usefixtures("discord")
 FAILED = "/oauth-error?error=auth_failed"
@@ -302,7 +302,7 @@ async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(
     browser: Browser, new_browser: Callable[[], Browser]
 ):
     from models import User, transaction
-    from services.secrets import unseal
+    from services.accounts.token_encryption import unseal
 
     async def sealed() -> bytes | None:
         from sqlmodel import select
@@ -320,7 +320,7 @@ async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(
     await second.client.post("/api/auth/logout")
     assert await sealed() is None
     from gateways import gateways
-    from gateways.errors import Unauthorized
+    from gateways.transport.errors import Unauthorized
 
     with pytest.raises(Unauthorized):
         await gateways().oauth.me(unseal(token))
@@ -330,7 +330,7 @@ async def test_tokens_are_not_readable_in_the_database(browser: Browser):
     from sqlmodel import select
 
     from models import User, transaction
-    from services.secrets import unseal
+    from services.accounts.token_encryption import unseal
 
     await browser.sign_in("ada")
     async with transaction() as db:

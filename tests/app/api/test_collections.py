@@ -10,7 +10,7 @@ from sqlmodel import select, update
 
 from models import Collection, now, transaction
 from settings import settings
-from tests.api.browsers import Browser
+from tests.app.api.browsers import Browser
 
 PEOPLE_WALLET = "0x" + "77" * 20
 SOLANA_WALLET = "3tF45NttFL4K8smZuqzPD61awTEToSph6dfCWhCc5MGR"

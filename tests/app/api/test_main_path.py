@@ -11,10 +11,10 @@ import pytest
 from sqlmodel import col, update
 
 from gateways import gateways
-from gateways.own_guilds import OwnGuilds
+from gateways.discord.own_guilds import OwnGuilds
 from models import Server, transaction
 from settings import settings
-from tests.api.browsers import Browser
+from tests.app.api.browsers import Browser
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import pytest
 from sqlmodel import select
 
 from gateways import gateways
-from gateways.errors import Unauthorized
+from gateways.transport.errors import Unauthorized
 from models import User, transaction
-from services.secrets import unseal
-from tests.api.browsers import Browser
-from tests.api.test_problems import signed_in
-from tests.builders import a_member, a_server
+from services.accounts.token_encryption import unseal
+from tests.app.api.browsers import Browser
+from tests.app.api.requests.test_problems import signed_in
+from tests.support.builders import a_member, a_server
 
 
 async def a_server_of_zoe() -> int:

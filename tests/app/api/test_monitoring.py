@@ -10,15 +10,18 @@ from sqlalchemy import text
 
 import models
 from app.api import api
-from gateways import pulse
-from gateways.errors import ProviderBusy, ProviderDown
-from gateways.pulse import Pulse
+from gateways.transport import provider_reports
+from gateways.transport.errors import ProviderBusy, ProviderDown
+from gateways.transport.provider_reports import Pulse
 from models import Cursor, Schedule, now, transaction
-from services import counters, due, providers, sweep
-from services.providers import Recorder
+from services.core import queue
+from services.health import provider_log
+from services.health.provider_log import Recorder
+from services.runtime import counters
+from services.triggers import sweep
 from settings import settings
-from tests.api.browsers import PUBLIC_URL, Browser
-from tests.builders import a_member, a_rule, a_server
+from tests.app.api.browsers import PUBLIC_URL, Browser
+from tests.support.builders import a_member, a_rule, a_server
 
 pytestmark = pytest.mark.usefixtures("product")
 PATHS = ("/health/deep", "/metrics")
@@ -27,7 +30,7 @@ PATHS = ("/health/deep", "/metrics")
 async def all_is_well() -> None:
     """A bot that has just said that it lives, and a round that has just ended."""
     async with transaction() as db:
-        await providers.keep(db, [providers.bot_is(True)])
+        await provider_log.keep(db, [provider_log.bot_is(True)])
         moment = now()
         db.add(
             Schedule(
@@ -72,7 +75,7 @@ async def test_a_queue_that_nobody_works_on_and_a_late_round_are_bad(browser: Br
     async with transaction() as db:
         server = await a_server(db)
         member = await a_member(db, server)
-        await due.mark_member(db, server.id or 0, member.discord_id, due.CHANGED)
+        await queue.mark_member(db, server.id or 0, member.discord_id, queue.CHANGED)
         await db.execute(text("UPDATE due SET due_at = now() - interval '11 minutes'"))
         await db.execute(text("UPDATE schedule SET next_at = now() - interval '11 minutes'"))
     answer = await browser.client.get("/health/deep")
@@ -107,22 +110,22 @@ async def test_without_a_database_that_is_what_is_bad(browser: Browser):
 
 async def test_metrics_count_over_all_processes(browser: Browser):
     await all_is_well()
-    pulse.read_off_counts()
+    provider_reports.read_off_counts()
     for _ in range(2):  # as two processes would, each with its own notes
         recorder = Recorder()
-        with pulse.counted("base:0"):
+        with provider_reports.counted("base:0"):
             pass
         for fault in (ProviderDown("Base", "no answer"), ProviderBusy("Base", "too many")):
-            with pytest.raises(type(fault)), pulse.counted("base:0"):
+            with pytest.raises(type(fault)), provider_reports.counted("base:0"):
                 raise fault
-        pulse.count("base:0", pulse.THROTTLED)
+        provider_reports.count("base:0", provider_reports.THROTTLED)
         async with transaction() as db:
             await counters.add(db, counters.ANSWERS, recorder.counts())
             await counters.add(db, counters.ROLE_WRITES, {("give", "done"): 3})
         recorder.counted()
         assert recorder.counts() == {}
     async with transaction() as db:
-        await providers.keep(db, [Pulse("base:0", "down", now(), "no answer")])
+        await provider_log.keep(db, [Pulse("base:0", "down", now(), "no answer")])
     found = await numbers(browser)
     assert found["holdfast_provider_answers_total", "ok", "base:0"] == 2
     assert found["holdfast_provider_errors_total", "base:0"] == 4

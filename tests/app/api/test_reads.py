@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from gateways import gateways
-from gateways.errors import ProviderDown
+from gateways.transport.errors import ProviderDown
 from models import Access, Member, now, transaction
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, with_server
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, with_server
 
 
 class Discord:

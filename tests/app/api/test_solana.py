@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, role_id, with_server
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, role_id, with_server
 
 WALLET = "1" * 31 + "8"
 

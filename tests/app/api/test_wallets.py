@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from settings import settings
-from tests.api.browsers import Browser
+from tests.app.api.browsers import Browser
 
 EVM = ["ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract"]
 

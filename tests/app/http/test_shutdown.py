@@ -16,14 +16,14 @@ import httpx
 import psycopg
 import pytest
 
-from app.http.leaving import Leaving
-from models.database import libpq_url
-from services.guilds import BOT_READY
-from services.sweep import SCHEDULE
+from app.http.shutdown import Leaving
+from models.db.database import libpq_url
+from services.triggers.gateway_events import BOT_READY
+from services.triggers.sweep import SCHEDULE
 from tests.conftest import free_port
-from tests.whole.people import until
+from tests.system.whole.people import until
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)

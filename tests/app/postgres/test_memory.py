@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.postgres_memory import LEAST_MB, MOST_MB, SHARE, buffers_mb
+from app.postgres.memory import LEAST_MB, MOST_MB, SHARE, buffers_mb
 
 GIGABYTE = 2**30
 

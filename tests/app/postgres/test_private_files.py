@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app import build, private
-from app.processes import Keeper, Pauses, Program
+from app import build
+from app.postgres import private_files
+from app.supervisor.processes import Keeper, Pauses, Program
 from settings import SECRET_SETTINGS
 
 
@@ -18,12 +19,12 @@ def mode(path: Path) -> int:
 
 
 def test_a_new_directory_is_its_owners_alone_and_an_old_one_is_listed_by_nobody_else(tmp_path: Path) -> None:
-    private.directory(tmp_path / "new")
+    private_files.directory(tmp_path / "new")
     assert mode(tmp_path / "new") == 0o700
     old = tmp_path / "old"
     old.mkdir()
     old.chmod(0o755)
-    private.directory(old)
+    private_files.directory(old)
     assert mode(old) == 0o711, "the database's account passes through"
 
 
@@ -32,7 +33,7 @@ def test_a_log_is_its_owners_alone_also_where_it_was_not_before(tmp_path: Path) 
     old.touch()
     old.chmod(0o644)
     for file in (old, tmp_path / "new.log"):
-        with open(file, "w", opener=private.opener) as log:
+        with open(file, "w", opener=private_files.opener) as log:
             log.write("said")
         assert (mode(file), file.read_text()) == (0o600, "said")
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.postgres import DatabaseInUse, Postgres
-from app.postgres_process import Postmaster, read_pid_file, serves
+from app.postgres.process import Postmaster, read_pid_file, serves
+from app.postgres.server import DatabaseInUse, Postgres
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 OWNER = """
 import sys, time
 from pathlib import Path
-from app.postgres import Postgres
+from app.postgres.server import Postgres
 database = Postgres(Path(sys.argv[1]))
 print(database.start(), flush=True)
 time.sleep(600)

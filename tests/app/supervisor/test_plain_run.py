@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.plain_run import replacement
+from app.supervisor.plain_run import replacement
 
 REFLEX = "/srv/holdfast/.venv/bin/reflex"
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from app.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
-from app.processes import Pauses, Program
-from app.supervisor import Plan, StartFailed, Supervisor
+from app.supervisor.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
+from app.supervisor.processes import Pauses, Program
+from app.supervisor.supervisor import Plan, StartFailed, Supervisor
 from tests.conftest import free_port
-from tests.product import kill_session
+from tests.support.product import kill_session
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NOTE = "open('notes', 'a').write({text!r} + '\\n')"
 QUICK = Pauses(first=0.01, longest=0.04, stable=60)
 
@@ -215,8 +215,8 @@ async def test_postgres_is_brought_up_handed_down_and_brought_back(short_dir: Pa
 HOST = """
 import asyncio, json, sys
 from pathlib import Path
-from app.processes import Program
-from app.supervisor import Plan, Supervisor
+from app.supervisor.processes import Program
+from app.supervisor.supervisor import Plan, Supervisor
 directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 plan = Plan(directory, directory, "http://localhost:1", (Program("bot", tuple(json.loads(command))),), environment)
 asyncio.run(Supervisor(plan, say=print).run())

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from app import web
+from app.supervisor import web
 from settings import settings
 
 

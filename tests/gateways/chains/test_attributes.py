@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.attributes import MOST_TRAITS, NoMetadata, Trait, TraitList, of_metadata, read
+from gateways.chains.attributes import MOST_TRAITS, NoMetadata, Trait, TraitList, of_metadata, read
 
 BASIC = {"name": "Cat #1", "image": "ipfs://x"}
 

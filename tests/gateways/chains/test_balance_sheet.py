@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateways import balance_sheet
-from gateways.balance_sheet import MOST, BalanceSheet, Cells, packed
+from gateways.chains import balance_sheet
+from gateways.chains.balance_sheet import MOST, BalanceSheet, Cells, packed
 
 OWNERS = [f"0x{n:040x}" for n in range(300, 0, -1)]
 CONTRACT = "0x" + "Ab" * 20

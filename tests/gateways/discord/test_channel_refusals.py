@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from gateways.discord import Discord
-from gateways.discord_types import MissingAccess, MissingPermissions
-from gateways.refusals import GUILD_ALLOWED, GuildRests
-from tests.gateways.test_discord import GUILD, ROLE, USER, done, refuses, role, says
+from gateways.discord.invalid_requests import GUILD_ALLOWED, GuildRests
+from gateways.discord.rest import Discord
+from gateways.discord.types import MissingAccess, MissingPermissions
+from tests.gateways.discord.test_rest import GUILD, ROLE, USER, done, refuses, role, says
 from tests.gateways.wire import Wire
 
 CHANNELS = [str(600_000_000_000_000_000 + number) for number in range(2 * GUILD_ALLOWED)]

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 
-from gateways.discord_oauth import DiscordOAuth, TokenSet
-from gateways.errors import (
+from gateways.discord.oauth import DiscordOAuth, TokenSet
+from gateways.transport.errors import (
     ProviderBusy,
     ProviderConfused,
     ProviderDown,

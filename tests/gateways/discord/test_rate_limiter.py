@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from gateways.discord import Discord
-from gateways.discord_limits import READS, WRITES, Limiter, Turns, WaitTooLong, in_turn_of
-from gateways.errors import NotYet
-from gateways.refusals import ALLOWED, Refusals
+from gateways.discord.invalid_requests import ALLOWED, Refusals
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, Turns, WaitTooLong, in_turn_of
+from gateways.discord.rest import Discord
+from gateways.transport.errors import NotYet
 from tests.gateways.clockwork import TickingDiscord, run
 
 

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.discord import Discord
-from gateways.discord_types import (
+from gateways.discord.invalid_requests import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
+from gateways.discord.rest import Discord
+from gateways.discord.types import (
     GuildGone,
     MemberGone,
     MissingAccess,
@@ -20,8 +21,14 @@ from gateways.discord_types import (
     UserGone,
     audit_reason,
 )
-from gateways.errors import NotYet, ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
-from gateways.refusals import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
+from gateways.transport.errors import (
+    NotYet,
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+)
 from tests.gateways.wire import Wire
 
 GUILD = "197038439483310086"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.balance_sheet import MOST, BalanceSheet, Segment
-from gateways.chain_table import CHAINS
-from gateways.chains import EvmChains
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
-from gateways.evm_pool import NodePool
+from gateways.chains.balance_sheet import MOST, BalanceSheet, Segment
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 from tests.gateways.wire import Wire
 

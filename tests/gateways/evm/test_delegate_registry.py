@@ -10,9 +10,9 @@ import orjson
 import pytest
 from aiohttp import web
 
-from gateways.delegations import DelegateRegistry, Delegation, own_rights
-from gateways.errors import ProviderError
-from gateways.evm_pool import NodePool
+from gateways.evm.delegate_registry import DelegateRegistry, Delegation, own_rights
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderError
 from tests.gateways.wire import Wire
 
 CHAIN, BARE = "optimism", "abstract"
@@ -128,7 +128,7 @@ def answering(*answers: Any) -> web.Response:
 @pytest.fixture
 async def hand_made(server: Wire, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DelegateRegistry]:
     """A registry whose node says what the test tells it, with a head that it need not tell."""
-    from gateways.evm import Head, Node
+    from gateways.evm.rpc.node import Head, Node
     from models import now
 
     async def head(_: Node, not_before_block: int = 0) -> Head:

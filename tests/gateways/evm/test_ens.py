@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 from eth_abi.abi import encode
 
-from gateways.errors import NotThere, ProviderDown, ProviderError
-from gateways.evm import Head, Node
-from gateways.evm_pool import NodePool
-from gateways.fetching import Fetcher
-from gateways.names import UNIVERSAL_RESOLVER, EnsNames, NameInvalid, NameOffchain
+from gateways.evm.ens import UNIVERSAL_RESOLVER, EnsNames, NameInvalid, NameOffchain
+from gateways.evm.rpc.node import Head, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import NotThere, ProviderDown, ProviderError
+from gateways.transport.safe_fetch import Fetcher
 from models import now
 from tests.gateways.wire import Wire
 

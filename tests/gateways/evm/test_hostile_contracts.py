@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from gateways.chains import EvmChains
-from gateways.evm_pool import NodePool
-from services import holdings
-from services.answer import Answer
-from services.expressions import Requirement
-from services.holdings import Question
-from services.readings import read
-from services.wants import ANY, Wants
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from services.core.answer import Answer
+from services.holdings import fetch
+from services.holdings.evaluate import read
+from services.holdings.fetch import Question
+from services.holdings.fetch_plan import ANY, Wants
+from services.rules.expression import Requirement
+from tests.gateways.evm.tokens.test_reader import no_override
 from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc
-from tests.gateways.test_evm_tokens import no_override
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -92,7 +92,7 @@ async def test_no_type_of_rule_is_denied_by_a_contract_that_says_nothing(end: Fr
     )
     chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=5.0, deadline=60.0), Lists())
     outside = cast("Gateways", SimpleNamespace(chains=chains))
-    answers = await holdings.ask(outside, Question("base", wants, (ANN, BEN)))
+    answers = await fetch.ask(outside, Question("base", wants, (ANN, BEN)))
     await chains.close()
 
     def judged(leaf: Requirement, who: str) -> Answer:

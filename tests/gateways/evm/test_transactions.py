@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gateways.errors import NotThere, ProviderConfused, ProviderError
-from gateways.evm_errors import StateMissing, TooMuch
-from gateways.evm_pool import NodePool
-from gateways.transactions import EvmTransactions
+from gateways.evm.rpc.errors import StateMissing, TooMuch
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.transactions import EvmTransactions
+from gateways.transport.errors import NotThere, ProviderConfused, ProviderError
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
 STRANGER = "0x" + "5e" * 20
@@ -145,7 +145,7 @@ async def test_only_what_an_account_sends_to_itself_is_found_and_long_ranges_com
 async def test_blocks_that_are_too_much_at_once_are_read_in_halves(
     transactions: EvmTransactions, end: Front, node: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gateways.evm import Node
+    from gateways.evm.rpc.node import Node
 
     sender, first = somebody(), await head(node)
     own = await sends(node, sender, 3)

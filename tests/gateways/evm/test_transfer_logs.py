@@ -13,13 +13,16 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from eth_utils.crypto import keccak
 
-from gateways import delegations, evm, log_floods, log_spans
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Decode, Node
-from gateways.evm_logs import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import Log, Read, Transfer, TransferLogs, decode_logs, read_logs
+from gateways.chains import log_floods
+from gateways.chains.catalogue import CHAINS
+from gateways.evm import delegate_registry
+from gateways.evm.rpc import block_ranges
+from gateways.evm.rpc import node as evm
+from gateways.evm.rpc.node import Decode, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.token_history import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
+from gateways.evm.transfer_logs import Log, Read, Transfer, TransferLogs, decode_logs, read_logs
+from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.wire import Wire
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
@@ -403,7 +406,7 @@ async def test_the_registry_of_delegations_is_never_too_much_for_its_logs_alone(
 ) -> None:
     monkeypatch.setattr(log_floods, "MOST_OF_ONE", 1)
     registry = (CHAINS["base"].delegates or "").lower()
-    changed = [log(delegations.CHANGED[0], topic(ALICE), topic(BOB), address=registry) for _ in range(3)]
+    changed = [log(delegate_registry.CHANGED[0], topic(ALICE), topic(BOB), address=registry) for _ in range(3)]
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": changed}))
     pool = NodePool({"base": [server.url]})
     read = await TransferLogs(pool).of_contracts("base", [C1, registry], 7, 7, 0)
@@ -470,7 +473,7 @@ async def test_what_a_node_refuses_is_not_tried_again_and_again(server: Wire) ->
     await transfers.of_contracts("base", [CONTRACT], 301, 600, 0)
     assert len(server.asked) - learnt == len(node.given) - given == 30
     node.most = 1_000
-    with unittest.mock.patch.object(log_spans, "monotonic", return_value=time.monotonic() + 4_000):
+    with unittest.mock.patch.object(block_ranges, "monotonic", return_value=time.monotonic() + 4_000):
         await transfers.of_contracts("base", [CONTRACT], 601, 1_600, 0)
     await pool.close()
     assert max(last - first + 1 for first, last in node.given) > 50
@@ -495,7 +498,7 @@ async def test_a_crowded_block_makes_requests_narrow_for_a_moment_only(server: W
     transfers = TransferLogs(pool)
     await transfers.of_contracts("base", [C1], 1, 400, 0)
     node.logs = {}
-    with unittest.mock.patch.object(log_spans, "monotonic", return_value=time.monotonic() + 100):
+    with unittest.mock.patch.object(block_ranges, "monotonic", return_value=time.monotonic() + 100):
         await transfers.of_contracts("base", [C1], 401, 1_400, 0)
         node.asked = 0
         await transfers.of_contracts("base", [C1], 1_401, 1_700, 0)

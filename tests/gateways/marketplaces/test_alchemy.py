@@ -8,11 +8,18 @@ import httpx
 import pytest
 from aiohttp import web
 
-from gateways.alchemy import NETWORKS, Alchemy
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused, Unauthorized
-from gateways.indexer import Listed, listing
-from gateways.marketplaces import AccountItem
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import Listed, listing
+from gateways.marketplaces.alchemy import NETWORKS, Alchemy
+from gateways.marketplaces.protocol import AccountItem
+from gateways.transport.errors import (
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+)
 from tests.gateways.wire import Wire
 
 OWNER, CATS = "0x" + "0e" * 20, "0x" + "ca" * 20

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, Unauthorized
-from gateways.magiceden import MagicEden
+from gateways.marketplaces.magiceden import MagicEden
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, Unauthorized
 from tests.gateways.wire import Wire
 
 MINT, OTHER = "HqRZKSAWHig98928x6jezNxUUmwY8VrHn1WF6NzeVU27", "5qiToEtKs4uf2CAxYxCM7RQXqbKK9Hd8XEe9XR7k2jG8"

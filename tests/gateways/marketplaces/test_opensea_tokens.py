@@ -7,11 +7,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from gateways import opensea as module
-from gateways.attributes import Trait, TraitList
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
-from gateways.marketplaces import AccountItem
-from gateways.opensea import OpenSea
+from gateways.chains.attributes import Trait, TraitList
+from gateways.marketplaces import opensea as module
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.protocol import AccountItem
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.wire import Wire
 
 CATS, DOGS = "0x" + "ca" * 20, "0x" + "d0" * 20

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.errors import (
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.protocol import CollectionFacts, ContractFacts
+from gateways.transport.errors import (
     NotThere,
     ProviderBusy,
     ProviderConfused,
@@ -16,8 +18,6 @@ from gateways.errors import (
     ProviderRefused,
     Unauthorized,
 )
-from gateways.marketplaces import CollectionFacts, ContractFacts
-from gateways.opensea import OpenSea
 from tests.gateways.wire import Wire
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"

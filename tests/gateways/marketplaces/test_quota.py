@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateways import clock
-from gateways.errors import ProviderBusy
-from gateways.quota import LONGEST_PAUSE, MOST_ASKED, SHARES, SLOWEST, Outlook, Quota, Standing, Use
-from gateways.turns import on_behalf_of
+from gateways.marketplaces.quota import LONGEST_PAUSE, MOST_ASKED, SHARES, SLOWEST, Outlook, Quota, Standing, Use
+from gateways.transport import clock
+from gateways.transport.errors import ProviderBusy
+from gateways.transport.fair_turns import on_behalf_of
 from tests.gateways.clockwork import run
 
 LIMIT, HOUR = 600, 3600.0

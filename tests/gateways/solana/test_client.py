@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from gateways import solana_lists, solana_look, solana_node
-from gateways.balance_sheet import Segment
-from gateways.base58 import decode, encode
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown
-from gateways.solana import SolanaChains
-from gateways.solana_doubts import KNOWN_COLLECTION
-from gateways.solana_node import SolanaNodes
-from gateways.token_sheet import Trail
+from gateways.chains.balance_sheet import Segment
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.token_sheet import Trail
+from gateways.solana import asset_lists, holders
+from gateways.solana import node as solana_node
+from gateways.solana.client import SolanaChains
+from gateways.solana.cross_checks import KNOWN_COLLECTION
+from gateways.solana.node import SolanaNodes
+from gateways.transport.base58 import decode, encode
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown
 from tests.gateways.solana_stand_in import StandIn, busy, standing_in
 
 SOLANA = "solana"
@@ -79,7 +80,7 @@ async def node() -> AsyncIterator[StandIn]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateways.solana.SLOTS_BETWEEN", 0)
+    monkeypatch.setattr("gateways.solana.client.SLOTS_BETWEEN", 0)
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ async def test_a_list_goes_on_after_a_short_page(node: StandIn, chains: SolanaCh
 async def test_a_long_collection_is_read_in_ranges(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch, ignores: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(solana_lists, "A_PAGE", 10)
+    monkeypatch.setattr(asset_lists, "A_PAGE", 10)
     index = Index(node, *(asset(token, OWNER if at % 2 else OTHER) for at, token in enumerate(TOKENS)))
     index.ignores = ignores
     asking = chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER, *(key(number) for number in range(10))])
@@ -148,7 +149,7 @@ async def test_a_long_collection_is_read_in_ranges(
 async def test_a_collection_that_is_larger_than_its_askers_wallets_is_left(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solana_lists, "A_PAGE", 2)
+    monkeypatch.setattr(asset_lists, "A_PAGE", 2)
     Index(node, *(asset(token, OTHER) for token in TOKENS[1:]), asset(TOKENS[0]))
     sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, *(key(number) for number in range(5))])
     assert (sheet.held, sheet.unsure) == ({OWNER: {TOKENS[0]: 1}}, {})
@@ -158,7 +159,7 @@ async def test_a_collection_that_is_larger_than_its_askers_wallets_is_left(
 async def test_a_list_that_breaks_off_after_a_full_page_is_not_whole(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solana_lists, "A_PAGE", 10)
+    monkeypatch.setattr(asset_lists, "A_PAGE", 10)
     index, pages = Index(node, *(asset(token) for token in TOKENS)), iter(range(100))
     index.bend = lambda items: items if next(pages) == 0 else []
     with pytest.raises(ProviderConfused, match="broke off"):
@@ -259,7 +260,7 @@ async def test_a_token_that_is_somebody_elses_leaves_the_trail_once_that_is_sett
 async def test_the_nodes_accounts_are_asked_of_any_number_of_losers_in_parts(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solana_look, "OWNERS_A_PART", 20)
+    monkeypatch.setattr(holders, "OWNERS_A_PART", 20)
     Index(node, asset(TOKENS[1], OTHER))
     losers = [key(2**190 + number) for number in range(70)]
     asked = set[str]()
@@ -425,7 +426,7 @@ async def test_lists_that_do_not_come_in_time_leave_their_owners_unsure(
 async def test_a_wallet_with_no_end_of_assets_is_unsure(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateways.solana_look.MOST_PAGES", 3)
+    monkeypatch.setattr("gateways.solana.holders.MOST_PAGES", 3)
     index = Index(node, *(asset(token) for token in TOKENS))
     index.bend = lambda items: items[:2]
     sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER])

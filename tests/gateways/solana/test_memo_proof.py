@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
-from gateways.solana_node import SolanaNodes
-from gateways.solana_proof import SolanaProof
+from gateways.solana.memo_proof import SolanaProof
+from gateways.solana.node import SolanaNodes
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.solana_stand_in import StandIn, busy, standing_in
 
 MEMO = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"

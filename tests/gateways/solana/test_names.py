@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
-from gateways.fetching import Fetcher
-from gateways.names import NameInvalid
-from gateways.solana_names import SolanaNames
+from gateways.evm.ens import NameInvalid
+from gateways.solana.names import SolanaNames
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.safe_fetch import Fetcher
 from tests.gateways.wire import Wire
 
 OWNER = "HKKp49qGWXd639QsuH7JiLijfVW5UtCVY4s1n2HANwEA"

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from gateways.attributes import Trait
-from gateways.errors import ProviderError
-from gateways.solana import FEWEST_FOR_A_SCAN, SolanaChains
-from gateways.solana_node import SolanaNodes
-from gateways.solana_proof import SolanaProof
-from gateways.solana_records import SolanaRecords
-from gateways.token_sheet import Trail
-from tests.sandbox.otters import OTTERS, STRANGER, Otters, running
+from gateways.chains.attributes import Trait
+from gateways.chains.token_sheet import Trail
+from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains
+from gateways.solana.memo_proof import SolanaProof
+from gateways.solana.metadata_links import SolanaRecords
+from gateways.solana.node import SolanaNodes
+from gateways.transport.errors import ProviderError
+from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
 
 SOLANA = "solana"
 NOBODY = ["1" * 31 + letter for letter in "23456789"]

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateways.chain_table import CHAINS
-from gateways.evm import Node
-from gateways.exchanges import end_all, to_its_end
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.node import Node
+from gateways.transport.exchanges import end_all, to_its_end
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
 STEPS, ROUNDS = 6, 12

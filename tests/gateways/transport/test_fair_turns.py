@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateways.exchanges import to_its_end
-from gateways.turns import Caller, FairGate, caller, on_behalf_of
+from gateways.transport.exchanges import to_its_end
+from gateways.transport.fair_turns import Caller, FairGate, caller, on_behalf_of
 
 
 class Visit:

@@ -9,15 +9,15 @@ import httpcore
 import httpx
 import pytest
 
-from gateways import evm_pool
-from gateways.chain_table import CHAINS
-from gateways.connections import GatedClient, timeouts
-from gateways.errors import ProviderDown
-from gateways.evm import CONNECTIONS, Node
-from gateways.evm_pool import NodePool
-from gateways.fetching import Fetcher
-from gateways.market_wire import MarketWire
-from gateways.turns import FairGate, on_behalf_of
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc import pool as evm_pool
+from gateways.evm.rpc.node import CONNECTIONS, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.marketplaces.client import MarketWire
+from gateways.transport.connections import GatedClient, timeouts
+from gateways.transport.errors import ProviderDown
+from gateways.transport.fair_turns import FairGate, on_behalf_of
+from gateways.transport.safe_fetch import Fetcher
 from settings import settings
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":"0x1"}'
@@ -253,7 +253,7 @@ async def test_a_client_whose_connections_are_lost_is_replaced(
 
 
 async def test_an_exchange_that_never_ends_keeps_no_place(hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateways.connections.OVERDUE_SECONDS", 0.05)
+    monkeypatch.setattr("gateways.transport.connections.OVERDUE_SECONDS", 0.05)
     made = GatedClient("node", httpx.AsyncClient, FairGate(1))
     end = asyncio.Event()
 

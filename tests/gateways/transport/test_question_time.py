@@ -9,13 +9,12 @@ import httpx
 import orjson
 import pytest
 
-from gateways import question_time
-from gateways.errors import ProviderError
-from gateways.evm import CONNECTIONS, FOR_URGENT, Node
-from gateways.evm_pool import NodePool
-from gateways.turns import FairGate, on_behalf_of
-
-from .clockwork import run
+from gateways.evm.rpc.node import CONNECTIONS, FOR_URGENT, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport import question_time
+from gateways.transport.errors import ProviderError
+from gateways.transport.fair_turns import FairGate, on_behalf_of
+from tests.gateways.clockwork import run
 
 PLACES = CONNECTIONS - FOR_URGENT
 DEADLINE = 15.0

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gateways.errors import (
+from gateways.transport.errors import (
     NotThere,
     ProviderBusy,
     ProviderConfused,
@@ -27,8 +27,8 @@ from gateways.errors import (
     ProviderError,
     ProviderRefused,
 )
-from gateways.fetching import Fetcher, LinkForbidden
-from gateways.public_addresses import is_public, resolve
+from gateways.transport.public_addresses import is_public, resolve
+from gateways.transport.safe_fetch import Fetcher, LinkForbidden
 from tests.gateways.wire import Wire
 
 PUBLIC, OTHER_PUBLIC = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"

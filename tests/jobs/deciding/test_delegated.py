@@ -9,24 +9,30 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import gateways
-from gateways.chain_table import CHAINS
+from gateways.chains.catalogue import CHAINS
 from jobs.follower import Follower
-from jobs.looker import Looker
+from jobs.reconciler import Looker
 from models import Delegation, Due, Grant, Wallet, now, transaction
-from services import cases, decisions, delegations, due, findings, member_why, sightings, standards, tallies, wallets
-from services.actors import Actor
-from services.answer import Answer
-from services.due import Claim
-from services.expressions import Not, Requirement, to_document
-from services.following import ANY
-from services.readings import Reading
-from services.sightings import Marks, Moved
-from services.terms import RuleTerms
-from services.users import ensure
-from services.watch_list import Watched, WatchList
+from services.accounts.users import ensure
+from services.collections import standards
+from services.core import queue
+from services.core.actors import Actor
+from services.core.answer import Answer
+from services.core.queue import Claim
+from services.engine import cases, decisions, findings
+from services.holdings import delegations, last_seen
+from services.holdings.evaluate import Reading
+from services.rules.expression import Not, Requirement, to_document
+from services.rules.terms import RuleTerms
+from services.servers import explain
+from services.triggers import sightings
+from services.triggers.chain_cursor import ANY
+from services.triggers.sightings import Marks, Moved
+from services.triggers.watch_list import Watched, WatchList
+from services.wallets import wallets
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import looked_at
-from tests.jobs.test_two_sources import one_node, settles_after
+from tests.jobs.deciding.test_engine import looked_at
+from tests.jobs.deciding.test_two_sources import one_node, settles_after
 from tests.jobs.town import STRANGER, Town, until
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -83,12 +89,12 @@ class Bank:
     async def looks_again(self, who: str) -> None:
         """The person presses Re-check."""
         async with transaction() as db:
-            await due.mark_member(db, self.town.server_id, self.town.people[who]["id"], due.WAITING)
+            await queue.mark_member(db, self.town.server_id, self.town.people[who]["id"], queue.WAITING)
 
     async def answers(self, leaf: Requirement, *, delegated: bool = True) -> dict[str, Reading]:
         """What a look says of everybody; and what is remembered afterwards says the same."""
         people = {
-            who: Claim(self.town.server_id, one["id"], 0, 0, due.WAITING) for who, one in self.town.people.items()
+            who: Claim(self.town.server_id, one["id"], 0, 0, queue.WAITING) for who, one in self.town.people.items()
         }
         terms = [RuleTerms(1, "role", leaf, "active", delegated=delegated)]
         claims = list(people.values())
@@ -107,8 +113,8 @@ class Bank:
             found[who] = item.readings[1][0]
             places = [*(address for _, address in item.case.wallets), *(v.address for v in item.case.delegated.vaults)]
             async with transaction() as db:
-                memory = await tallies.load(db, [leaf], places)
-            told = tallies.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0], leaf))
+                memory = await last_seen.load(db, [leaf], places)
+            told = last_seen.recall(leaf, item.case.wallets, memory, item.case.delegated_by(terms[0], leaf))
             if found[who].answer is not UNKNOWN:
                 assert (told.answer, told.held) == (found[who].answer, found[who].held), (who, leaf)
         return found
@@ -138,7 +144,7 @@ async def test_what_a_vault_holds_counts_through_its_delegation_until_it_is_sold
         assert not await town.has("carol", "Collector"), "this rule does not count what is delegated"
         async with transaction() as db:
             actor = Actor(await ensure(db, carol["id"], carol["username"]), carol["id"], carol["username"])
-            told = await member_why.own(db, actor, town.server_id)
+            told = await explain.own(db, actor, town.server_id)
             grant = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).one()
         (asked,) = next(role for role in told.roles if role.role_name == "Holder").rules[0].requirements
         assert asked.held == 1
@@ -247,8 +253,8 @@ async def wallets_of(town: Town, who: str, address: str) -> None:
         user_id = await ensure(db, person["id"], person["username"])
         db.add(Wallet(user_id=user_id, family="evm", address=address, method="opensea_bio"))
         await db.flush()
-        await due.mark_everywhere(db, person["id"], due.WAITING)
-        await due.mark_rivals(db, [address], due.CHANGED)
+        await queue.mark_everywhere(db, person["id"], queue.WAITING)
+        await queue.mark_rivals(db, [address], queue.CHANGED)
 
 
 async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(town: Town, bank: Bank) -> None:

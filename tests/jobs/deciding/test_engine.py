@@ -9,13 +9,17 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import gateways
-from gateways.errors import NotYet, ProviderDown
-from jobs.looker import Looker
+from gateways.transport.errors import NotYet, ProviderDown
+from jobs.reconciler import Looker
 from models import Due, Event, Grant, Rule, User, now, transaction
-from services import breaker, carried_out, event_log, farewells, held_back, intents, member_why, request_ids, undo
-from services.actors import Actor
-from services.event_log import LogFilter
-from services.logs import redact_every_log
+from services.core import request_ids
+from services.core.actors import Actor
+from services.privacy import erasure
+from services.roles import breaker, outbox, results
+from services.runtime.logs import redact_every_log
+from services.servers import activity, explain, undo
+from services.servers import breaker_review as held_back
+from services.servers.activity import LogFilter
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -148,9 +152,9 @@ async def test_what_was_sent_before_a_crash_is_not_sent_again(town: Town, engine
     start = await town.mark()
     await looked_at(town)
     async with transaction() as db:
-        (intent,) = await intents.open_intents(db, 10, ())
+        (intent,) = await outbox.open_intents(db, 10, ())
     # The request goes out, and the process ends before it can write down what came of it.
-    await intents.carry_out(gateways(), intent, sure=True)
+    await outbox.carry_out(gateways(), intent, sure=True)
     async with engine():
         await given(town)
     assert await town.writes(start) == ["PUT"]
@@ -200,8 +204,8 @@ async def test_a_removal_that_was_sent_before_a_crash_is_not_sent_again(town: To
     await town.sells(token)
     await looked_at(town)
     async with transaction() as db:
-        (intent,) = await intents.open_intents(db, 10, ())
-    await intents.carry_out(gateways(), intent, sure=True)
+        (intent,) = await outbox.open_intents(db, 10, ())
+    await outbox.carry_out(gateways(), intent, sure=True)
     async with engine():
         await until(lambda: _empty(town))
     assert await town.writes(start) == ["DELETE"]
@@ -223,16 +227,16 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
     await town.sells(token)
     await looked_at(town)
     async with transaction() as db:
-        (intent,) = await intents.open_intents(db, 10, set())
-    outcome = await intents.carry_out(gateways(), intent, sure=True)
+        (intent,) = await outbox.open_intents(db, 10, set())
+    outcome = await outbox.carry_out(gateways(), intent, sure=True)
     async with transaction() as db:
-        await carried_out.record(db, intent, outcome)
+        await results.record(db, intent, outcome)
     await town.buys("carol")
     await looked_at(town)
     async with engine():
         assert [row.state for row in await grants(town)] == ["giving"], "it is right again, but not sent yet"
         async with transaction() as db:
-            assert await intents.open_intents(db, 10, set()) == []
+            assert await outbox.open_intents(db, 10, set()) == []
         carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
         await town.call("members", action="remove_role", **carol)  # Discord does now what it was asked long ago
         async with transaction() as db:
@@ -252,7 +256,7 @@ async def test_a_removal_that_could_not_be_sent_for_long_is_decided_anew(town: T
     async with transaction() as db:
         row = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).one()
         assert row.state == "taking"
-        row.intended_at = now() - 2 * intents.STALE_AFTER
+        row.intended_at = now() - 2 * outbox.STALE_AFTER
         db.add(row)
     await town.buys("carol")
     start = await town.mark()
@@ -477,7 +481,7 @@ async def test_a_grace_time_is_waited_for(town: Town, engine: Engine) -> None:
         assert row.state == "held"
         assert row.no_since is not None
         async with transaction() as db:
-            row.no_since -= 2 * (now() - row.no_since) + intents.STALE_AFTER * 60
+            row.no_since -= 2 * (now() - row.no_since) + outbox.STALE_AFTER * 60
             await db.merge(row)
         await town.look()
         await taken(town)
@@ -493,9 +497,9 @@ async def names_without_a_rule(town: Town) -> list[str]:
         nameless = {"roleName": "", "gift": True}
         db.add(Event(kind="role.given", server_id=town.server_id, role_id=role_id, data=nameless))
         await db.flush()
-        (why,) = (await member_why.own(db, carol, town.server_id)).roles
-        (end,) = await farewells.consequences(db, carol)
-        line = (await event_log.lines(db, town.server_id, LogFilter(kind="role.given")))[0]
+        (why,) = (await explain.own(db, carol, town.server_id)).roles
+        (end,) = await erasure.consequences(db, carol)
+        line = (await activity.lines(db, town.server_id, LogFilter(kind="role.given")))[0]
         names = [why.role_name, end.role_name, str(line.role_name)]
         await db.rollback()
     return names
@@ -515,7 +519,7 @@ async def test_an_undone_removal_gives_the_role_back_and_it_stays_until_a_rule_h
         await taken(town)
         await until(lambda: _empty(town))
         async with transaction() as db:
-            (line,) = await event_log.lines(db, town.server_id, LogFilter(kind="role.taken"))
+            (line,) = await activity.lines(db, town.server_id, LogFilter(kind="role.taken"))
             assert (await undo.undo(db, gateways(), admin, town.server_id, UUID(line.event.batch or ""))).members == 1
         await given(town)
         await looked_at(town)
@@ -601,6 +605,6 @@ async def test_a_requests_name_follows_its_change_to_discord_and_into_the_log(
         followed = [(row.kind, row.request_id) for row in rows.all() if row.kind in {"role.given", "role.taken"}]
     assert followed == [("role.given", "r-proof-0002"), ("role.taken", "r-check-0003")]
     told = {(record.name, record.__dict__["request_id"]) for record in caplog.records}
-    for part in ("services.looks", "jobs.writer"):
+    for part in ("services.engine.reconcile", "jobs.role_writer"):
         for name in ("r-proof-0002", "r-check-0003"):
             assert (f"holdfast.{part}", name) in told

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlmodel import col, select
 
-from gateways import evm_erc1155
-from gateways.evm_logs import LogReader
-from gateways.evm_token_read import TokenRead
-from jobs.looker import Looker
+from gateways.evm.tokens import erc1155
+from gateways.evm.tokens.token_history import LogReader
+from gateways.evm.tokens.token_read import TokenRead
+from jobs.reconciler import Looker
 from models import Due, now, transaction
-from services.expressions import Requirement, to_document
-from tests.jobs.test_engine import grants
+from services.rules.expression import Requirement, to_document
+from tests.jobs.deciding.test_engine import grants
 from tests.jobs.town import Town
 
 
@@ -28,8 +28,8 @@ async def test_who_has_no_turn_in_a_look_has_it_within_a_minute(town: Town, monk
     first = 0
     monkeypatch.setattr(TokenRead, "listed", no_list)
     monkeypatch.setattr(LogReader, "search", no_history)
-    monkeypatch.setattr(evm_erc1155, "MOST_PAIRS", 50)
-    monkeypatch.setattr(evm_erc1155, "randbelow", lambda _: first)
+    monkeypatch.setattr(erc1155, "MOST_PAIRS", 50)
+    monkeypatch.setattr(erc1155, "randbelow", lambda _: first)
     made = await town.call("chains/base/deploy", standard="ERC1155", name="Many", slug=uuid.uuid4().hex)
     for who in ("carol", "dave"):
         await town.call(

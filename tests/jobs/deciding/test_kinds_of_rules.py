@@ -12,12 +12,14 @@ import pytest
 
 from gateways import gateways
 from models import now, transaction
-from services import cases, decisions, findings, standards, tallies
-from services.answer import Answer
-from services.due import Claim
-from services.expressions import Requirement, to_document
-from services.readings import Reading
-from services.terms import RuleTerms
+from services.collections import standards
+from services.core.answer import Answer
+from services.core.queue import Claim
+from services.engine import cases, decisions, findings
+from services.holdings import last_seen
+from services.holdings.evaluate import Reading
+from services.rules.expression import Requirement, to_document
+from services.rules.terms import RuleTerms
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 
@@ -81,13 +83,13 @@ class World:
         async with transaction() as db:
             await findings.remember(db, done)
             wallets = {item.case.wallets for item in done.looked}
-            memory = await tallies.load(db, leaves, [address for mine in wallets for _, address in mine])
+            memory = await last_seen.load(db, leaves, [address for mine in wallets for _, address in mine])
         found: list[dict[str, Reading]] = []
         for number, leaf in enumerate(leaves):
             said = {who: item.readings[number][0] for who, item in zip(claims, done.looked, strict=True)}
             found.append(said)
             for one, item in zip(said.values(), done.looked, strict=True):
-                told = tallies.recall(leaf, item.case.wallets, memory)
+                told = last_seen.recall(leaf, item.case.wallets, memory)
                 if one.answer is not UNKNOWN:
                     assert (told.answer, told.held) == (one.answer, one.held), leaf
         return found

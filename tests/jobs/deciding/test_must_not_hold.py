@@ -3,11 +3,11 @@
 from sqlmodel import col, select
 
 from models import Due, Wallet, transaction
-from services import wallets
-from services.actors import Actor
-from services.expressions import Not, Requirement, to_document
-from services.members import MemberFacts, joined
-from services.users import ensure
+from services.accounts.users import ensure
+from services.core.actors import Actor
+from services.guilds.members import MemberFacts, joined
+from services.rules.expression import Not, Requirement, to_document
+from services.wallets import wallets
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 

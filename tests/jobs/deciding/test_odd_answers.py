@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from jobs import writer
+from jobs import role_writer
 from models import Member, Rule, transaction
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, looked_at
+from tests.jobs.deciding.test_engine import given, grants, looked_at
 from tests.jobs.town import Town, a_town, until
 
 WRITES = "/guilds/{}/members/*/roles/*"
@@ -78,7 +78,7 @@ async def test_a_false_word_on_role_writes_is_not_believed_and_heals(
 async def test_odd_answers_in_the_middle_of_a_batch_lose_and_double_nothing(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FIRST_REST_SECONDS", 0.01)
+    monkeypatch.setattr(role_writer, "FIRST_REST_SECONDS", 0.01)
     for number in range(8):
         name = f"p{number}"
         town.people[name] = await town.call("people", username=f"{town.name[5:]}{name}")

@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from sqlalchemy import text
 
-from benchmarks import town
-from benchmarks.lab import wallet
-from gateways.chain_table import CHAINS
-from jobs import looker
-from jobs.looker import Looker
+from benchmarks.support import town
+from benchmarks.support.lab import wallet
+from gateways.chains.catalogue import CHAINS
+from jobs import reconciler
+from jobs.reconciler import Looker
 from models import transaction
-from services import sweep
+from services.triggers import sweep
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front
-from tests.statements import Statements
+from tests.support.statements import Statements
 
-MEMBERS = looker.BATCH // 2
+MEMBERS = reconciler.BATCH // 2
 CONTRACTS = [address(n) for n in range(10)]
 HOLDERS = [wallet(n) for n in range(0, MEMBERS, 40)]
 
@@ -65,7 +65,7 @@ async def test_a_round_in_which_nothing_changed(end: Front) -> None:
     await town.written()
     end.requests = end.bytes = 0
     looks = await look_at_all()
-    assert looks <= 60 * looker.BATCH / 10_000, "at most 60 statements per 10,000 members"
+    assert looks <= 60 * reconciler.BATCH / 10_000, "at most 60 statements per 10,000 members"
     checks = MEMBERS * len(CONTRACTS)
     assert end.requests <= 0.2 * checks / 1_000, "the head, and two calls or three"
     assert end.bytes <= 10 * checks
@@ -94,18 +94,18 @@ async def test_a_hostile_collection_spoils_only_its_own_answers(end: Front, node
 
 
 async def test_members_whose_tokens_are_asked_one_by_one_are_looked_at_a_few_at_a_time(end: Front) -> None:
-    (server,) = await town.people(looker.FEW * 3)
+    (server,) = await town.people(reconciler.FEW * 3)
     await town.rules(server, CONTRACTS[:1])
     async with transaction() as db:
         await db.execute(text("UPDATE rule SET expression = jsonb_set(expression, '{type}', '\"any_nft\"')"))
         await sweep.start_sweep(db)
     worker = Looker(asyncio.Event())
     await worker.once()
-    assert await rows("due") == looker.FEW * 3, "who has no answer yet comes up again"
+    assert await rows("due") == reconciler.FEW * 3, "who has no answer yet comes up again"
     async with transaction() as db:
         looked = await db.execute(text("SELECT count(*) FROM due WHERE attempts = 1 AND claimed_by IS NULL"))
         free = await db.execute(text("SELECT count(*) FROM due WHERE attempts = 0 AND claimed_by IS NULL"))
-        assert (looked.scalar_one(), free.scalar_one()) == (looker.FEW, looker.FEW * 2)
+        assert (looked.scalar_one(), free.scalar_one()) == (reconciler.FEW, reconciler.FEW * 2)
 
 
 async def test_a_first_round_in_which_everybody_gets_every_role(end: Front, node: str) -> None:

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from sqlmodel import col, select
 
-from jobs.looker import Looker
+from jobs.reconciler import Looker
 from models import Due, now, transaction
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants
-from tests.jobs.test_two_sources import GOLD, REFRESHING, Teller
-from tests.jobs.test_two_sources import gold as gold
-from tests.jobs.test_two_sources import metadata as metadata
-from tests.jobs.test_two_sources import opensea as opensea
+from tests.jobs.deciding.test_engine import given, grants
+from tests.jobs.deciding.test_two_sources import GOLD, REFRESHING, Teller
+from tests.jobs.deciding.test_two_sources import gold as gold
+from tests.jobs.deciding.test_two_sources import metadata as metadata
+from tests.jobs.deciding.test_two_sources import opensea as opensea
 from tests.jobs.town import Town
 
 pytestmark = pytest.mark.usefixtures("followed")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("followed")
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No node lags: nobody is looked at once more because of that."""
-    monkeypatch.setattr("services.lagging._may_lag", lambda *_: False)
+    monkeypatch.setattr("services.engine.retry_later._may_lag", lambda *_: False)
 
 
 async def planned(town: Town) -> Due | None:

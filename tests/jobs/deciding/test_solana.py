@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gateways.chain_table import CHAINS
+from gateways.chains.catalogue import CHAINS
 from models import Rule, Wallet, transaction
-from services import due
-from services.expressions import Requirement, to_document
-from services.users import ensure
+from services.accounts.users import ensure
+from services.core import queue
+from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, looked_at, taken
+from tests.jobs.deciding.test_engine import given, grants, looked_at, taken
 from tests.jobs.town import Town
 
 SOLANA, ELSEWHERE = "solana", "1" * 31 + "9"
@@ -43,7 +43,7 @@ class Otters:
             user_id = await ensure(db, person["id"], person["username"])
             db.add(Wallet(user_id=user_id, family=SOLANA, address=self.wallet(who), method="transaction"))
             await db.flush()
-            await due.mark_everywhere(db, person["id"], due.WAITING)
+            await queue.mark_everywhere(db, person["id"], queue.WAITING)
 
     async def rule(self, leaf: Requirement, role: str = "Holder") -> None:
         async with transaction() as db:
@@ -62,7 +62,7 @@ class Otters:
                 )
             )
             await db.flush()
-            await due.mark_server(db, self.town.server_id, due.CHANGED)
+            await queue.mark_server(db, self.town.server_id, queue.CHANGED)
 
 
 @pytest.fixture(autouse=True)

@@ -10,22 +10,23 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import close_gateways, gateways, use_gateways
-from gateways.attributes import Trait, TraitList
-from gateways.balance_sheet import BalanceSheet, Segment
-from gateways.chain_table import CHAINS
-from gateways.chains import EvmChains
-from gateways.errors import ProviderDown
-from gateways.evm_anything import AnythingReader
-from gateways.evm_pool import NodePool
-from gateways.indexer import Indexer
-from gateways.marketplaces import AccountItem, AccountItems, Marketplace
+from gateways.chains.attributes import Trait, TraitList
+from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import Indexer
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.any_nft import AnythingReader
+from gateways.marketplaces.protocol import AccountItem, AccountItems, Marketplace
 from gateways.metadata import Metadata
+from gateways.transport.errors import ProviderDown
 from models import Cursor, Due, now, transaction
-from services import confirmation, unanswered
-from services.expressions import Requirement, to_document
+from services.holdings import confirmation
+from services.roles import in_doubt
+from services.rules.expression import Requirement, to_document
 from settings import settings
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import BOTH, given, grants, kinds, looked_at, taken
+from tests.jobs.deciding.test_engine import BOTH, given, grants, kinds, looked_at, taken
 from tests.jobs.town import Town, until
 
 GOLD, REFRESHING = TraitList((Trait("Fur", "Gold"),)), TraitList((Trait("Status", "Refreshing"),))
@@ -79,7 +80,7 @@ async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
 @pytest.fixture
 def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traits are read outside at every look."""
-    monkeypatch.setattr("services.traits.fresh_for", lambda: timedelta(0))
+    monkeypatch.setattr("services.collections.token_traits.fresh_for", lambda: timedelta(0))
 
 
 async def taken_by_node_1_alone(town: Town) -> dict[str, Any]:
@@ -181,7 +182,7 @@ async def test_the_only_source_of_traits_takes_a_role_after_it_has_said_so_twice
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opensea.said = None
-    monkeypatch.setattr("services.traits.sources_on", lambda outside, chain: 1)
+    monkeypatch.setattr("services.collections.token_traits.sources_on", lambda outside, chain: 1)
     await earned(gold, engine)
     metadata.said = REFRESHING
     await looked_at(gold)
@@ -460,7 +461,7 @@ async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_
 async def test_a_role_that_never_came_is_not_said_to_have_been_taken(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unanswered, "LATE", timedelta(0))
+    monkeypatch.setattr(in_doubt, "LATE", timedelta(0))
     token = await town.buys("carol")
     await town.rule("Holder")
     await town.prove("carol")
@@ -497,7 +498,7 @@ async def test_who_buys_and_then_proves_is_not_told_no_by_a_node_that_lags(town:
 async def test_where_a_chain_is_not_followed_who_waits_in_vain_is_looked_at_once_more(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.lagging.stale_seconds", lambda _: 3600)
+    monkeypatch.setattr("services.engine.retry_later.stale_seconds", lambda _: 3600)
     await town.rule("Holder")
     await town.prove("carol")
     await looked_at(town)

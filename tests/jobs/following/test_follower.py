@@ -12,10 +12,10 @@ from gateways import gateways
 from jobs import follower
 from jobs.__main__ import lives
 from jobs.follower import Follower
-from jobs.turns import Turns
+from jobs.follower_turns import Turns
 from models import Cursor, transaction
-from services import following, transfers
-from services.tasks import stop
+from services.runtime.tasks import stop
+from services.triggers import chain_cursor, transfer_poller
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -92,7 +92,7 @@ async def test_what_happened_while_nobody_followed_is_caught_up(
         await town.sells(token)
         await town.call("chains/base/mine", blocks=200)
         async with transaction() as db:
-            await following.let_go_of(db, lambda owner: owner == first.name)
+            await chain_cursor.let_go_of(db, lambda owner: owner == first.name)
         follow()
         await lacks(town)
 
@@ -143,8 +143,8 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     first, second = Follower("base"), Follower("base")
     assert await first.once() is not None
     assert await second.once() is None
-    with pytest.raises(following.Overtaken):
-        async with following.advancing("base", second.name, following.Position(2**40, "0x"), 2**40) as db:
+    with pytest.raises(chain_cursor.Overtaken):
+        async with chain_cursor.advancing("base", second.name, chain_cursor.Position(2**40, "0x"), 2**40) as db:
             db.later("DELETE FROM rule", {})
     async with transaction() as db:
         assert (await db.execute(text("SELECT count(*) FROM rule"))).scalar_one() == 1, "nothing else was done"
@@ -152,7 +152,7 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     assert row is not None
     assert row.block < 2**40
     async with transaction() as db:
-        await following.let_go_of(db, lambda owner: owner == first.name)
+        await chain_cursor.let_go_of(db, lambda owner: owner == first.name)
     assert await second.once() is not None
 
 
@@ -185,9 +185,9 @@ async def test_what_a_look_found_but_could_not_write_down_is_found_again(
         for _ in range(3):
             await one.once()
         await town.buys("carol")
-        look = transfers.Reader.look
+        look = transfer_poller.Reader.look
 
-        async def slow_look(*arguments: Any) -> transfers.Look:
+        async def slow_look(*arguments: Any) -> transfer_poller.Look:
             """The process stood still for so long that its lease is over when it goes on."""
             found = await look(*arguments)
             async with transaction() as db:
@@ -195,7 +195,7 @@ async def test_what_a_look_found_but_could_not_write_down_is_found_again(
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(transfers.Reader, "look", slow_look)
+            patch.setattr(transfer_poller.Reader, "look", slow_look)
             await one.once()
         assert not await town.has("carol", "Holder")
         await one.once()
@@ -251,9 +251,9 @@ async def test_after_a_long_absence_everybody_is_looked_at_instead_of_reading_th
         await Follower("base").once()
         await town.buys("carol")
         await town.call("chains/base/mine", blocks=50)
-        monkeypatch.setattr(transfers, "MOST_BEHIND_SECONDS", 40)
+        monkeypatch.setattr(transfer_poller, "MOST_BEHIND_SECONDS", 40)
         async with transaction() as db:
-            await following.let_go_of(db, lambda _: True)
+            await chain_cursor.let_go_of(db, lambda _: True)
         await Follower("base").once()
         await until(lambda: town.has("carol", "Holder"))
 
@@ -270,6 +270,6 @@ async def test_how_far_each_chain_is_followed_can_be_seen(town: Town) -> None:
     for _ in range(3):
         await one.once()
     async with transaction() as db:
-        (view,) = await following.views(db)
+        (view,) = await chain_cursor.views(db)
     assert (view.chain, view.fault) == ("base", None)
     assert 0 <= view.behind <= 10

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from gateways.errors import ProviderRefused
-from gateways.evm_transfers import WALLETS, Read
+from gateways.evm.transfer_logs import WALLETS, Read
+from gateways.transport.errors import ProviderRefused
 from jobs.follower import Follower
-from jobs.turns import Turns
+from jobs.follower_turns import Turns
 from models import Cursor, transaction
-from services.expressions import Requirement, to_document
+from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 

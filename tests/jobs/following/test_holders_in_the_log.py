@@ -3,10 +3,10 @@
 from collections import Counter
 
 from models import now, transaction
-from services import analytics
-from services.actors import Actor
+from services.core.actors import Actor
+from services.servers import analytics
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, looked_at
+from tests.jobs.deciding.test_engine import given, grants, looked_at
 from tests.jobs.town import Town
 
 

@@ -8,13 +8,13 @@ import pytest
 from sqlmodel import col, select
 
 from gateways import gateways
-from gateways.chain_table import CHAINS
-from gateways.evm import stale_seconds
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.node import stale_seconds
 from jobs.follower import Follower
-from jobs.looker import Looker
+from jobs.reconciler import Looker
 from models import Cursor, Due, now, transaction
-from services.transfers import Reader
-from tests.jobs.test_engine import grants, looked_at
+from services.triggers.transfer_poller import Reader
+from tests.jobs.deciding.test_engine import grants, looked_at
 from tests.jobs.town import Town
 
 
@@ -74,7 +74,7 @@ async def test_an_answer_that_is_older_than_the_question_is_looked_at_once_more(
     head = await gateways().chains.head("base")
     async with transaction() as db:
         db.add(Cursor(chain="base", block=head.block, head=head.block))
-    monkeypatch.setattr("services.lagging.LAG_SECONDS", -3_600.0)
+    monkeypatch.setattr("services.engine.retry_later.LAG_SECONDS", -3_600.0)
     await town.prove("carol")
     await Looker(asyncio.Event()).once()
     (row,) = await planned(town)

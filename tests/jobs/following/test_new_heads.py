@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateways import close_gateways, gateways
-from gateways.errors import ProviderError
-from jobs import head_calls
+from gateways.transport.errors import ProviderError
+from jobs import new_heads
 from jobs.follower import Follower
-from jobs.head_calls import HeadCalls
-from services.tasks import stop
+from jobs.new_heads import HeadCalls
+from services.runtime.tasks import stop
 from settings import settings
 from tests.conftest import free_port
 from tests.jobs.conftest import Engine
@@ -35,8 +35,8 @@ async def start(
     port, seconds = (free_port(), 0.1) if nobodys_socket else (urlsplit(sandbox_url).port, 100_000)
     monkeypatch.setenv("RPC_WS_BASE", f"ws://localhost:{port}/rpc/base")
     monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
-    monkeypatch.setattr(head_calls, "LONGEST_PAUSE_SECONDS", 0.2)
-    monkeypatch.setattr(head_calls, "AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(new_heads, "LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(new_heads, "AGAIN_SECONDS", 0.2)
     settings.cache_clear()
     await close_gateways()
     running: list[asyncio.Task[None]] = []

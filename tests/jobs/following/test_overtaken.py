@@ -3,11 +3,12 @@
 import pytest
 
 from models import transaction
-from services import decisions, due
-from services.ledger import MOST_OVERTAKEN
-from services.looked import Round
+from services.core import queue
+from services.engine import decisions
+from services.engine.ledger import MOST_OVERTAKEN
+from services.engine.outcome import Round
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, taken
+from tests.jobs.deciding.test_engine import given, taken
 from tests.jobs.town import Town, until
 
 CAROL = "carol"
@@ -22,7 +23,7 @@ def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         done = await look(*arguments, **more)  # pyright: ignore[reportArgumentType]
         seen.append(len(done.looked))
         async with transaction() as db:
-            due.mark_holders(db, "base", [town.wallet(CAROL)], due.SEEN)
+            queue.mark_holders(db, "base", [town.wallet(CAROL)], queue.SEEN)
         return done
 
     monkeypatch.setattr(decisions, "look", and_meanwhile_a_token_moves)

@@ -7,16 +7,16 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from jobs import asset_follower
-from jobs.asset_follower import AssetFollower
-from jobs.turns import Turns
+from jobs import solana_follower
+from jobs.follower_turns import Turns
+from jobs.solana_follower import AssetFollower
 from models import Cursor, transaction
-from services.asset_polling import SOLANA
-from services.expressions import Requirement
-from services.tasks import stop
+from services.rules.expression import Requirement
+from services.runtime.tasks import stop
+from services.triggers.solana_poller import SOLANA
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, taken
-from tests.jobs.test_solana import Otters, otters
+from tests.jobs.deciding.test_engine import given, taken
+from tests.jobs.deciding.test_solana import Otters, otters
 from tests.jobs.town import Town, until
 
 __all__ = ["otters"]
@@ -27,7 +27,7 @@ async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
     """Starts a follower that asks all the time, until the test ends."""
     monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
     monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "100000")
-    asset_follower.settings.cache_clear()
+    solana_follower.settings.cache_clear()
     running: list[asyncio.Task[None]] = []
     yield lambda: running.append(asyncio.create_task(AssetFollower(Turns("one")).run()))
     await stop(*running)
@@ -85,7 +85,7 @@ async def test_no_more_is_asked_than_the_share_of_the_rate_allows(
     town: Town, otters: Otters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "1")
-    asset_follower.settings.cache_clear()
+    solana_follower.settings.cache_clear()
     await otters.buys("dave")
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
     await otters.proves("carol")

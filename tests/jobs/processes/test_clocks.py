@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import pytest
 from sqlalchemy import text
 
-from jobs.looker import Looker
-from models import clock, transaction
-from services import stored
+from jobs.reconciler import Looker
+from models import transaction
+from models.db import clock
+from services.engine import snapshot
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, kinds, looked_at, taken
+from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at, taken
 from tests.jobs.town import Town, until
 
 AHEAD = timedelta(seconds=65)
@@ -75,7 +76,7 @@ async def test_who_took_a_role_away_soon_after_it_was_given_is_not_taken_for_a_n
     async with transaction() as db:
         # The database's clock is a minute behind Discord's.
         await db.execute(text("UPDATE \"grant\" SET created_at = created_at - interval '60 seconds'"))
-    monkeypatch.setattr(stored, "_NOW", ("SELECT now() - interval '60 seconds'", {}))
+    monkeypatch.setattr(snapshot, "_NOW", ("SELECT now() - interval '60 seconds'", {}))
     carol = {"guild": town.name, "user": town.people["carol"]["id"]}
     await town.call("members", **carol, action="remove_role", role="Holder")
     async with transaction() as db:

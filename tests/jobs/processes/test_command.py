@@ -11,7 +11,9 @@ import pytest
 
 import models
 from models import Schedule, now, transaction
-from services import health, schedules, sweep
+from services.health import readiness
+from services.runtime import schedules
+from services.triggers import sweep
 from settings import ROOT, settings
 
 NOTHING_RUNS = "Holdfast does not run here: start it, or set DATABASE_URL."
@@ -56,8 +58,8 @@ def test_a_note_without_a_database_is_like_none(tmp_path: Path, note: str, monke
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     (tmp_path / "supervisor.lock").write_text(note)
-    with pytest.raises(health.NotRunning) as refused:
-        health.running_database()
+    with pytest.raises(readiness.NotRunning) as refused:
+        readiness.running_database()
     assert str(refused.value) == NOTHING_RUNS
 
 

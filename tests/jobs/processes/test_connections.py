@@ -10,11 +10,14 @@ from sqlalchemy import QueuePool
 import models
 from gateways import gateways
 from models import AsyncSession, transaction
-from services import collections, impact, rules, wallets
-from services.actors import Actor
-from services.impact import Proposal
-from services.rules import RuleDraft
-from services.users import ensure
+from services.accounts.users import ensure
+from services.collections import catalog
+from services.core.actors import Actor
+from services.engine import preview
+from services.engine.preview import Proposal
+from services.rules import rules
+from services.rules.rules import RuleDraft
+from services.wallets import wallets
 from tests.jobs.town import Town
 
 
@@ -68,8 +71,8 @@ async def test_verifying_previewing_and_looking_collections_up_hold_none(
         "pasted signature": lambda db: wallets.verify(
             db, gateways(), carol, town.people["carol"]["wallets"]["solana"], wallets.TRANSACTION, "2" * 88
         ),
-        "parse": lambda db: collections.parse(db, gateways(), town.contract, "base"),
-        "preview": lambda db: impact.plan(db, gateways(), ada, Proposal(draft=draft)),
+        "parse": lambda db: catalog.parse(db, gateways(), town.contract, "base"),
+        "preview": lambda db: preview.plan(db, gateways(), ada, Proposal(draft=draft)),
         "create": write,
         "change": lambda db: rules.change(db, gateways(), ada, rule_id, {"contractAddress": other["contract"]}),
     }

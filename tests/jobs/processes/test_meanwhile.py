@@ -6,25 +6,29 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from gateways.discord_types import Member as LiveMember
-from gateways.discord_types import refusal
-from gateways.errors import ProviderConfused
-from jobs.looker import Looker
-from jobs.writer import Writer
+from gateways.discord.types import Member as LiveMember
+from gateways.discord.types import refusal
+from gateways.transport.errors import ProviderConfused
+from jobs.reconciler import Looker
+from jobs.role_writer import Writer
 from models import Member, transaction
-from services import carried_out, decisions, due, guilds, intents, rule_states
-from services.intents import Intent, Outcome
-from services.looked import Round
-from services.members import MemberFacts
-from services.tasks import stop
+from services.core import queue
+from services.engine import decisions
+from services.engine.outcome import Round
+from services.guilds.members import MemberFacts
+from services.roles import outbox, results
+from services.roles.outbox import Intent, Outcome
+from services.rules import pausing
+from services.runtime.tasks import stop
+from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, kinds, looked_at, rule, taken
+from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at, rule, taken
 from tests.jobs.town import Town, until
 
 
 async def the_intent() -> Intent:
     async with transaction() as db:
-        (intent,) = await intents.open_intents(db, 10, ())
+        (intent,) = await outbox.open_intents(db, 10, ())
     return intent
 
 
@@ -42,7 +46,7 @@ async def about_to_lose_it(town: Town, engine: Engine) -> Intent:
 
 async def recorded(intent: Intent, outcome: Outcome) -> None:
     async with transaction() as db:
-        await carried_out.record(db, intent, outcome)
+        await results.record(db, intent, outcome)
 
 
 async def goes_and_comes_back(town: Town, who: str = "carol") -> None:
@@ -51,8 +55,8 @@ async def goes_and_comes_back(town: Town, who: str = "carol") -> None:
     for action in ("leave", "join"):
         await town.call("members", guild=town.name, user=user["id"], action=action)
     async with transaction() as db:
-        await guilds.member_left(db, guild, user["id"])
-        await guilds.member_joined(db, guild, MemberFacts(user["id"], user["username"], frozenset()))
+        await gateway_events.member_left(db, guild, user["id"])
+        await gateway_events.member_joined(db, guild, MemberFacts(user["id"], user["username"], frozenset()))
 
 
 async def known(town: Town, who: str = "carol") -> Member:
@@ -70,7 +74,7 @@ async def test_who_buys_again_while_the_role_is_being_taken_gets_it_back(
 
     async def and_meanwhile_it_is_taken(*arguments: object, **more: object) -> Round:
         done = await looks(*arguments, **more)  # pyright: ignore[reportArgumentType]
-        await recorded(intent, await intents.carry_out(gateways(), intent, sure=True))
+        await recorded(intent, await outbox.carry_out(gateways(), intent, sure=True))
         return done
 
     with monkeypatch.context() as patched:
@@ -95,7 +99,7 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
         done = await looks(*arguments, **more)  # pyright: ignore[reportArgumentType]
         seen.append(len(done.looked))
         async with transaction() as db:
-            await due.mark_member(db, town.server_id, town.people["dave"]["id"], due.SEEN)
+            await queue.mark_member(db, town.server_id, town.people["dave"]["id"], queue.SEEN)
         return done
 
     with monkeypatch.context() as patched:
@@ -139,7 +143,7 @@ async def test_a_gift_that_is_written_down_after_its_member_left_and_came_back_h
     await town.prove("carol")
     await looked_at(town)
     intent = await the_intent()
-    outcome = await intents.carry_out(gateways(), intent, sure=True)
+    outcome = await outbox.carry_out(gateways(), intent, sure=True)
     await goes_and_comes_back(town)
     await recorded(intent, outcome)
     assert (await known(town)).roles == []
@@ -156,8 +160,8 @@ async def test_who_came_back_before_it_was_written_down_that_they_had_left_is_th
     intent = await the_intent()
     carol = {"guild": town.name, "user": town.people["carol"]["id"]}
     await town.call("members", **carol, action="leave")
-    outcome = await intents.carry_out(gateways(), intent, sure=True)
-    assert outcome.result is intents.Result.LEFT
+    outcome = await outbox.carry_out(gateways(), intent, sure=True)
+    assert outcome.result is outbox.Result.LEFT
     await town.call("members", **carol, action="join")
     await goes_and_comes_back(town)
     await recorded(intent, outcome)
@@ -178,9 +182,9 @@ async def test_a_role_that_was_being_taken_when_its_rule_was_paused_is_given_aga
     await town.sells(token)
     await looked_at(town)
     intent = await the_intent()
-    outcome = await intents.carry_out(gateways(), intent, sure=True)
+    outcome = await outbox.carry_out(gateways(), intent, sure=True)
     async with transaction() as db:
-        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
+        await gateway_events.pausing.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
     await recorded(intent, outcome)
     await taken(town)
     await town.see()
@@ -236,7 +240,7 @@ async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_befor
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["giving"], "it is right again"
     async with transaction() as db:
-        assert await intents.open_intents(db, 10, ()) == [], "but Discord may take it yet"
+        assert await outbox.open_intents(db, 10, ()) == [], "but Discord may take it yet"
     carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
     await town.call("members", action="remove_role", **carol)
     await time_passes(town)
@@ -256,7 +260,7 @@ async def test_a_gift_that_the_writer_did_not_live_to_see_is_waited_for_before_i
     await town.sells(token)
     await looked_at(town)
     intent = await the_intent()
-    await recorded(intent, await intents.carry_out(gateways(), intent, sure=False))
+    await recorded(intent, await outbox.carry_out(gateways(), intent, sure=False))
     assert [row.state for row in await grants(town)] == ["taking"], "Discord may give it yet"
     carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
     await town.call("members", action="add_role", **carol)
@@ -271,7 +275,7 @@ async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_g
     intent = await about_to_lose_it(town, engine)
     await ends_while(intent, monkeypatch, "remove_role")
     async with transaction() as db:
-        await guilds.rule_states.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
+        await gateway_events.pausing.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
     carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
     await town.call("members", action="remove_role", **carol)
     await town.buys("carol")
@@ -299,9 +303,9 @@ async def refused_role(town: Town) -> int:
     rule_id = await town.rule("Founder")
     await looked_at(town)
     async with transaction() as db:
-        first, _ = await intents.open_intents(db, 10, ())
-    outcome = await intents.carry_out(gateways(), first, sure=True)
-    assert outcome.result is intents.Result.REFUSED
+        first, _ = await outbox.open_intents(db, 10, ())
+    outcome = await outbox.carry_out(gateways(), first, sure=True)
+    assert outcome.result is outbox.Result.REFUSED
     await recorded(first, outcome)
     return rule_id
 
@@ -314,7 +318,7 @@ async def pause_is_over() -> None:
 
 async def open_now() -> list[Intent]:
     async with transaction() as db:
-        return await intents.open_intents(db, 10, ())
+        return await outbox.open_intents(db, 10, ())
 
 
 async def test_a_refused_role_is_tried_again_once_its_pause_is_over_and_by_no_event_of_a_role(
@@ -349,7 +353,7 @@ async def test_the_pauses_of_a_role_that_goes_on_being_refused_grow_and_each_try
             pauses.append(int((await db.execute(text(seconds))).scalar_one()))
         await pause_is_over()
         (trial,) = await open_now()
-        await recorded(trial, await intents.carry_out(gateways(), trial, sure=False))
+        await recorded(trial, await outbox.carry_out(gateways(), trial, sure=False))
         found = await rule(rule_id)
         assert found is not None
         assert found.state == "paused"
@@ -362,10 +366,10 @@ async def test_a_refused_role_that_nobody_waits_for_is_tried_by_its_rules(town: 
     rule_id = await refused_role(town)
     async with transaction() as db:
         await db.execute(text('DELETE FROM "grant"'))
-        assert await rule_states.retry_refused(db) == 0
+        assert await pausing.retry_refused(db) == 0
     await pause_is_over()
     async with transaction() as db:
-        assert await rule_states.retry_refused(db) == 1
+        assert await pausing.retry_refused(db) == 1
     found = await rule(rule_id)
     assert found is not None
     assert found.state == "active"
@@ -387,7 +391,7 @@ async def test_whatever_discord_forbids_pauses_the_rules_of_the_role(
 
     monkeypatch.setattr(gateways().discord, "add_role", forbidden)
     intent = await the_intent()
-    await recorded(intent, await intents.carry_out(gateways(), intent, sure=True))
+    await recorded(intent, await outbox.carry_out(gateways(), intent, sure=True))
     found = await rule(rule_id)
     assert found is not None
     assert found.state == "paused"
@@ -423,7 +427,7 @@ async def test_one_odd_answer_to_a_role_write_costs_nobody_anything(
 
     monkeypatch.setattr(gateways().discord, "add_role", odd_at_first)
     intent = await the_intent()
-    await recorded(intent, await intents.carry_out(gateways(), intent, sure=True))
+    await recorded(intent, await outbox.carry_out(gateways(), intent, sure=True))
     found = await rule(rule_id)
     assert found is not None
     assert found.state == "active"

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from sqlmodel import col, select
 
-from jobs import lasting
-from jobs.looker import Looker
+from jobs import restart
+from jobs.reconciler import Looker
 from models import Due, Grant, now, transaction
-from services import decisions, due, work_health
-from services.cases import Case
-from services.looked import Round
-from services.tasks import stop
+from services.core import queue as due
+from services.engine import decisions
+from services.engine.cases import Case
+from services.engine.outcome import Round
+from services.health import backlog
+from services.runtime.tasks import stop
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given
+from tests.jobs.deciding.test_engine import given
 from tests.jobs.town import Town, until
 
 look = decisions.look
@@ -41,7 +43,7 @@ async def test_a_member_with_whom_the_look_fails_keeps_nobody_else_waiting(
     async with transaction() as db:
         rows = (await db.exec(select(Due).where(col(Due.key).startswith(f"{town.server_id}:")))).all()
         held = (await db.exec(select(Grant.discord_id).where(Grant.server_id == town.server_id))).all()
-        told = await work_health.unknown(db, town.server_id)
+        told = await backlog.unknown(db, town.server_id)
     assert held == [town.people["dave"]["id"]]
     # Who has no token is looked at once more, when no node can be behind.
     (row,) = [row for row in rows if row.attempts]
@@ -73,7 +75,7 @@ async def test_a_change_that_cannot_be_carried_out_keeps_no_other_waiting_and_is
 
         await until(tried)
     async with transaction() as db:
-        (reason,) = await work_health.unknown(db, town.server_id)
+        (reason,) = await backlog.unknown(db, town.server_id)
     assert "Not written for 1 member" in reason.text
 
 
@@ -84,7 +86,7 @@ async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> N
         row.attempts, row.reason = 12, "Base: no answer"
         db.add(row)
         await db.flush()
-        queue = await work_health.queue(db, town.server_id, now())
+        queue = await backlog.queue(db, town.server_id, now())
     assert queue.state == "bad"
     assert "1 of these failed 12 times or more" in queue.text
     assert queue.mend is not None
@@ -94,7 +96,7 @@ async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> N
 async def test_a_part_that_fails_begins_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lasting, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(restart, "AGAIN_SECONDS", 0.0)
     lives = 0
     lived = asyncio.Event()
 
@@ -106,7 +108,7 @@ async def test_a_part_that_fails_begins_again(
         lived.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(lasting.lasting(life))
+    task = asyncio.create_task(restart.lasting(life))
     await lived.wait()
     await stop(task)
     assert caplog.text.count("ValueError: nobody foresaw this") == 2

@@ -6,12 +6,13 @@ import pytest
 from sqlalchemy import text
 
 import models
-from jobs import lasting, watch
+from jobs import provider_monitor, restart
 from jobs.__main__ import PARTS, lives
-from jobs.watch import Watch
+from jobs.provider_monitor import Watch
 from models import Schedule, transaction
-from services import database_faults, sweep
-from services.tasks import stop
+from services.runtime import database_faults
+from services.runtime.tasks import stop
+from services.triggers import sweep
 from settings import settings
 from tests.jobs.town import until
 
@@ -62,14 +63,14 @@ async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
         return tries >= 4
 
     monkeypatch.setattr(database_faults, "_told", dict[str, float]())
-    monkeypatch.setattr(watch, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(provider_monitor, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(Watch, "once", disk_full)
-    task = asyncio.create_task(lasting.lasting(Watch().run))
+    task = asyncio.create_task(restart.lasting(Watch().run))
     try:
         await until(tried_often)
     finally:
         await stop(task)
-    told = [record for record in caplog.records if record.name == watch.log.name]
+    told = [record for record in caplog.records if record.name == provider_monitor.log.name]
     assert [bool(record.exc_info) for record in told[:3]] == [True, False, False]
     assert all("no space left" in record.getMessage() for record in told)
     assert "did not answer" not in caplog.text
@@ -87,7 +88,7 @@ async def test_a_part_that_fails_while_it_is_told_to_end_does_not_begin_again() 
         finally:
             raise OSError("the way back fails too")
 
-    task = asyncio.create_task(lasting.lasting(life))
+    task = asyncio.create_task(restart.lasting(life))
     await begun.wait()
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=60)

@@ -7,16 +7,16 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from gateways.discord_types import Member, refusal
-from gateways.errors import ProviderConfused, ProviderDown
-from jobs import writer
-from jobs.writer import Writer
+from gateways.discord.types import Member, refusal
+from gateways.transport.errors import ProviderConfused, ProviderDown
+from jobs import role_writer
+from jobs.role_writer import Writer
 from models import transaction
-from services.intents import EACH
-from services.tasks import stop
+from services.roles.outbox import EACH
+from services.runtime.tasks import stop
 from tests.jobs.conftest import product as product
 from tests.jobs.town import until
-from tests.services.test_intents import guilds
+from tests.services.roles.test_outbox import guilds
 
 ODD = [
     ProviderDown("Discord", "HTTP 502"), ProviderConfused("Discord", "HTTP 200 to a write"),
@@ -52,7 +52,7 @@ async def test_one_guild_that_hangs_and_fails_slows_no_other(
         raise fault
 
     monkeypatch.setattr(gateways().discord, "add_role", gives)
-    monkeypatch.setattr(writer, "FIRST_REST_SECONDS", 0.01)
+    monkeypatch.setattr(role_writer, "FIRST_REST_SECONDS", 0.01)
 
     async def all_held(guild: int) -> bool:
         return await states(guild) == {"held": 40}

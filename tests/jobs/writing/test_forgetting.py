@@ -3,10 +3,10 @@
 from sqlmodel import select
 
 from models import Farewell, User, transaction
-from services import farewells, me
-from services.actors import Actor
+from services.core.actors import Actor
+from services.privacy import erasure, preferences
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, taken
+from tests.jobs.deciding.test_engine import given, grants, taken
 from tests.jobs.town import Town, until
 
 
@@ -23,8 +23,8 @@ async def test_who_is_forgotten_loses_their_roles_and_then_the_last_trace_goes(t
         await town.prove("carol")
         await given(town)
         async with transaction() as db:
-            forgotten = await me.forget(db, await actor(town))
-        assert [role.end for role in forgotten.roles] == [me.RoleEnd.NOW]
+            forgotten = await preferences.forget(db, await actor(town))
+        assert [role.end for role in forgotten.roles] == [preferences.RoleEnd.NOW]
         await taken(town)
 
         async def settled() -> bool:
@@ -32,7 +32,7 @@ async def test_who_is_forgotten_loses_their_roles_and_then_the_last_trace_goes(t
 
         await until(settled)
     async with transaction() as db:
-        assert await farewells.finish(db) == 1
+        assert await erasure.finish(db) == 1
         assert (await db.exec(select(Farewell))).all() == []
 
 
@@ -43,7 +43,7 @@ async def test_a_time_of_grace_holds_for_the_forgotten_too(town: Town, engine: E
         await town.prove("carol")
         await given(town)
         async with transaction() as db:
-            await me.forget(db, await actor(town))
+            await preferences.forget(db, await actor(town))
 
         async def waits() -> bool:
             return any(row.no_since is not None for row in await grants(town))
@@ -51,7 +51,7 @@ async def test_a_time_of_grace_holds_for_the_forgotten_too(town: Town, engine: E
         await until(waits)
     assert await town.has("carol", "Holder")
     async with transaction() as db:
-        assert await farewells.finish(db) == 0
+        assert await erasure.finish(db) == 0
 
 
 async def test_a_wallet_that_no_longer_counts_in_a_server_costs_its_roles_there_until_it_does(
@@ -63,8 +63,8 @@ async def test_a_wallet_that_no_longer_counts_in_a_server_costs_its_roles_there_
         await town.prove("carol")
         await given(town)
         async with transaction() as db:
-            await me.choose(db, await actor(town), town.server_id, use_wallets=False)
+            await preferences.choose(db, await actor(town), town.server_id, use_wallets=False)
         await taken(town)
         async with transaction() as db:
-            await me.choose(db, await actor(town), town.server_id, use_wallets=True)
+            await preferences.choose(db, await actor(town), town.server_id, use_wallets=True)
         await given(town)

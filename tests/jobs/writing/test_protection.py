@@ -7,10 +7,11 @@ from sqlalchemy import text
 
 from gateways import gateways
 from models import transaction
-from services import farewells, meetings, member_why, protection
-from services.actors import Actor
-from services.errors import MemberNotFound, RuleNotFound, ServerNotFound
-from services.users import ensure
+from services.accounts.users import ensure
+from services.core.actors import Actor
+from services.core.errors import MemberNotFound, RuleNotFound, ServerNotFound
+from services.privacy import erasure
+from services.servers import explain, notices, protection
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -56,7 +57,7 @@ async def test_what_is_protected_stays_until_the_protection_ends(town: Town, eng
         actor = await admin(town)
         async with transaction() as db:
             shown = await protection.view(db, gateways(), actor, town.server_id)
-            why = await member_why.why(db, gateways(), actor, town.server_id, town.people["carol"]["id"])
+            why = await explain.why(db, gateways(), actor, town.server_id, town.people["carol"]["id"])
         assert [len(shown.members), len(shown.roles)] == ([1, 0] if what == "member" else [0, 1])
         assert why.protected is (what == "member")
         assert why.roles[0].next == "Stays whatever the rules say, because an admin protects it."
@@ -77,7 +78,7 @@ async def test_who_asks_to_be_forgotten_is_not_protected_any_more(town: Town, en
         await protect(town, "member", town.people["carol"]["id"])
         carol, ada = await admin(town, "carol"), await admin(town)
         async with transaction() as db:
-            await farewells.forget(db, carol)
+            await erasure.forget(db, carol)
 
         async def gone() -> bool:
             return not await town.has("carol", "Holder")
@@ -106,8 +107,8 @@ async def test_whose_grace_time_runs_is_warned_while_it_does(town: Town, engine:
 
     async def warnings() -> list[str]:
         async with transaction() as db:
-            meeting = await meetings.meet(db, guild, carol["id"], carol["username"])
-            return [notice.text for notice in await meetings.waiting(db, meeting)]
+            meeting = await notices.meet(db, guild, carol["id"], carol["username"])
+            return [notice.text for notice in await notices.waiting(db, meeting)]
 
     async with engine():
         await until(lambda: town.has("carol", "Holder"))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from jobs import writer
-from jobs.writer import AT_ONCE, Writer
-from models.session import Question
-from services.intents import Intent
-from services.lease import Lease
-from services.tasks import stop
+from jobs import role_writer
+from jobs.role_writer import AT_ONCE, Writer
+from models.db.session import Question
+from services.roles.outbox import Intent
+from services.roles.writer_lease import Lease
+from services.runtime.tasks import stop
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ class Held(Lease):
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
     """Ends a change that is under way at each release; nor does any pause end."""
-    monkeypatch.setattr(writer, "IDLE_SECONDS", 1_000.0)
+    monkeypatch.setattr(role_writer, "IDLE_SECONDS", 1_000.0)
     gate = asyncio.Semaphore(0)
 
     async def slowly(_: Writer, _intent: Intent, _since: datetime) -> None:

@@ -3,8 +3,9 @@
 from sqlmodel import col, select
 
 from models import Due, Event, Grant, transaction
-from services import due, members
-from services.members import MemberFacts
+from services.core import queue
+from services.guilds import members
+from services.guilds.members import MemberFacts
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
@@ -54,13 +55,13 @@ async def test_a_bots_role_is_neither_taken_over_nor_looked_at(town: Town, engin
     await town.see(bot="dave")
     await town.rule("Holder", takes_over=True)
     async with transaction() as db:
-        assert await due.mark_all(db) == 0
+        assert await queue.mark_all(db) == 0
         bot = MemberFacts(town.people["dave"]["id"], "dave", frozenset({await town.role("Holder")}), bot=True)
         await members.joined(db, town.server_id, bot)
         assert (await db.exec(select(Due))).all() == []
     await town.see()
     async with transaction() as db:
-        assert await due.mark_all(db) > 0, "somebody who is no bot is looked at"
+        assert await queue.mark_all(db) > 0, "somebody who is no bot is looked at"
 
 
 async def test_the_grace_time_runs_for_a_role_that_was_handed_over(town: Town, engine: Engine) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.jobs.conftest import Engine
-from tests.jobs.test_engine import given, grants, kinds, looked_at
+from tests.jobs.deciding.test_engine import given, grants, kinds, looked_at
 from tests.jobs.town import Town, until
 
 

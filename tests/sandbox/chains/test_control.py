@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sandbox.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
 
 @pytest.fixture(scope="module")

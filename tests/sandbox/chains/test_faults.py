@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
 
 
 @pytest.fixture(scope="module")

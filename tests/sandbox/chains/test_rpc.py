@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import aiohttp
 import pytest
 
-from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
 
 IDS = {
     "ethereum": 1,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sandbox.otters import OTTERS, STRANGER, Otters, running
+from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
 
 FIXTURES = json.loads(Path(__file__).with_name("das_asset.json").read_text())
 

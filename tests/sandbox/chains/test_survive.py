@@ -7,7 +7,7 @@ import psutil
 from sandbox.chains import names
 from sandbox.chains.abi import ARTEFACTS
 from sandbox.contracts.compile import sources
-from tests.sandbox.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
 
 def content(nodes: Nodes) -> dict[str, object]:

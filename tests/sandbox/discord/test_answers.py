@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.sandbox.conftest import BASE, Outside
-from tests.sandbox.test_discord_gateway import ready
+from tests.sandbox.discord.gateway.test_gateway import ready
 
 APP, CAROL = "1160000000000000001", "1150000000000000303"
 LONG = "x" * 101

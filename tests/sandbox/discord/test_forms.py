@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
-from tests.sandbox.test_discord_gateway import ready
+from tests.sandbox.discord.gateway.test_gateway import ready
 
 GENERAL = f"/channels/{int(BASE) + 100}"
 CAROL, APP = "1150000000000000303", "1160000000000000001"
@@ -319,7 +319,7 @@ async def test_commands_tell_words_of_other_languages_when_asked(discord: Outsid
 
 
 async def test_two_hundred_commands_are_made_a_day(discord: Outside, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("sandbox.discord.limits.CREATIONS", 3)
+    monkeypatch.setattr("sandbox.discord.rest.limits.CREATIONS", 3)
     base = f"/applications/{APP}/commands"
     names = [f"c{n}" for n in range(3)]
     made = [(await discord.bot("POST", base, command(name=name))).status_code for name in names]

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.discord.permissions import ALL
+from sandbox.discord.world.permissions import ALL
 from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
-from tests.sandbox.test_discord_gateway import Client, ready
+from tests.sandbox.discord.gateway.test_gateway import Client, ready
 
 CAROL, DAVE, GENERAL = "1150000000000000303", "1150000000000000404", str(int(BASE) + 100)
 USER, ROLE, MENTIONABLE, CHANNEL = 5, 6, 7, 8

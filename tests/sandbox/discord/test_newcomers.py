@@ -1,6 +1,6 @@
 """Fresh people and guilds, so that tests need no reset."""
 
-from sandbox.people import PEOPLE, wallets_of
+from sandbox.base.people import PEOPLE, wallets_of
 from tests.sandbox.conftest import Outside
 
 

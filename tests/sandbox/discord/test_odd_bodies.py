@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.discord import shapes
+from sandbox.discord.world import shapes
 from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
 
 APP, CAROL, GENERAL = "1160000000000000001", "1150000000000000303", str(int(BASE) + 100)

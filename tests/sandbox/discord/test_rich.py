@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from tests.sandbox.conftest import BASE, Outside, Process
-from tests.sandbox.test_discord_gateway import ready
+from tests.sandbox.discord.gateway.test_gateway import ready
 
 
 async def made(discord: Outside, **more: Any) -> str:

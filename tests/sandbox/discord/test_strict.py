@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
-from tests.sandbox.test_discord_gateway import connected, ready
+from tests.sandbox.discord.gateway.test_gateway import connected, ready
 
 CAROL = "1150000000000000303"
 WRITE = f"/guilds/{BASE}/members/{CAROL}/roles/{role_of(BASE, HOLDER)}"

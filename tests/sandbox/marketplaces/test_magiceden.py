@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sandbox.nodes import Nodes, running
+from tests.sandbox.chains.nodes import Nodes, running
 
 API = "/magiceden/v2"
 OTTERS = "tidepool-otters"

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sandbox.nodes import MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
 
 API = "/opensea/api/v2"
 

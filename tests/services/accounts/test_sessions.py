@@ -8,8 +8,8 @@ from sqlmodel import select, update
 
 import models
 from models import Session, User, now, transaction
-from services import sessions
-from services.errors import SessionNotFound
+from services.accounts import sessions
+from services.core.errors import SessionNotFound
 
 
 @pytest.fixture(autouse=True)

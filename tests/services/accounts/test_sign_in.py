@@ -11,7 +11,7 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from models import SignIn, now, transaction
-from services import sign_in
+from services.accounts import sign_in
 from settings import settings
 
 

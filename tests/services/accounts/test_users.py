@@ -12,12 +12,12 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from models import User, now, transaction
-from services import sessions, sign_in, users
-from services.actors import Actor
-from services.errors import NotConnected
-from services.secrets import Unreadable, seal, unseal
+from services.accounts import sessions, sign_in, token_encryption, users
+from services.accounts.token_encryption import Unreadable, seal, unseal
+from services.core.actors import Actor
+from services.core.errors import NotConnected
 from settings import settings
-from tests.api.browsers import agreed
+from tests.app.api.browsers import agreed
 
 
 @pytest.fixture
@@ -134,7 +134,6 @@ async def test_letting_go_forgets_the_tokens(ada: Actor):
 
 
 async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monkeypatch: pytest.MonkeyPatch):
-    from services import secrets
 
     def keys(present: str, previous: str | None) -> None:
         monkeypatch.setenv("SECRET_KEY", present)
@@ -142,7 +141,7 @@ async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monk
             "SECRET_KEY_PREVIOUS", raising=False
         )
         settings.cache_clear()
-        secrets.forget_keys()
+        token_encryption.forget_keys()
 
     keys("first", None)
     sealed = seal("token")
@@ -153,21 +152,20 @@ async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monk
     with pytest.raises(Unreadable):
         unseal(sealed)
     settings.cache_clear()
-    secrets.forget_keys()
+    token_encryption.forget_keys()
 
 
 async def test_the_sandbox_keeps_a_key_that_only_its_owner_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    from services import secrets
 
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.delenv("SECRET_KEY", raising=False)
     settings.cache_clear()
-    secrets.forget_keys()
+    token_encryption.forget_keys()
     sealed = seal("token")
-    secrets.forget_keys()
+    token_encryption.forget_keys()
     assert unseal(sealed) == "token"
     key = tmp_path / "sandbox" / "secret.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in key.parent.iterdir()] == ["secret.key"]
     settings.cache_clear()
-    secrets.forget_keys()
+    token_encryption.forget_keys()

@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from gateways import Gateways, close_gateways, gateways
-from gateways.attributes import Trait, TraitList
-from gateways.errors import ProviderDown
+from gateways.chains.attributes import Trait, TraitList
+from gateways.transport.errors import ProviderDown
 from models import now
-from services import traits
-from services.answer import Answer
-from services.trait_match import only_source
-from services.traits import FROM_METADATA, FROM_OPENSEA, Place, TokenTraits, fetch, matches
+from services.collections import token_traits as traits
+from services.collections.token_traits import FROM_METADATA, FROM_OPENSEA, Place, TokenTraits, fetch, matches
+from services.collections.trait_match import only_source
+from services.core.answer import Answer
 from settings import settings
 
 STRANGER = "0x" + "5e" * 20

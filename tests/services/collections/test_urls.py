@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.addresses import is_solana
-from services.collection_urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, is_address, is_link, read, site
+from services.collections.urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, is_address, is_link, read, site
+from services.core.addresses import is_solana
 
 CONTRACT = "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
 CHECKSUMMED = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"

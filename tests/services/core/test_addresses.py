@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.addresses import AddressRefused, is_solana, parse, shorten, solana_signature
+from services.core.addresses import AddressRefused, is_solana, parse, shorten, solana_signature
 
 CHECKSUMMED = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
 

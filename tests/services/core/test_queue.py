@@ -10,24 +10,25 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from jobs.looker import Looker
+from jobs.reconciler import Looker
 from models import AsyncSession, Due, now, transaction
-from models.session import NotSo
-from services import due, looks
-from services.due import Claim
-from services.tasks import stop
-from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+from models.db.session import NotSo
+from services.core import queue
+from services.core.queue import Claim
+from services.engine import reconcile
+from services.runtime.tasks import stop
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
 
 async def claimed(worker: str = "w1", limit: int = 10) -> list[Claim]:
     async with transaction() as db:
-        return await due.claim(db, worker, limit)
+        return await queue.claim(db, worker, limit)
 
 
 async def ours(db: AsyncSession, claims: Sequence[Claim]) -> list[str]:
-    (((keys, _),),) = await db.together(due.still_ours("w1", claims))
+    (((keys, _),),) = await db.together(queue.still_ours("w1", claims))
     return list(keys)
 
 
@@ -36,22 +37,22 @@ async def rows() -> list[Due]:
         return [Due(**dict(row._mapping)) for row in await db.execute(text("SELECT * FROM due ORDER BY key"))]
 
 
-async def mark(server_id: int, who: str, priority: int = due.CHANGED) -> None:
+async def mark(server_id: int, who: str, priority: int = queue.CHANGED) -> None:
     async with transaction() as db:
-        await due.mark_member(db, server_id, who, priority)
+        await queue.mark_member(db, server_id, who, priority)
 
 
 async def test_marking_twice_is_one_row_with_the_greater_urgency() -> None:
-    await mark(1, "5", due.SWEPT)
-    await mark(1, "5", due.WAITING)
-    await mark(1, "5", due.CHANGED)
+    await mark(1, "5", queue.SWEPT)
+    await mark(1, "5", queue.WAITING)
+    await mark(1, "5", queue.CHANGED)
     (row,) = await rows()
-    assert (row.priority, row.version) == (due.WAITING, 3)
+    assert (row.priority, row.version) == (queue.WAITING, 3)
 
 
 async def test_the_most_urgent_are_claimed_first_and_by_one_worker_only() -> None:
-    await mark(1, "5", due.SWEPT)
-    await mark(1, "6", due.WAITING)
+    await mark(1, "5", queue.SWEPT)
+    await mark(1, "6", queue.WAITING)
     assert [claim.discord_id for claim in await claimed("w1", 1)] == ["6"]
     assert [claim.discord_id for claim in await claimed("w2")] == ["5"]
     assert await claimed("w3") == []
@@ -60,7 +61,7 @@ async def test_the_most_urgent_are_claimed_first_and_by_one_worker_only() -> Non
 async def test_two_workers_at_once_never_claim_the_same_member() -> None:
     async with transaction() as db:
         for number in range(60):
-            await due.mark_member(db, 1, str(number), due.CHANGED)
+            await queue.mark_member(db, 1, str(number), queue.CHANGED)
     batches = await asyncio.gather(*(claimed(f"w{number}", 20) for number in range(4)))
     keys = [claim.key for batch in batches for claim in batch]
     assert len(keys) == len(set(keys)) == 60
@@ -81,7 +82,7 @@ async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
     await mark(1, "6")
     async with transaction() as db:
         assert await ours(db, claims) == ["1:5"]
-        due.done(db, "w1", claims)
+        queue.done(db, "w1", claims)
     (row,) = await rows()
     assert row.key == "1:6"
     assert row.claimed_until is None
@@ -91,7 +92,7 @@ async def test_done_deletes_only_what_nobody_marked_meanwhile() -> None:
 async def test_what_is_done_for_claims_is_done_only_while_nothing_new_became_known() -> None:
     async def doing(worker: str = "w1") -> None:
         async with transaction() as db:
-            due.hold(db, worker, claims)
+            queue.hold(db, worker, claims)
             db.later("UPDATE due SET reason = 'done'", {})
 
     await mark(1, "5")
@@ -115,7 +116,7 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
         async with transaction() as db:
             await db.execute(text("UPDATE due SET due_at = now()"))
         async with transaction() as db:
-            await due.later(db, "w1", claims := await due.claim(db, "w1", 10), [None] * len(claims))
+            await queue.later(db, "w1", claims := await queue.claim(db, "w1", 10), [None] * len(claims))
         (row,) = await rows()
         pauses.append(round((row.due_at - now()).total_seconds()))
     assert pauses == [5, 10, 20]
@@ -125,23 +126,23 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
 
 
 async def test_who_waits_goes_before_a_round_and_so_does_their_second_try() -> None:
-    await mark(1, "waits", due.WAITING)
+    await mark(1, "waits", queue.WAITING)
     async with transaction() as db:
-        await due.later(db, "w1", await due.claim(db, "w1", 1), ["a node did not answer"])
+        await queue.later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
     for who in ("5", "6"):
-        await mark(1, who, due.SWEPT)
+        await mark(1, who, queue.SWEPT)
     async with transaction() as db:
         await db.execute(text("UPDATE due SET due_at = now() - interval '1 minute' WHERE key <> '1:waits'"))
         await db.execute(text("UPDATE due SET due_at = now() WHERE key = '1:waits'"))
-    await mark(1, "7", due.CHANGED)
+    await mark(1, "7", queue.CHANGED)
     assert [claim.discord_id for _ in range(2) for claim in await claimed(limit=1)] == ["7", "waits"]
 
 
 async def test_a_second_try_of_the_round_stays_behind_those_not_looked_at_yet() -> None:
-    await mark(1, "5", due.SWEPT)
+    await mark(1, "5", queue.SWEPT)
     async with transaction() as db:
-        await due.later(db, "w1", await due.claim(db, "w1", 1), ["a node did not answer"])
-    await mark(1, "6", due.SWEPT)
+        await queue.later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
+    await mark(1, "6", queue.SWEPT)
     async with transaction() as db:
         await db.execute(text("UPDATE due SET due_at = now() WHERE key = '1:5'"))
     assert [claim.discord_id for claim in await claimed(limit=1)] == ["6"]
@@ -153,14 +154,14 @@ async def test_pauses_reach_two_hours_and_no_more() -> None:
     for attempts, pause in ((9, 2560), (11, 7200), (4_000, 7200)):
         async with transaction() as db:
             await db.execute(text("UPDATE due SET claimed_by = 'w1', claimed_until = now() + interval '1 minute'"))
-            await due.later(db, "w1", [replace(claim, attempts=attempts)], [None])
+            await queue.later(db, "w1", [replace(claim, attempts=attempts)], [None])
         (row,) = await rows()
         assert round((row.due_at - now()).total_seconds()) == pause
 
 
 def test_a_look_that_may_soon_succeed_is_made_then_and_after_many_vain_ones_once_a_minute() -> None:
-    assert [due.pause_after(0, 61.2), due.pause_after(3, 61.2), due.pause_after(40, 61.2)] == [62, 62, 62]
-    assert [due.pause_after(attempts, 3.0) for attempts in (0, 1, 3, 4, 40)] == [5, 10, 40, 60, 60]
+    assert [queue.pause_after(0, 61.2), queue.pause_after(3, 61.2), queue.pause_after(40, 61.2)] == [62, 62, 62]
+    assert [queue.pause_after(attempts, 3.0) for attempts in (0, 1, 3, 4, 40)] == [5, 10, 40, 60, 60]
 
 
 async def test_what_becomes_known_of_a_member_ends_the_growing_of_their_pauses_and_a_round_does_not() -> None:
@@ -168,11 +169,11 @@ async def test_what_becomes_known_of_a_member_ends_the_growing_of_their_pauses_a
         member = await a_member(db, await a_server(db), wallet=address())
     await mark(member.server_id, member.discord_id)
     async with transaction() as db:
-        await due.later(db, "w1", await due.claim(db, "w1", 1), ["a node did not answer"])
-        await due.mark_all(db)
+        await queue.later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
+        await queue.mark_all(db)
     (row,) = await rows()
     assert row.attempts == 1
-    await mark(member.server_id, member.discord_id, due.SEEN)
+    await mark(member.server_id, member.discord_id, queue.SEEN)
     (row,) = await rows()
     assert row.attempts == 0
 
@@ -184,22 +185,22 @@ async def test_servers_take_turns_so_that_a_large_one_does_not_hold_back_a_small
             await a_member(db, large, wallet=address())
         for _ in range(3):
             await a_member(db, small, wallet=address())
-        await due.mark_server(db, large.id or 0, due.CHANGED)
+        await queue.mark_server(db, large.id or 0, queue.CHANGED)
     async with transaction() as db:
-        await due.mark_server(db, small.id or 0, due.CHANGED)
+        await queue.mark_server(db, small.id or 0, queue.CHANGED)
     first = await claimed(limit=6)
     assert Counter(claim.server_id for claim in first) == {large.id: 3, small.id: 3}
     assert len(await claimed(limit=100)) == 37
 
 
 async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(due, "EACH_TURN", 5)
+    monkeypatch.setattr(queue, "EACH_TURN", 5)
     async with transaction() as db:
         servers = [await a_server(db) for _ in range(4)]
         for number in range(7 * len(servers)):
             await a_member(db, servers[number % len(servers)], wallet=address())
     async with transaction() as db:
-        assert await due.mark_all(db) == 28
+        assert await queue.mark_all(db) == 28
     batches = [Counter(claim.server_id for claim in await claimed(limit=10)) for _ in range(3)]
     # Two servers' first five, the others' first five, and then the rest of all of them.
     assert [sorted(batch.values()) for batch in batches] == [[5, 5], [5, 5], [2, 2, 2, 2]]
@@ -209,11 +210,11 @@ async def test_members_who_stay_unknown_keep_neither_the_round_nor_what_is_new_f
     for number in range(40):
         await mark(1, f"unknown {number}")
     async with transaction() as db:
-        await due.later(db, "w1", claims := await due.claim(db, "w1", 40), [None] * len(claims))
+        await queue.later(db, "w1", claims := await queue.claim(db, "w1", 40), [None] * len(claims))
         await db.execute(text("UPDATE due SET due_at = now() - interval '1 hour'"))
     for number in range(10):
-        await mark(2, f"round {number}", due.SWEPT)
-        await mark(3, f"new {number}", due.SEEN)
+        await mark(2, f"round {number}", queue.SWEPT)
+        await mark(3, f"new {number}", queue.SEEN)
     first = await claimed(limit=8)
     assert Counter(claim.discord_id.split()[0] for claim in first) == {"new": 4, "unknown": 2, "round": 2}
 
@@ -222,7 +223,7 @@ async def test_a_server_whose_members_are_all_new_keeps_the_round_of_the_others_
     for number in range(40):
         await mark(1, f"new {number}")
     for number in range(10):
-        await mark(2, f"round {number}", due.SWEPT)
+        await mark(2, f"round {number}", queue.SWEPT)
     first = await claimed(limit=8)
     assert Counter(claim.discord_id.split()[0] for claim in first) == {"new": 6, "round": 2}
 
@@ -231,7 +232,7 @@ async def test_the_members_of_servers_that_are_busy_are_left_alone() -> None:
     for server_id in (1, 11, 111):
         await mark(server_id, "5")
     async with transaction() as db:
-        assert {claim.server_id for claim in await due.claim(db, "w1", 10, without={11})} == {1, 111}
+        assert {claim.server_id for claim in await queue.claim(db, "w1", 10, without={11})} == {1, 111}
 
 
 async def test_a_sighting_is_told_from_what_else_may_have_become_known() -> None:
@@ -239,25 +240,25 @@ async def test_a_sighting_is_told_from_what_else_may_have_become_known() -> None
         server = await a_server(db)
         first, second, third = [await a_member(db, server, wallet=address()) for _ in range(3)]
         for member in (first, second, third):
-            await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+            await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
     claims = {claim.discord_id: claim for claim in await claimed("w1")}
     async with transaction() as db:
         wallets = {str(who): str(wallet) for who, wallet in (await db.execute(text(WALLETS))).all()}
-        due.mark_holders(db, "base", [wallets[second.discord_id], wallets[third.discord_id]], due.SEEN)
-        await due.mark_member(db, third.server_id, third.discord_id, due.CHANGED)
+        queue.mark_holders(db, "base", [wallets[second.discord_id], wallets[third.discord_id]], queue.SEEN)
+        await queue.mark_member(db, third.server_id, third.discord_id, queue.CHANGED)
     async with transaction() as db:
-        (((keys, seen),),) = await db.together(due.still_ours("w1", list(claims.values())))
+        (((keys, seen),),) = await db.together(queue.still_ours("w1", list(claims.values())))
     assert (keys, seen) == ([claims[first.discord_id].key], [claims[second.discord_id].key])
     async with transaction() as db:
-        due.hold(db, "w1", [claims[first.discord_id]], [claims[second.discord_id]])
+        queue.hold(db, "w1", [claims[first.discord_id]], [claims[second.discord_id]])
     with pytest.raises(NotSo):
         async with transaction() as db:
-            due.hold(db, "w1", [claims[first.discord_id]], [claims[third.discord_id]])
+            queue.hold(db, "w1", [claims[first.discord_id]], [claims[third.discord_id]])
     with pytest.raises(NotSo):
         async with transaction() as db:
-            due.hold(db, "w1", [claims[second.discord_id]])
+            queue.hold(db, "w1", [claims[second.discord_id]])
     async with transaction() as db:
-        due.done(db, "w1", list(claims.values()), {claims[second.discord_id].key})
+        queue.done(db, "w1", list(claims.values()), {claims[second.discord_id].key})
     assert {claim.discord_id: claim.overtaken for claim in await claimed("w2")} == {
         second.discord_id: 1, third.discord_id: 0,
     }  # fmt: skip
@@ -269,7 +270,7 @@ WALLETS = 'SELECT u.discord_id, w.address FROM wallet w JOIN "user" u ON u.id = 
 async def test_what_is_put_off_comes_again_after_its_pause_and_counts_as_no_attempt() -> None:
     await mark(1, "5")
     async with transaction() as db:
-        await due.put_off(db, "w1", await due.claim(db, "w1", 1), 30)
+        await queue.put_off(db, "w1", await queue.claim(db, "w1", 1), 30)
     assert await claimed() == []
     async with transaction() as db:
         await db.execute(text("UPDATE due SET due_at = due_at - interval '30 seconds'"))
@@ -281,7 +282,7 @@ async def test_a_grace_time_brings_the_member_back_when_it_ends() -> None:
     await mark(1, "5")
     claims = await claimed()
     async with transaction() as db:
-        await due.at(db, "w1", [(claims[0], now() + timedelta(hours=3))])
+        await queue.at(db, "w1", [(claims[0], now() + timedelta(hours=3))])
     (row,) = await rows()
     assert timedelta(hours=2) < row.due_at - now() < timedelta(hours=4)
 
@@ -296,17 +297,17 @@ async def test_the_round_finds_holders_of_wallets_or_roles_and_nobody_else() -> 
         await a_member(db, server)
         await a_member(db, without_bot, wallet=address())
     async with transaction() as db:
-        assert await due.mark_all(db) == 2
+        assert await queue.mark_all(db) == 2
     assert {claim.discord_id for claim in await claimed()} == {proved.discord_id, granted.discord_id}
 
 
 async def test_a_round_does_not_disturb_a_look_that_is_under_way() -> None:
     async with transaction() as db:
         await a_member(db, await a_server(db), wallet=address())
-        await due.mark_all(db)
+        await queue.mark_all(db)
     claims = await claimed()
     async with transaction() as db:
-        await due.mark_all(db)
+        await queue.mark_all(db)
         assert len(await ours(db, claims)) == 1
 
 
@@ -318,24 +319,24 @@ async def test_marks_that_overlap_do_not_deadlock() -> None:
 
     async def mark_all() -> None:
         async with transaction() as db:
-            await due.mark_server(db, server.id or 0, due.CHANGED)
+            await queue.mark_server(db, server.id or 0, queue.CHANGED)
 
     await asyncio.gather(*(mark_all() for _ in range(8)))
     assert len(await rows()) == 30
 
 
 async def test_who_takes_the_urgent_only_leaves_the_others() -> None:
-    await mark(1, "5", due.SWEPT)
-    await mark(1, "6", due.SEEN)
+    await mark(1, "5", queue.SWEPT)
+    await mark(1, "6", queue.SEEN)
     async with transaction() as db:
-        (claim,) = await due.claim(db, "w1", 10, due.SEEN)
+        (claim,) = await queue.claim(db, "w1", 10, queue.SEEN)
     assert claim.discord_id == "6"
 
 
 async def test_what_is_let_go_of_is_there_for_the_next() -> None:
     await mark(1, "5")
     async with transaction() as db:
-        await due.let_go(db, "w1", await due.claim(db, "w1", 10))
+        await queue.let_go(db, "w1", await queue.claim(db, "w1", 10))
     assert [claim.key for claim in await claimed("w2")] == ["1:5"]
 
 
@@ -354,23 +355,23 @@ async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write:
     async def change() -> None:
         async with transaction() as db:
             if write == "renew":
-                await due.renew(db, "w1")
+                await queue.renew(db, "w1")
             elif write == "let_go_of":
-                await due.let_go_of(db, {"w1"}.__contains__)
+                await queue.let_go_of(db, {"w1"}.__contains__)
             elif write == "let_go":
-                await due.let_go(db, "w1", claims)
+                await queue.let_go(db, "w1", claims)
             else:
-                await due.put_off(db, "w1", claims, 30)
+                await queue.put_off(db, "w1", claims, 30)
 
     async with transaction() as db:
-        await due.mark_member(db, 1, "5", due.SEEN)
+        await queue.mark_member(db, 1, "5", queue.SEEN)
         changing = asyncio.create_task(change())
         async with asyncio.timeout(60):
             while not await waits_for_a_lock():
                 await asyncio.sleep(0.01)
-        await due.mark_member(db, 1, "9", due.SEEN)
+        await queue.mark_member(db, 1, "9", queue.SEEN)
     await changing
-    assert {row.priority for row in await rows()} == {due.SEEN}
+    assert {row.priority for row in await rows()} == {queue.SEEN}
 
 
 async def test_claiming_never_compares_each_row_with_each() -> None:
@@ -383,10 +384,10 @@ async def test_claiming_never_compares_each_row_with_each() -> None:
         await mark(1, str(number))
     async with transaction() as db:
         values = {
-            "limit": 10, "half": 5, "quarter": 3, "least": 0, "again": due.AGAIN, "lease": due.LEASE, "worker": "w1",
-            "busy": ["7"],
+            "limit": 10, "half": 5, "quarter": 3, "least": 0, "again": queue.AGAIN, "lease": queue.LEASE,
+            "worker": "w1", "busy": ["7"],
         }  # fmt: skip
-        lines = (await db.execute(text(f"EXPLAIN {due.CLAIM}"), values)).scalars().all()
+        lines = (await db.execute(text(f"EXPLAIN {queue.CLAIM}"), values)).scalars().all()
     plan = "\n".join(lines)
     assert "Nested Loop" not in plan, plan
     assert len(await claimed(limit=10)) == 10
@@ -398,7 +399,7 @@ async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
         server = await a_server(db)
         members = [await a_member(db, server) for _ in range(6)]
         for member in members:
-            await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+            await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
         await db.execute(text("UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE oid = 'due'::regclass"))
     looker = Looker(asyncio.Event())
     looker.batch = 4
@@ -411,10 +412,10 @@ async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
 async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once_it_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await mark(1, "5", due.WAITING)
+    await mark(1, "5", queue.WAITING)
     looked_at: list[Claim] = []
 
-    async def parts(_db: AsyncSession, _outside: object, claims: list[Claim]) -> list[looks.Part]:
+    async def parts(_db: AsyncSession, _outside: object, claims: list[Claim]) -> list[reconcile.Part]:
         looked_at.extend(claims)
         if len(looked_at) == 1:
             raise OperationalError("the look", {}, Exception("the server closed the connection"))
@@ -422,11 +423,11 @@ async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once
         return []
 
     seen_again = asyncio.Event()
-    monkeypatch.setattr(looks, "parts", parts)
-    monkeypatch.setattr("jobs.looker.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(reconcile, "parts", parts)
+    monkeypatch.setattr("jobs.reconciler.IDLE_SECONDS", 0.01)
     working = asyncio.create_task(Looker(asyncio.Event()).run())
     try:
-        await asyncio.wait_for(seen_again.wait(), due.LEASE.total_seconds() / 2)
+        await asyncio.wait_for(seen_again.wait(), queue.LEASE.total_seconds() / 2)
     finally:
         await stop(working)
     assert [claim.discord_id for claim in looked_at] == ["5", "5"]

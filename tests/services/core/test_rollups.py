@@ -10,10 +10,13 @@ from sqlalchemy import func, text
 from sqlmodel import col, delete, select, update
 
 from models import Grant, Member, Rule, Server, transaction
-from models.session import AsyncSession
-from services import events, farewells, members, rollups, rule_states
-from tests.builders import a_member, a_rule, a_server, snowflake
-from tests.missing_triggers import each_missing
+from models.db.session import AsyncSession
+from services.core import audit, rollups
+from services.guilds import members
+from services.privacy import erasure
+from services.rules import pausing
+from tests.support.builders import a_member, a_rule, a_server, snowflake
+from tests.support.missing_triggers import each_missing
 
 pytestmark = pytest.mark.usefixtures("database")
 Counts = tuple[dict[tuple[int, str, date, int], int], dict[tuple[int, int], int]]
@@ -56,10 +59,10 @@ class Days:
         self.db, self.server, self.rules, self.chosen = db, server, rules, chosen
 
     async def line(self, kind: str, grant: Grant, **data: Any) -> None:
-        line = events.line(
+        line = audit.line(
             kind, server_id=grant.server_id, subject=grant.discord_id, role_id=grant.role_id, data=data
         )  # fmt: skip
-        await events.record(self.db, line)
+        await audit.record(self.db, line)
 
     async def one(self) -> Grant | None:
         found = (await self.db.exec(select(Grant).where(Grant.state == "held").order_by(col(Grant.id)))).all()
@@ -150,7 +153,7 @@ class Days:
 
     async def delete_role(self) -> None:
         if self.chosen.random() < 0.2:
-            await rule_states.role_gone(self.db, self.server.id or 0, self.chosen.choice(self.rules).role_id)
+            await pausing.role_gone(self.db, self.server.id or 0, self.chosen.choice(self.rules).role_id)
 
     async def forget(self) -> None:
         if (grant := await self.one()) is not None:
@@ -159,7 +162,7 @@ class Days:
                      "ON CONFLICT DO NOTHING"),
                 {"who": grant.discord_id, "name": f"forgotten-{snowflake()}"},
             )  # fmt: skip
-            await farewells.finish(self.db)
+            await erasure.finish(self.db)
 
     async def something(self) -> None:
         do = self.chosen.choice(
@@ -213,13 +216,13 @@ async def test_a_missing_trigger_is_noticed() -> None:
 async def test_a_line_is_counted_whatever_is_written_between_the_start_of_the_counts_and_their_filling() -> None:
     async with transaction() as db:
         server = await a_server(db)
-    line = events.line("server.added", server_id=server.id)
+    line = audit.line("server.added", server_id=server.id)
     async with transaction() as db:
-        await events.record(db, line)
+        await audit.record(db, line)
     async with transaction() as db:
         await rollups.begin(db)
     async with transaction() as db:
-        await events.record_all(db, [line, line])
+        await audit.record_all(db, [line, line])
     async with transaction() as db:
         await rollups.fill(db)
         await rollups.fill(db)  # a second time changes nothing

@@ -17,23 +17,25 @@ from typing import cast
 import pytest
 
 from gateways import Gateways
-from gateways.attributes import Trait, TraitList
-from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderDown
-from gateways.indexer import LISTS
-from gateways.token_sheet import TokenSheet, Trail
-from services import confirmation, decisions, due
-from services.answer import Answer
-from services.cases import Case
-from services.due import Claim
-from services.expressions import AtLeast, Expression, Not, Requirement, evaluate, requirements
-from services.holdings import Question
-from services.looked import Looked, Place
-from services.policy import GrantFacts, Move, keeps_differently
-from services.terms import RuleTerms
-from services.wants import by_chain
-from tests.builders import snowflake
+from gateways.chains.attributes import Trait, TraitList
+from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import LISTS
+from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.transport.errors import ProviderDown
+from services.core import queue
+from services.core.answer import Answer
+from services.core.queue import Claim
+from services.engine import decisions
+from services.engine.cases import Case
+from services.engine.outcome import Looked, Place
+from services.engine.policy import GrantFacts, Move, keeps_differently
+from services.holdings import confirmation
+from services.holdings.fetch import Question
+from services.holdings.fetch_plan import by_chain
+from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, requirements
+from services.rules.terms import RuleTerms
+from tests.support.builders import snowflake
 
 HISTORIES = int(os.environ.get("HISTORIES", "400")) // 4
 """How many random histories; `make fuzz` asks for many more."""
@@ -246,7 +248,7 @@ class Play:
         terms = (RuleTerms(1, "role", self.rule, "active"),)
         wants = by_chain(requirements(self.rule), {})
         case = Case(
-            Claim(1, "77", 0, 0, due.SWEPT), snowflake(), True, True, False, frozenset({"role"}), terms,
+            Claim(1, "77", 0, 0, queue.SWEPT), snowflake(), True, True, False, frozenset({"role"}), terms,
             (("evm", WALLET),), (self.grant,), wants,
         )  # fmt: skip
         wanted: dict[Place, Question] = {
@@ -270,7 +272,7 @@ def _settled(item: Looked, grant: GrantFacts) -> GrantFacts | Taken:
 
 @pytest.fixture
 def sources(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("services.traits.sources_on", lambda outside, chain: request.param)
+    monkeypatch.setattr("services.collections.token_traits.sources_on", lambda outside, chain: request.param)
     return int(request.param)
 
 
@@ -303,7 +305,7 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
         healed, attempts, before = world.now, random.randint(0, 20), play.grant
         while not isinstance(play.grant, Taken) and world.now - healed < SOON:
             await play.look()
-            world.goes_on(due.pause_after(attempts, play.again_in), last)
+            world.goes_on(queue.pause_after(attempts, play.again_in), last)
             attempts += 1
             if right and world.now - healed > timedelta(minutes=15):
                 break

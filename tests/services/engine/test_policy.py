@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.answer import Answer
-from services.expressions import AtLeast, Expression, Not, Requirement, evaluate
-from services.policy import Decision, GrantFacts, Move, decide
-from services.terms import RuleTerms
+from services.core.answer import Answer
+from services.engine.policy import Decision, GrantFacts, Move, decide
+from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
+from services.rules.terms import RuleTerms
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LEAF = Requirement("basic", "base", "0x" + "1" * 40)

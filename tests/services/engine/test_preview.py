@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from services import decisions, impact
-from services.impact import AT_ONCE, Plan
-from services.looked import Round
+from services.engine import decisions, preview
+from services.engine.outcome import Round
+from services.engine.preview import AT_ONCE, Plan
 
 OUTSIDE = cast("Gateways", SimpleNamespace())
 
@@ -37,10 +37,10 @@ def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
     return made
 
 
-def asks(user_id: int) -> "asyncio.Task[impact.Impact]":
+def asks(user_id: int) -> "asyncio.Task[preview.Impact]":
     batch: Any = ([f"user {user_id}"], {})
     plan = Plan(roles={}, batches=(batch,), names={}, concerned=1, asked_by=user_id)
-    return asyncio.create_task(impact.whole(OUTSIDE, plan))
+    return asyncio.create_task(preview.whole(OUTSIDE, plan))
 
 
 async def until_waiting(tasks: list[Any]) -> None:
@@ -62,7 +62,7 @@ async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_no
 ) -> None:
     first = [asks(1) for _ in range(AT_ONCE)]
     await until_waiting(first)
-    monkeypatch.setattr(impact, "LONGEST_SECONDS", 0)
+    monkeypatch.setattr(preview, "LONGEST_SECONDS", 0)
     late = await asks(1)
     assert (late.looked, late.concerned) == (0, 1)
     for task in first:

@@ -11,17 +11,18 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from gateways import Gateways
-from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
-from jobs import looker
-from jobs.looker import Looker
+from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
+from jobs import reconciler
+from jobs.reconciler import Looker
 from models import AsyncSession, Member, Rule, User, Wallet, now, transaction
-from services import cases, due, looks
-from services.calls import Listener
-from services.due import Claim
-from services.expressions import Requirement, to_document
-from services.looks import Part
-from services.tasks import stop
-from tests.builders import CONTRACT, a_member, a_server, address, snowflake
+from services.core import queue
+from services.core.queue import Claim
+from services.engine import cases, reconcile
+from services.engine.reconcile import Part
+from services.rules.expression import Requirement, to_document
+from services.runtime.listen import Listener
+from services.runtime.tasks import stop
+from tests.support.builders import CONTRACT, a_member, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -48,16 +49,16 @@ async def test_a_server_that_names_a_costly_contract_is_read_in_a_lane_and_nobod
         member = await a_member(db, server, wallet=address())
         for contract in (CONTRACT, dear):
             await a_rule_for(db, member.server_id, Requirement("basic", "base", contract))
-        await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+        await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
         servers["dear"] = member.server_id
     names = {server_id: kind for kind, server_id in servers.items()}
     chains = SimpleNamespace(costly=costly.__getitem__)
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
     async with transaction() as db:
-        claims = await due.claim(db, "w1", 10)
-        before = await looks.parts(db, outside, claims)
+        claims = await queue.claim(db, "w1", 10)
+        before = await reconcile.parts(db, outside, claims)
         costly["base"] = frozenset({dear})
-        after = await looks.parts(db, outside, claims)
+        after = await reconcile.parts(db, outside, claims)
 
     def joint_with(parts: Sequence[Part]) -> dict[str, set[str]]:
         """By member's kind of server, whose balances are asked for in the same question."""
@@ -86,7 +87,7 @@ async def servers_with(*kinds: str) -> dict[str, int]:
             server = await a_server(db)
             member = await a_member(db, server, wallet=address())
             await a_rule_for(db, member.server_id, leaves[kind], delegated=kind == "delegated")
-            await due.mark_member(db, member.server_id, member.discord_id, due.CHANGED)
+            await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
             found[kind] = member.server_id
     return found
 
@@ -95,7 +96,7 @@ async def test_a_batch_is_parted_by_the_chains_and_by_the_servers_that_are_read_
     servers = await servers_with("base", "trait", "ethereum", "delegated", "other base")
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=ORDINARY)))
     async with transaction() as db:
-        parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
+        parts = await reconcile.parts(db, outside, await queue.claim(db, "w1", 10))
     names = {server_id: kind for kind, server_id in servers.items()}
     by_balances = {frozenset(names[one.server_id] for one in part.claims) for part in parts if part.server_id is None}
     assert by_balances == {frozenset({"base", "other base"}), frozenset({"ethereum"})}
@@ -108,7 +109,7 @@ async def test_a_batch_is_parted_by_the_chains_and_by_the_servers_that_are_read_
 async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(looks, "MOST_WEIGHT", 1)
+    monkeypatch.setattr(reconcile, "MOST_WEIGHT", 1)
     servers = await servers_with("base", "other base", "ethereum")
     async with transaction() as db:
         (member,) = (await db.exec(select(Member).where(Member.server_id == servers["other base"]))).all()
@@ -116,7 +117,7 @@ async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(
         db.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=ORDINARY)))
     async with transaction() as db:
-        parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
+        parts = await reconcile.parts(db, outside, await queue.claim(db, "w1", 10))
     names = {server_id: kind for kind, server_id in servers.items()}
     assert sorted([names[one.server_id] for one in part.claims] for part in parts) == [
         ["base"], ["ethereum"], ["other base"],
@@ -130,22 +131,22 @@ async def test_members_who_are_marked_one_after_the_other_keep_nobody_else_from_
         server = await a_server(db)
         members = [(await a_member(db, server)).discord_id for _ in range(10)]
         for discord_id in members:
-            await due.mark_member(db, server.id or 0, discord_id, due.CHANGED)
+            await queue.mark_member(db, server.id or 0, discord_id, queue.CHANGED)
     async with transaction() as db:
-        claims = await due.claim(db, "w1", 10)
+        claims = await queue.claim(db, "w1", 10)
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=ORDINARY)))
     marked: list[str] = []
 
     @asynccontextmanager
     async def while_somebody_is_marked() -> AsyncGenerator[AsyncSession]:
         async with transaction() as db:
-            await due.mark_member(db, server.id or 0, members[len(marked)], due.JOINED)
+            await queue.mark_member(db, server.id or 0, members[len(marked)], queue.JOINED)
         marked.append(members[len(marked)])
         async with transaction() as db:
             yield db
 
-    monkeypatch.setattr(looks, "transaction", while_somebody_is_marked)
-    await looks.look_at(outside, "w1", claims)
+    monkeypatch.setattr(reconcile, "transaction", while_somebody_is_marked)
+    await reconcile.look_at(outside, "w1", claims)
     async with transaction() as db:
         left = await db.execute(text("SELECT split_part(key, ':', 2) FROM due ORDER BY 1"))
         assert sorted(str(one) for (one,) in left) == sorted(marked)
@@ -197,10 +198,10 @@ class Stage:
         self.under_way: list[int] = []
         self.settled: list[Claim] = []
         self.go_on = asyncio.Event()
-        monkeypatch.setattr(looks, "parts", self.parts)
-        monkeypatch.setattr(looks, "look", self.look)
-        monkeypatch.setattr(looker, "PACE_SECONDS", 0.02)
-        monkeypatch.setattr(looker, "IDLE_SECONDS", 0.02)
+        monkeypatch.setattr(reconcile, "parts", self.parts)
+        monkeypatch.setattr(reconcile, "look", self.look)
+        monkeypatch.setattr(reconciler, "PACE_SECONDS", 0.02)
+        monkeypatch.setattr(reconciler, "IDLE_SECONDS", 0.02)
 
     async def parts(self, _db: AsyncSession, _outside: object, claims: Sequence[Claim]) -> list[Part]:
         by_server: dict[int, list[Claim]] = {}
@@ -226,7 +227,7 @@ class Stage:
         finally:
             self.under_way.remove(server_id)
         async with transaction() as db:
-            due.done(db, worker, part.claims)
+            queue.done(db, worker, part.claims)
         self.settled.extend(part.claims)
 
     def servers_settled(self) -> set[int]:
@@ -241,7 +242,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 async def mark(server_id: int, people: int = 1) -> None:
     async with transaction() as db:
         for number in range(people):
-            await due.mark_member(db, server_id, str(number), due.CHANGED)
+            await queue.mark_member(db, server_id, str(number), queue.CHANGED)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -254,7 +255,7 @@ async def while_it_works(doing: Callable[[Looker], Awaitable[None]]) -> None:
     called = asyncio.Event()
     worker = Looker(called)
     working = asyncio.create_task(worker.run())
-    calling = asyncio.create_task(Listener({due.CHANNEL: called}).run())
+    calling = asyncio.create_task(Listener({queue.CHANNEL: called}).run())
     try:
         await doing(worker)
     finally:
@@ -286,16 +287,16 @@ async def test_who_is_slow_keeps_nobody_else_waiting(stage: Stage, dear: bool) -
 
 
 async def test_more_slow_servers_than_there_are_lanes_take_turns_beside_what_balances_answer(stage: Stage) -> None:
-    slow = set(range(10, 10 + 2 * looker.LANES))
+    slow = set(range(10, 10 + 2 * reconciler.LANES))
     stage.held = stage.dear = slow
 
     async def doing(_: Looker) -> None:
         for server_id in slow:
             await mark(server_id)
-        await until(lambda: len(stage.under_way) == looker.LANES)
+        await until(lambda: len(stage.under_way) == reconciler.LANES)
         await mark(2)
         await until(lambda: 2 in stage.servers_settled())
-        assert len(stage.under_way) == looker.LANES
+        assert len(stage.under_way) == reconciler.LANES
         stage.go_on.set()
         await until(lambda: stage.servers_settled() == slow | {2})
 
@@ -305,7 +306,7 @@ async def test_more_slow_servers_than_there_are_lanes_take_turns_beside_what_bal
 async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_due(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looker, "FEW", 3)
+    monkeypatch.setattr(reconciler, "FEW", 3)
     stage.held = stage.dear = {1}
 
     async def doing(worker: Looker) -> None:
@@ -321,8 +322,8 @@ async def test_a_server_has_one_lane_and_few_members_in_it_and_the_others_stay_d
 
 
 async def test_servers_without_a_place_to_wait_are_put_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looker, "MOST_WAITING", 2)
-    monkeypatch.setattr(looker, "PUT_OFF_SECONDS", 0.05)
+    monkeypatch.setattr(reconciler, "MOST_WAITING", 2)
+    monkeypatch.setattr(reconciler, "PUT_OFF_SECONDS", 0.05)
     slow = {11, 12, 13, 14, 15}
     stage.held = stage.dear = slow
 
@@ -341,12 +342,12 @@ async def test_servers_without_a_place_to_wait_are_put_off(stage: Stage, monkeyp
 async def test_a_silent_chain_keeps_no_member_of_another_chain_waiting(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, silent: set[str]
 ) -> None:
-    monkeypatch.setattr(looker, "MOST_IN_FLIGHT", 4)
-    monkeypatch.setattr(looker, "MOST_STALLED", 6)
-    monkeypatch.setattr(looker, "STALLED_SECONDS", 0.05)
-    monkeypatch.setattr(looker, "LOOKED_AFTER_SECONDS", 0.02)
+    monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
+    monkeypatch.setattr(reconciler, "MOST_STALLED", 6)
+    monkeypatch.setattr(reconciler, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(reconciler, "LOOKED_AFTER_SECONDS", 0.02)
     said, outside = set[str](), SimpleNamespace(is_silent=lambda chain: chain in said)
-    monkeypatch.setattr(looker, "gateways", lambda: SimpleNamespace(chains=outside))
+    monkeypatch.setattr(reconciler, "gateways", lambda: SimpleNamespace(chains=outside))
     stage.held = set(range(11, 41))
     stage.chains = {server_id: ("ethereum", "polygon")[server_id % 2] for server_id in stage.held}
     hung = {server_id for server_id in stage.held if stage.chains[server_id] in silent}
@@ -363,7 +364,7 @@ async def test_a_silent_chain_keeps_no_member_of_another_chain_waiting(
         assert stage.servers_settled() == {2}
         # Of those who wait for one chain there are never more than may be.
         assert all(
-            sum(stage.chains[server_id] == chain for server_id in stage.under_way) <= looker.MOST_STALLED
+            sum(stage.chains[server_id] == chain for server_id in stage.under_way) <= reconciler.MOST_STALLED
             for chain in silent
         )
         said.clear()
@@ -389,9 +390,9 @@ async def test_who_has_an_answer_is_settled_while_a_neighbour_in_the_same_look_w
     chains.contract_standard = contract_standard
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
     async with transaction() as db:
-        parts = await looks.parts(db, outside, await due.claim(db, "w1", 10))
+        parts = await reconcile.parts(db, outside, await queue.claim(db, "w1", 10))
     assert [len(part.claims) for part in parts] == [2]
-    looking = asyncio.create_task(looks.look(outside, "w1", parts[0]))
+    looking = asyncio.create_task(reconcile.look(outside, "w1", parts[0]))
     async with asyncio.timeout(30):
         while (there := await claimed_servers()) != {slow}:
             assert there == set(servers.values())
@@ -408,7 +409,7 @@ async def test_who_has_an_answer_is_settled_while_a_neighbour_in_the_same_look_w
 async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looker, "MOST_IN_FLIGHT", 4)
+    monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
     stage.held = {1}
 
     async def doing(_: Looker) -> None:
@@ -429,9 +430,9 @@ async def test_no_more_members_are_claimed_than_a_worker_can_have_in_hand(
 async def test_members_in_the_lanes_take_no_room_from_those_whom_balances_answer(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looker, "MOST_IN_FLIGHT", 4)
-    monkeypatch.setattr(looker, "MOST_IN_LANES", 8)
-    monkeypatch.setattr(looker, "PUT_OFF_SECONDS", 0.05)
+    monkeypatch.setattr(reconciler, "MOST_IN_FLIGHT", 4)
+    monkeypatch.setattr(reconciler, "MOST_IN_LANES", 8)
+    monkeypatch.setattr(reconciler, "PUT_OFF_SECONDS", 0.05)
     stage.held = stage.dear = {11, 12, 13}
 
     async def doing(_: Looker) -> None:
@@ -448,7 +449,7 @@ async def test_members_in_the_lanes_take_no_room_from_those_whom_balances_answer
 
 
 def claims_of(server_id: int, people: int) -> list[Claim]:
-    return [Claim(server_id, str(number), 1, 0, due.SWEPT) for number in range(people)]
+    return [Claim(server_id, str(number), 1, 0, queue.SWEPT) for number in range(people)]
 
 
 async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,11 +460,11 @@ async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkey
             await a_rule_for(db, costly, Requirement("basic", "base", address()))
         await a_rule_for(db, cheap, Requirement("basic", "base", address()))
         for claim in (*claims_of(costly, 50), *claims_of(cheap, 40)):
-            await due.mark_member(db, claim.server_id, claim.discord_id, due.SWEPT)
+            await queue.mark_member(db, claim.server_id, claim.discord_id, queue.SWEPT)
     async with transaction() as db:
-        claimed = await due.claim(db, "w1", 100)
+        claimed = await queue.claim(db, "w1", 100)
         fitting = await cases.as_many_as_fit(db, "w1", claimed)
     counts = [sum(claim.server_id == server_id for claim in fitting) for server_id in (costly, cheap)]
     assert counts == [3, 40]
     async with transaction() as db:
-        assert len(await due.claim(db, "w2", 100)) == 47
+        assert len(await queue.claim(db, "w2", 100)) == 47

@@ -8,10 +8,10 @@ from sqlmodel import col, select, update
 
 from gateways import gateways
 from models import Event, Server, transaction
-from services import channels, log_channel, panel
-from services.actors import Actor
-from services.channels import BOT_ALLOWED, EMBED, HISTORY, MEMBERS_ALLOWED, SEND, VIEW, Repaired
-from services.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
+from services.core.actors import Actor
+from services.core.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
+from services.guilds import alert_channel, channels, panel
+from services.guilds.channels import BOT_ALLOWED, EMBED, HISTORY, MEMBERS_ALLOWED, SEND, VIEW, Repaired
 from settings import settings
 from tests.jobs.conftest import product as product
 from tests.jobs.town import Town, a_town
@@ -171,7 +171,7 @@ async def test_a_log_channel_in_which_the_bot_may_not_read_is_refused(town: Town
     await without_history(town, general)
     with pytest.raises(FieldRefused, match="Read Message History"):
         async with transaction() as db:
-            await log_channel.choose(db, gateways(), acting(town, "ada"), town.server_id, general)
+            await alert_channel.choose(db, gateways(), acting(town, "ada"), town.server_id, general)
 
 
 async def test_inside_discord_manage_server_is_enough_and_checked_there_and_then(town: Town):
@@ -199,7 +199,7 @@ async def test_a_log_channel_is_greeted_and_one_where_the_bot_may_not_write_is_r
 
     async def choose(channel_id: str | None) -> str | None:
         async with transaction() as db:
-            return await log_channel.choose(db, gateways(), acting(town, "ada"), town.server_id, channel_id)
+            return await alert_channel.choose(db, gateways(), acting(town, "ada"), town.server_id, channel_id)
 
     name = await choose(general)
     assert name == guild["channels"][0]["name"]

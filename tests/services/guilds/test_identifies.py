@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from gateways.discord_application import SessionStarts
+from gateways.discord.application import SessionStarts
 from models import transaction
-from services import identifies
+from services.guilds import identifies
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -4,8 +4,9 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from services import members, rule_states
-from tests.services.test_intents import change, guilds
+from services.guilds import members
+from services.rules import pausing
+from tests.services.roles.test_outbox import change, guilds
 
 pytestmark = pytest.mark.usefixtures("database")
 VAULT = "0x" + "aa" * 20
@@ -55,5 +56,5 @@ async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> Non
             key=key, claimed=claimed,
         )  # fmt: skip
     async with transaction() as db:
-        await rule_states.pause_role(db, 1, "7", "It is too high.", "above_bot")
+        await pausing.pause_role(db, 1, "7", "It is too high.", "above_bot")
     assert await due_versions() == {"1:a": 2, "1:b": 1, "2:a": 1}

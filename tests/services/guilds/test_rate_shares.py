@@ -5,9 +5,9 @@ import random
 import pytest
 from sqlalchemy import text
 
-from gateways.discord_limits import READS, WRITES, Turns
+from gateways.discord.rate_limiter import READS, WRITES, Turns
 from models import transaction
-from services.rate_shares import BOT, JOBS, KEPT, TOTAL, WEB, WRITER, Share, Wish, shares
+from services.guilds.rate_shares import BOT, JOBS, KEPT, TOTAL, WEB, WRITER, Share, Wish, shares
 
 
 @pytest.mark.parametrize("seed", range(50))

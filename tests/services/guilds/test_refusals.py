@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from gateways.refusals import ALLOWED, ALLOWED_TOGETHER, GUILD_ALLOWED, UNTOLD, Refusals
+from gateways.discord.invalid_requests import ALLOWED, ALLOWED_TOGETHER, GUILD_ALLOWED, UNTOLD, Refusals
 from models import transaction
-from services import refusals
+from services.guilds import refusals
 
 pytestmark = pytest.mark.usefixtures("database")
 

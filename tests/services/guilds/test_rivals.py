@@ -7,9 +7,11 @@ from sqlmodel import select
 
 import models
 from models import Delegation, Due, Member, Server, User, transaction
-from services import due, me, members
-from services.actors import Actor
-from tests.builders import a_member, a_server, address
+from services.core import queue
+from services.core.actors import Actor
+from services.guilds import members
+from services.privacy import preferences
+from tests.support.builders import a_member, a_server, address
 
 VAULT = "0x" + "ab" * 20
 
@@ -59,7 +61,7 @@ async def test_a_choice_about_a_server_disturbs_nobody_in_another_one(shared: Sh
     async with transaction() as db:
         user = (await db.exec(select(User).where(User.discord_id == shared.stranger.discord_id))).one()
         actor = Actor(user.id or 0, user.discord_id, user.username)
-        await me.choose(db, actor, shared.there, use_wallets=False)
+        await preferences.choose(db, actor, shared.there, use_wallets=False)
     assert sorted(await marked()) == sorted(
         f"{shared.there}:{member.discord_id}" for member in (shared.victim, shared.stranger)
     )
@@ -68,15 +70,15 @@ async def test_a_choice_about_a_server_disturbs_nobody_in_another_one(shared: Sh
 async def test_what_somebody_else_does_with_a_shared_vault_ends_no_look_in_vain(shared: Shared) -> None:
     key = f"{shared.here}:{shared.victim.discord_id}"
     async with transaction() as db:
-        await due.mark_member(db, shared.here, shared.victim.discord_id, due.WAITING)
-        claims = await due.claim(db, "w1", 10)
+        await queue.mark_member(db, shared.here, shared.victim.discord_id, queue.WAITING)
+        claims = await queue.claim(db, "w1", 10)
     for doing in (
-        lambda db: due.mark_rivals(db, [shared.wallets[1]], due.CHANGED),
-        lambda db: due.mark_claimants(db, [VAULT], due.SEEN, without=[shared.wallets[1]]),
+        lambda db: queue.mark_rivals(db, [shared.wallets[1]], queue.CHANGED),
+        lambda db: queue.mark_claimants(db, [VAULT], queue.SEEN, without=[shared.wallets[1]]),
     ):
         async with transaction() as db:
             await doing(db)
     assert (await marked())[key] == (3, 2)
     async with transaction() as db:
-        (((ours, merely_seen),),) = await db.together(due.still_ours("w1", claims))
+        (((ours, merely_seen),),) = await db.together(queue.still_ours("w1", claims))
     assert (list(ours), list(merely_seen)) == ([], [key])

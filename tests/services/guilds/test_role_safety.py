@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.role_safety import DANGEROUS, color_hex, refusal, standing
+from services.guilds.role_safety import DANGEROUS, color_hex, refusal, standing
 
 
 @dataclass(frozen=True)

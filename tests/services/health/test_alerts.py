@@ -5,15 +5,17 @@ from datetime import timedelta
 import pytest
 from sqlmodel import select, update
 
-from gateways.discord_types import MissingAccess
-from gateways.errors import ProviderDown
-from gateways.evm_transfers import CONTRACTS
-from gateways.pulse import Pulse
+from gateways.discord.types import MissingAccess
+from gateways.evm.transfer_logs import CONTRACTS
+from gateways.transport.errors import ProviderDown
+from gateways.transport.provider_reports import Pulse
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
-from services import alerts, providers, quarantine, rule_states
-from services.alerts import Telling
-from services.expressions import Requirement, to_document
-from tests.builders import CONTRACT, a_rule, a_server, snowflake
+from services.health import alerts, provider_log
+from services.health.alerts import Telling
+from services.rules import pausing
+from services.rules.expression import Requirement, to_document
+from services.triggers import quarantine
+from tests.support.builders import CONTRACT, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -46,12 +48,12 @@ async def test_a_paused_rule_is_told_once_and_its_return_once() -> None:
     server, rule = await a_logging_server()
     assert await tell_all() == []
     async with transaction() as db:
-        await rule_states.pause_role(db, server.id or 0, rule.role_id, "It stands above the bot.", "above_bot")
+        await pausing.pause_role(db, server.id or 0, rule.role_id, "It stands above the bot.", "above_bot")
     title = "Role order broken: the rule A rule is paused"
     assert await tell_all() == [(title, False)]
     assert await tell_all() == []
     async with transaction() as db:
-        await rule_states.resume_role(db, server.id or 0, rule.role_id)
+        await pausing.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == [(title, True)]
     assert await tell_all() == []
 
@@ -64,7 +66,7 @@ async def test_a_rule_that_an_admin_paused_is_no_trouble_and_without_a_channel_n
     async with transaction() as db:
         await db.exec(update(Rule).values(state="active"))
         await db.exec(update(Server).values(log_channel_id=None))
-        await rule_states.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
+        await pausing.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
     assert await tell_all() == []
 
 
@@ -82,8 +84,10 @@ async def test_a_stopped_removal_and_lacking_permissions_are_told() -> None:
 async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_chain() -> None:
     await a_logging_server()
     async with transaction() as db:
-        await providers.keep(db, [Pulse("base:0", "down", now()), Pulse("base:1", "ok", now() - timedelta(minutes=9))])
-        await providers.keep(db, [Pulse("polygon:0", "down", now() - timedelta(minutes=9))])
+        await provider_log.keep(
+            db, [Pulse("base:0", "down", now()), Pulse("base:1", "ok", now() - timedelta(minutes=9))]
+        )
+        await provider_log.keep(db, [Pulse("polygon:0", "down", now() - timedelta(minutes=9))])
     assert await tell_all() == []
     async with transaction() as db:
         await db.exec(update(ProviderState).values(since=now() - timedelta(minutes=2)))
@@ -109,7 +113,7 @@ async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_ch
 async def test_what_could_not_be_posted_is_tried_later_and_a_refusal_much_later(fault: Exception, least: int) -> None:
     server, rule = await a_logging_server()
     async with transaction() as db:
-        await rule_states.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
+        await pausing.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
     (telling,) = await to_tell()
     assert await to_tell() == []
     async with transaction() as db:
@@ -122,9 +126,9 @@ async def test_what_could_not_be_posted_is_tried_later_and_a_refusal_much_later(
 async def test_a_trouble_that_passed_before_anybody_was_told_is_never_told() -> None:
     server, rule = await a_logging_server()
     async with transaction() as db:
-        await rule_states.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
+        await pausing.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
         await alerts.compare(db)
-        await rule_states.resume_role(db, server.id or 0, rule.role_id)
+        await pausing.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == []
 
 

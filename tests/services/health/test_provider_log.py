@@ -7,18 +7,26 @@ from typing import Any
 import pytest
 from sqlmodel import select, update
 
-from gateways import pulse
-from gateways.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderRefused, Unauthorized
-from gateways.pulse import Pulse, Stale
+from gateways.transport import provider_reports
+from gateways.transport.errors import (
+    NotThere,
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderRefused,
+    Unauthorized,
+)
+from gateways.transport.provider_reports import Pulse, Stale
 from models import ProviderState, now, transaction
-from services import provider_health, providers, sources
-from services.providers import Recorder
+from services.health import provider_log, provider_status
+from services.health.provider_log import Recorder
+from services.rules import single_source
 from settings import settings
 
 
 @pytest.fixture(autouse=True)
 def _quiet() -> None:
-    pulse.read_off()
+    provider_reports.read_off()
 
 
 @pytest.mark.parametrize(
@@ -34,19 +42,19 @@ def _quiet() -> None:
     ],
 )
 def test_a_fault_says_how_its_provider_is_and_a_plain_refusal_says_it_answers(fault: Exception, state: str) -> None:
-    with pytest.raises(type(fault)), pulse.watched("x"):
+    with pytest.raises(type(fault)), provider_reports.watched("x"):
         raise fault
-    (noted,) = pulse.read_off()
+    (noted,) = provider_reports.read_off()
     assert (noted.provider, noted.state) == ("x", state)
 
 
 def test_a_change_is_news_at_once_and_the_same_again_only_after_a_while() -> None:
     recorder = Recorder()
-    pulse.answered("base:0", 7)
+    provider_reports.answered("base:0", 7)
     assert [one.state for one in recorder.news()] == ["ok"]
-    pulse.answered("base:0", 8)
+    provider_reports.answered("base:0", 8)
     assert recorder.news() == []
-    pulse.failed("base:0", ProviderDown("Base", "no answer"))
+    provider_reports.failed("base:0", ProviderDown("Base", "no answer"))
     assert [one.state for one in recorder.news()] == ["down"]
 
 
@@ -55,9 +63,9 @@ async def test_the_newest_outcome_stands_and_since_is_when_the_state_began() -> 
     start = now() - timedelta(minutes=5)
     for seconds, state, block in ((0, "ok", 10), (30, "down", None), (60, "down", None), (20, "ok", 11)):
         async with transaction() as db:
-            await providers.keep(db, [Pulse("base:0", state, start + timedelta(seconds=seconds), None, block)])
+            await provider_log.keep(db, [Pulse("base:0", state, start + timedelta(seconds=seconds), None, block)])
     async with transaction() as db:
-        row = (await providers.states(db))["base:0"]
+        row = (await provider_log.states(db))["base:0"]
     assert (row.state, row.block) == ("down", 10)
     assert row.since == start + timedelta(seconds=30)
     assert row.checked_at == start + timedelta(seconds=60)
@@ -93,40 +101,40 @@ def test_a_dead_node_pauses_removals_on_its_chain_and_two_pause_everything(
     first: str, second: str, states: list[str], says: str
 ) -> None:
     known = {"base:0": state("base:0", first), "base:1": state("base:1", second)}
-    found = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    found = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert [one.state for one in found] == states
     assert says in found[0].text
     assert [one.name for one in found] == ["Base node 1", "Base node 2"]
 
 
 def test_a_chain_with_one_node_says_what_that_means_where_a_rule_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "one_node", lambda chain: (f"{chain} has one node.", "Add one."))
+    monkeypatch.setattr(single_source, "one_node", lambda chain: (f"{chain} has one node.", "Add one."))
     outside: Any = SimpleNamespace(chains=SimpleNamespace(endpoints=lambda chain: 1))
     known = {"base:0": state("base:0", "ok")}
     for used, is_, mend in ((True, "warning", "Add one."), (False, "good", None)):
-        (node,) = provider_health.chain_nodes(outside, known, "base", used, now())
+        (node,) = provider_status.chain_nodes(outside, known, "base", used, now())
         assert (node.state, node.mend, "base has one node." in node.text) == (is_, mend, used)
     down = {"base:0": state("base:0", "down")}
-    assert provider_health.chain_nodes(outside, down, "base", True, now())[0].state == "bad"
+    assert provider_status.chain_nodes(outside, down, "base", True, now())[0].state == "bad"
 
 
 def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_nodes_is_off() -> None:
     known = {"base:0": state("base:0", "ok", 600)}
-    nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    nodes = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert [one.answers for one in nodes] == ["unknown", "unknown"]
     assert "was last heard 10 minutes ago" in nodes[0].text
     for used, is_ in ((True, "bad"), (False, "off")):
-        (off,) = provider_health.chain_nodes(Outside(), {}, "polygon", used, now())  # pyright: ignore[reportArgumentType]
+        (off,) = provider_status.chain_nodes(Outside(), {}, "polygon", used, now())  # pyright: ignore[reportArgumentType]
         assert (off.answers, off.state) == ("off", is_)
 
 
 @pytest.mark.usefixtures("database")
 async def test_who_was_silent_or_in_trouble_is_asked() -> None:
     async with transaction() as db:
-        await providers.keep(db, [Pulse("base:0", "ok", now()), Pulse("opensea", "down", now())])
-        assert await providers.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        await provider_log.keep(db, [Pulse("base:0", "ok", now()), Pulse("opensea", "down", now())])
+        assert await provider_log.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(minutes=1)))
-        assert await providers.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
+        assert await provider_log.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
         assert len((await db.exec(select(ProviderState))).all()) == 2
 
 
@@ -141,12 +149,12 @@ async def test_a_node_is_asked_as_rarely_as_its_chain_is_followed(
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", pace)
     settings.cache_clear()
     async with transaction() as db:
-        await providers.keep(db, [Pulse(name, "ok", now()) for name in ("base:0", "base:1")])
+        await provider_log.keep(db, [Pulse(name, "ok", now()) for name in ("base:0", "base:1")])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=unheard)))
-        found = await providers.silent(db, Outside())  # pyright: ignore[reportArgumentType]
-        known = await providers.states(db)
+        found = await provider_log.silent(db, Outside())  # pyright: ignore[reportArgumentType]
+        known = await provider_log.states(db)
     assert bool(found) == asked
-    nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    nodes = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert {one.answers for one in nodes} == {"ok"}, "a node that is asked rarely is no unknown one"
     settings.cache_clear()
 
@@ -156,7 +164,7 @@ async def test_a_node_in_trouble_is_asked_again_soon_at_any_pace(monkeypatch: py
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "3600")
     settings.cache_clear()
     async with transaction() as db:
-        await providers.keep(db, [Pulse("base:0", "ok", now()), Pulse("base:1", "down", now())])
+        await provider_log.keep(db, [Pulse("base:0", "ok", now()), Pulse("base:1", "down", now())])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=25)))
-        assert await providers.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        assert await provider_log.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
     settings.cache_clear()

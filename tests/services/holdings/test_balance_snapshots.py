@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from gateways.balance_sheet import BalanceSheet, Cells, packed
+from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from models import transaction
-from services import holdings
-from services.holdings import Question
-from services.readings import Answers
-from services.wants import Wants
-from tests.builders import CONTRACT, a_server, address
-from tests.statements import Statements
+from services.holdings import fetch
+from services.holdings.evaluate import Answers
+from services.holdings.fetch import Question
+from services.holdings.fetch_plan import Wants
+from tests.support.builders import CONTRACT, a_server, address
+from tests.support.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -37,7 +37,7 @@ async def remembered(*rounds: tuple[Told, ...]) -> Mapping[str, tuple[int, int]]
         async with transaction() as db:
             server = await a_server(db)
             asked = [_asked(one, server.id or 0) for one in told]
-            await holdings.remember(db, asked)
+            await fetch.remember(db, asked)
     async with transaction() as db:
         rows = await db.execute(text("SELECT address, amount, block FROM observation"))
         return {owner: (int(amount), block) for owner, amount, block in rows.all()}
@@ -86,7 +86,7 @@ async def test_one_reading_of_many_servers_changes_only_what_each_server_asked_a
     async with transaction() as db:
         here, there = [(await a_server(db)).id or 0 for _ in range(2)]
         # Before: everybody holds one of each.
-        await holdings.remember(db, [_joint(here, (first, second), {one: 1, both: 1, unsure: 1})])
+        await fetch.remember(db, [_joint(here, (first, second), {one: 1, both: 1, unsure: 1})])
         await db.execute(text("UPDATE observation SET block = 8"))
     asked = [
         _joint(here, (first,), {one: 0, both: 0, unsure: None}),
@@ -94,7 +94,7 @@ async def test_one_reading_of_many_servers_changes_only_what_each_server_asked_a
     ]
     with Statements() as counted:
         async with transaction() as db:
-            await holdings.remember(db, asked)
+            await fetch.remember(db, asked)
     async with transaction() as db:
         rows = await db.execute(text("SELECT address, contract, amount FROM observation"))
         kept = {(owner, contract): int(amount) for owner, contract, amount in rows.all()}
@@ -119,7 +119,7 @@ async def test_two_servers_that_ask_the_same_of_the_same_wallet_write_it_down_on
     one = address()
     async with transaction() as db:
         servers = [(await a_server(db)).id or 0 for _ in range(3)]
-        await holdings.remember(db, [_joint(server, (CONTRACT,), {one: 4}) for server in servers])
+        await fetch.remember(db, [_joint(server, (CONTRACT,), {one: 4}) for server in servers])
     async with transaction() as db:
         counts = await db.execute(text("SELECT (SELECT count(*) FROM observation), (SELECT count(*) FROM surveyed)"))
         assert tuple(counts.one()) == (1, 3)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateways.chain_table import CHAINS
-from services.answer import Answer
-from services.confirmation import (
+from gateways.chains.catalogue import CHAINS
+from services.core.answer import Answer
+from services.holdings.confirmation import (
     APART,
     KEPT,
     OTHERS_SILENT,
@@ -21,8 +21,8 @@ from services.confirmation import (
     question_of,
     second_of,
 )
-from services.expressions import Requirement
-from services.readings import Part, Reading
+from services.holdings.evaluate import Part, Reading
+from services.rules.expression import Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -9,17 +9,18 @@ from random import Random
 
 import pytest
 
-from gateways.attributes import Trait
-from gateways.chain_table import CHAINS
-from gateways.token_sheet import TokenSheet
-from services import confirmation, due
-from services.answer import Answer
-from services.confirmation import Confirmation, Means
-from services.expressions import Requirement
-from services.policy import Decision, GrantFacts, Move, decide, keeps_differently
-from services.readings import Answers, Reading, in_part, read
-from services.terms import RuleTerms
-from services.trait_match import TokenTraits
+from gateways.chains.attributes import Trait
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.token_sheet import TokenSheet
+from services.collections.trait_match import TokenTraits
+from services.core import queue
+from services.core.answer import Answer
+from services.engine.policy import Decision, GrantFacts, Move, decide, keeps_differently
+from services.holdings import confirmation
+from services.holdings.confirmation import Confirmation, Means
+from services.holdings.evaluate import Answers, Reading, in_part, read
+from services.rules.expression import Requirement
+from services.rules.terms import RuleTerms
 
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
 """How many random histories; `make fuzz` asks for many more."""
@@ -200,7 +201,7 @@ def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requiremen
         healed, attempts = world.now, world.random.randint(0, 20)
         while not isinstance(grant, Taken) and world.now - healed < SOON:
             grant = look(world, grant)
-            world.goes_on(timedelta(seconds=due.pause_after(attempts, world.wait)), holds=False)
+            world.goes_on(timedelta(seconds=queue.pause_after(attempts, world.wait)), holds=False)
             attempts += 1
         assert isinstance(grant, Taken), f"seed {seed}: who sold keeps the role: {grant}"
         taken += 1

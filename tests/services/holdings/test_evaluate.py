@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.attributes import Trait
-from gateways.balance_sheet import BalanceSheet, Cells, packed
-from gateways.token_sheet import TokenSheet
-from services.answer import Answer
-from services.expressions import Requirement
-from services.readings import Answers, Part, conclude, read, unread
-from services.trait_match import TokenTraits
+from gateways.chains.attributes import Trait
+from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
+from gateways.chains.token_sheet import TokenSheet
+from services.collections.trait_match import TokenTraits
+from services.core.answer import Answer
+from services.holdings.evaluate import Answers, Part, conclude, read, unread
+from services.rules.expression import Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

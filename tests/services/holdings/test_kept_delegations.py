@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import text
 
 import models
-from gateways.delegations import Delegation, DelegationSheet
-from services import delegations
-from services.delegations import Fetched
+from gateways.evm.delegate_registry import Delegation, DelegationSheet
+from services.holdings import delegations
+from services.holdings.delegations import Fetched
 
 pytestmark = pytest.mark.usefixtures("database")
 MANY = 10_000

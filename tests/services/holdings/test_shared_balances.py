@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from gateways.balance_sheet import BalanceSheet, Cells, Segment, packed
-from gateways.chains import Chains, Head
-from gateways.errors import ProviderConfused, ProviderDown, ProviderError
-from services import joint_balances
-from services.joint_balances import JointBalances
-from tests.builders import address
+from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
+from gateways.evm.client import Chains, Head
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
+from services.holdings import shared_balances
+from services.holdings.shared_balances import JointBalances
+from tests.support.builders import address
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 A, B, C = (f"0x{letter * 40}" for letter in "abc")
@@ -117,7 +117,7 @@ async def test_equal_contracts_are_asked_about_once_and_each_server_gets_its_own
 async def test_a_server_that_asks_for_very_much_keeps_nobody_else_waiting() -> None:
     node = OneNode()
     together = joint(node)
-    large = tuple(f"0x{at:040x}" for at in range(1, joint_balances.MOST_WEIGHT))
+    large = tuple(f"0x{at:040x}" for at in range(1, shared_balances.MOST_WEIGHT))
     waiting = asyncio.create_task(together.read("base", (B,), large, endpoint=None, not_before=0))
     small = [
         asyncio.create_task(together.read("base", (one,), wallets("01"), endpoint=None, not_before=0)) for one in (A, C)

@@ -3,9 +3,9 @@
 import pytest
 from sqlmodel import select
 
-from gateways.token_sheet import Trail
+from gateways.chains.token_sheet import Trail
 from models import TokenTrail, transaction
-from services import token_trails
+from services.holdings import token_hints
 
 ANN, BEN, CATS = "ann", "ben", "cats"
 
@@ -13,9 +13,9 @@ ANN, BEN, CATS = "ann", "ben", "cats"
 async def keep(*found: tuple[str, Trail]) -> dict[str, Trail]:
     """Remember trails in one go; all that is known then."""
     async with transaction() as db:
-        await token_trails.remember(db, [("solana", CATS, owner, trail) for owner, trail in found])
+        await token_hints.remember(db, [("solana", CATS, owner, trail) for owner, trail in found])
     async with transaction() as db:
-        return dict((await token_trails.load(db, "solana", [CATS], [ANN, BEN]))[CATS])
+        return dict((await token_hints.load(db, "solana", [CATS], [ANN, BEN]))[CATS])
 
 
 @pytest.mark.usefixtures("database")
@@ -46,4 +46,4 @@ async def test_trails_of_any_number_of_wallets_are_found() -> None:
     await keep((ANN, Trail(frozenset({"1"}))))
     others = [f"vault {number}" for number in range(70_000)]
     async with transaction() as db:
-        assert await token_trails.load(db, "solana", [CATS], [*others, ANN]) == {CATS: {ANN: Trail(frozenset({"1"}))}}
+        assert await token_hints.load(db, "solana", [CATS], [*others, ANN]) == {CATS: {ANN: Trail(frozenset({"1"}))}}

@@ -2,13 +2,13 @@
 
 import pytest
 
-from services import token_turns
-from services.token_turns import Place, choose
+from services.holdings import trait_turns
+from services.holdings.trait_turns import Place, choose
 
 
 @pytest.fixture(autouse=True)
 def nothing_failed() -> None:
-    token_turns._failed.clear()  # pyright: ignore[reportPrivateUsage]
+    trait_turns._failed.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def tokens(contract: str, many: int) -> set[Place]:
@@ -27,7 +27,7 @@ def test_what_could_not_be_read_goes_last_and_everything_has_its_turn() -> None:
     seen: set[Place] = set()
     for _ in range(5):
         chosen = choose({"me": mine}, 10)
-        token_turns.remember(dict.fromkeys(chosen, "no answer"))
+        trait_turns.remember(dict.fromkeys(chosen, "no answer"))
         assert not seen & set(chosen)
         seen |= set(chosen)
     assert seen == mine
@@ -40,6 +40,6 @@ def test_a_token_of_two_members_is_read_once() -> None:
 
 
 def test_only_so_many_failures_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_turns, "MOST_REMEMBERED", 5)
-    token_turns.remember(dict.fromkeys(tokens("0xa", 20), "no answer"))
-    assert len(token_turns._failed) == 5  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(trait_turns, "MOST_REMEMBERED", 5)
+    trait_turns.remember(dict.fromkeys(tokens("0xa", 20), "no answer"))
+    assert len(trait_turns._failed) == 5  # pyright: ignore[reportPrivateUsage]

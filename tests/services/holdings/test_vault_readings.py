@@ -2,12 +2,12 @@
 
 import pytest
 
-from gateways.token_sheet import TokenSheet
-from services.answer import Answer
-from services.expressions import Requirement
-from services.readings import Answers, Reading, read
-from services.stakes import Delegated, Stake, Vault
-from tests.services.test_readings import PLACES, balances, tokens
+from gateways.chains.token_sheet import TokenSheet
+from services.core.answer import Answer
+from services.holdings.delegation_shares import Delegated, Stake, Vault
+from services.holdings.evaluate import Answers, Reading, read
+from services.rules.expression import Requirement
+from tests.services.holdings.test_evaluate import PLACES, balances, tokens
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 CATS, HOT, VAULT, _ = PLACES["base"]

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.answer import Answer
-from services.expressions import AtLeast, Expression, Not, Requirement, evaluate
-from services.verdicts import verdict
+from services.core.answer import Answer
+from services.holdings.verdicts import verdict
+from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
 
 CATS, DOGS = Requirement("basic", "base", "0xca"), Requirement("basic", "solana", "Dogs")
 EVM, SOLANA = ("evm", "0x1"), ("solana", "S1")

@@ -38,12 +38,15 @@ from models import (
     now,
     transaction,
 )
-from models.session import AsyncSession
-from services import audiences, events, farewells, me, sessions
-from services.actors import Actor
-from services.errors import ServerNotFound
-from services.me import RoleEnd
-from tests.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address
+from models.db.session import AsyncSession
+from services.accounts import sessions
+from services.core import audit
+from services.core.actors import Actor
+from services.core.errors import ServerNotFound
+from services.privacy import erasure, preferences
+from services.privacy.preferences import RoleEnd
+from services.servers import verified_counts
+from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
     other = await a_member(db, one.server, wallet=address())
     their = (await db.exec(select(Wallet).join(User).where(User.discord_id == other.discord_id))).one()
     their.evidence = {"movedFrom": who}
-    await audiences.fold(db)  # what is written from here on is still to be counted
+    await verified_counts.fold(db)  # what is written from here on is still to be counted
     elsewhere = await a_server(db)
     survey = Survey(chain="base", block=9, source="a node", contracts=[CONTRACT])
     db.add(survey)
@@ -114,11 +117,11 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
     one.rule.created_by = who
     db.add(one.rule)
     await sessions.open_session(db, user_id, "A browser")
-    await events.record_all(
+    await audit.record_all(
         db,
         [
-            events.line("role.given", server_id=server_id, subject=who, role_id="7001"),
-            events.line("rule.created", server_id=server_id, actor=who, data={"by": {"id": who}}),
+            audit.line("role.given", server_id=server_id, subject=who, role_id="7001"),
+            audit.line("rule.created", server_id=server_id, actor=who, data={"by": {"id": who}}),
         ],
     )
     await db.flush()
@@ -148,8 +151,8 @@ async def settle_role(one: Somebody) -> None:
     async with transaction() as db:
         grant = await db.get_one(Grant, one.grant.id)
         await db.delete(grant)
-        await events.record(
-            db, events.line("role.taken", server_id=one.server.id, subject=one.actor.discord_id, role_id="7001")
+        await audit.record(
+            db, audit.line("role.taken", server_id=one.server.id, subject=one.actor.discord_id, role_id="7001")
         )
 
 
@@ -159,17 +162,17 @@ async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothin
         await known_everywhere(db, one)
     who = one.actor.discord_id
     async with transaction() as db:
-        await me.forget(db, one.actor)
+        await preferences.forget(db, one.actor)
     async with transaction() as db:
-        assert await farewells.finish(db) == 0
-        await audiences.fold(db)
+        assert await erasure.finish(db) == 0
+        await verified_counts.fold(db)
     async with transaction() as db:
         assert await tables_that_name(db, who, one.wallet) == {"member", "grant", "due", "farewell"}
         assert await due_servers(db, who) >= {str(one.server.id)}
     await settle_role(one)
     async with transaction() as db:
-        assert await farewells.finish(db) == 1
-        await audiences.fold(db)
+        assert await erasure.finish(db) == 1
+        await verified_counts.fold(db)
         await db.execute(text("DELETE FROM due"))
     async with transaction() as db:
         # That they are in the server is Discord's to say, as of everybody there; who left it is gone here too.
@@ -183,18 +186,18 @@ async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothin
 async def test_the_log_is_rewritten_in_steps_and_nobody_is_forgotten_before_the_last(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(farewells, "LINES_AT_ONCE", 10)
+    monkeypatch.setattr(erasure, "LINES_AT_ONCE", 10)
     async with transaction() as db:
         one = await somebody(db)
         who = one.actor.discord_id
-        await events.record_all(db, [events.line("recheck.asked", actor=who, data={"who": who}) for _ in range(25)])
+        await audit.record_all(db, [audit.line("recheck.asked", actor=who, data={"who": who}) for _ in range(25)])
         await db.delete(await db.get_one(Grant, one.grant.id))
         await db.flush()
-        await me.forget(db, one.actor)
+        await preferences.forget(db, one.actor)
     left, ended = [25], list[int]()
     while not ended or not ended[-1]:
         async with transaction() as db:
-            ended.append(await farewells.finish(db))
+            ended.append(await erasure.finish(db))
             named = await db.execute(text("SELECT count(*) FROM event WHERE actor = :who"), {"who": who})
             left.append(int(named.scalar_one()))
             assert left[-2] - left[-1] <= 10
@@ -207,13 +210,13 @@ async def test_the_log_is_rewritten_in_steps_and_nobody_is_forgotten_before_the_
 async def test_lines_of_a_process_whose_clock_is_ahead_are_rewritten_too(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
-        await events.record(db, events.line("user.signed_in", subject=one.actor.discord_id) | {
+        await audit.record(db, audit.line("user.signed_in", subject=one.actor.discord_id) | {
             "at": now() + timedelta(minutes=2)})  # fmt: skip
         await db.delete(await db.get_one(Grant, one.grant.id))
         await db.flush()
-        await me.forget(db, one.actor)
+        await preferences.forget(db, one.actor)
     async with transaction() as db:
-        assert await farewells.finish(db) == 1
+        assert await erasure.finish(db) == 1
         assert "event" not in await tables_that_name(db, one.actor.discord_id)
 
 
@@ -225,7 +228,7 @@ async def test_forgetting_reads_no_line_of_the_log_about_others(database: str) -
         """))  # fmt: skip
         await db.execute(text("ANALYZE event"))
         values = {"who": "300", "pseudonym": "forgotten-1", "before": now(), "most": 10}
-        for statement in farewells._LINES:
+        for statement in erasure._LINES:
             plan = "\n".join((await db.execute(text(f"EXPLAIN {statement}"), values)).scalars().all())
             assert "Seq Scan" not in plan, plan
 
@@ -234,8 +237,8 @@ async def test_others_keep_what_is_theirs(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
         other = await somebody(db)
-        await me.forget(db, one.actor)
-        await farewells.finish(db)
+        await preferences.forget(db, one.actor)
+        await erasure.finish(db)
     async with transaction() as db:
         assert {"user", "wallet", "grant", "member"} <= await tables_that_name(db, other.actor.discord_id, other.wallet)
         assert (await db.exec(select(Wallet.address))).all() == [other.wallet]
@@ -244,15 +247,15 @@ async def test_others_keep_what_is_theirs(database: str) -> None:
 async def test_forgetting_twice_is_no_error_and_coming_back_begins_anew(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
-        await events.record(db, events.line("wallet.proved", subject=one.actor.discord_id))
-        await me.forget(db, one.actor)
-        await me.forget(db, one.actor)
+        await audit.record(db, audit.line("wallet.proved", subject=one.actor.discord_id))
+        await preferences.forget(db, one.actor)
+        await preferences.forget(db, one.actor)
     async with transaction() as db:
         db.add(User(discord_id=one.actor.discord_id, username="back again"))
         await db.flush()
-        await events.record(db, events.line("user.signed_in", subject=one.actor.discord_id))
+        await audit.record(db, audit.line("user.signed_in", subject=one.actor.discord_id))
     async with transaction() as db:
-        assert await farewells.finish(db) == 1
+        assert await erasure.finish(db) == 1
     async with transaction() as db:
         mine = await db.exec(select(Event.kind).where(Event.subject == one.actor.discord_id))
         assert mine.all() == ["user.signed_in"]
@@ -285,7 +288,7 @@ async def test_what_becomes_of_each_role_is_told_before(database: str, case: str
             db.add(Breaker(server_id=one.server.id or 0, role_id="7001", would_lose=6, holders=9))
         db.add(one.rule)
     async with transaction() as db:
-        told = await me.consequences(db, one.actor)
+        told = await preferences.consequences(db, one.actor)
     assert [(role.role_name, role.end, role.hours) for role in told] == [("Role", end, hours)]
 
 
@@ -295,7 +298,7 @@ async def test_a_role_that_somebody_else_took_is_not_told_of(database: str) -> N
         one.grant.state = "lost"
         db.add(one.grant)
     async with transaction() as db:
-        assert await me.consequences(db, one.actor) == ()
+        assert await preferences.consequences(db, one.actor) == ()
 
 
 async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_secret(database: str) -> None:
@@ -304,7 +307,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         await known_everywhere(db, one)
         named = await tables_that_name(db, one.actor.discord_id, one.wallet)
     async with transaction() as db:
-        document = await me.export(db, one.actor)
+        document = await preferences.export(db, one.actor)
     parts = {
         "user": "account", "wallet": "wallets", "challenge": "walletChallenges", "observation": "walletHoldings",
         "surveyed": "walletReadings",
@@ -330,7 +333,7 @@ PERSONAL = re.compile(
     r"(discord_id|user_id|subject|actor|created_by|approved_by|dismissed_by|address|delegate|vault|username|email)"
 )
 # What Discord says of a server and not of its people; whose roles are still to be taken, that they asked for it, and
-# which change of a role may yet arrive at Discord (services/unanswered.py: for an hour).
+# which change of a role may yet arrive at Discord (services/roles/in_doubt.py: for an hour).
 NOT_ABOUT_A_PERSON, KEPT_TO_FORGET = {"server"}, {"farewell", "unanswered"}
 
 
@@ -362,7 +365,7 @@ async def test_the_export_of_one_has_nothing_of_another(database: str) -> None:
         one, other = await somebody(db), await somebody(db)
         await known_everywhere(db, other)
     async with transaction() as db:
-        document = str(await me.export(db, one.actor))
+        document = str(await preferences.export(db, one.actor))
     assert one.wallet in document
     assert other.wallet not in document
     assert other.actor.discord_id not in document
@@ -371,20 +374,20 @@ async def test_the_export_of_one_has_nothing_of_another(database: str) -> None:
 async def test_wallets_count_everywhere_and_are_shown_nowhere_until_somebody_decides(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
-        (choice,) = await me.choices(db, one.actor)
+        (choice,) = await preferences.choices(db, one.actor)
     assert (choice.use_wallets, choice.share_wallets, choice.roles) == (True, False, ("Role",))
 
 
 async def test_not_counting_a_wallet_has_the_member_looked_at_and_sharing_does_not(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
-        shared = await me.choose(db, one.actor, one.server.id or 0, share_wallets=True)
+        shared = await preferences.choose(db, one.actor, one.server.id or 0, share_wallets=True)
         assert (shared.use_wallets, shared.share_wallets) == (True, True)
         assert await due_servers(db, one.actor.discord_id) == set()
-        unused = await me.choose(db, one.actor, one.server.id or 0, use_wallets=False)
+        unused = await preferences.choose(db, one.actor, one.server.id or 0, use_wallets=False)
         assert (unused.use_wallets, unused.share_wallets) == (False, True)
         assert await due_servers(db, one.actor.discord_id) == {str(one.server.id)}
-        await me.choose(db, one.actor, one.server.id or 0, use_wallets=False, share_wallets=True)
+        await preferences.choose(db, one.actor, one.server.id or 0, use_wallets=False, share_wallets=True)
         said = (await db.exec(select(Event.data).where(Event.kind == "member.chose").order_by(col(Event.id)))).all()
     assert said == [{"useWallets": True, "shareWallets": True}, {"useWallets": False, "shareWallets": True}]
 
@@ -401,4 +404,4 @@ async def test_one_decides_only_where_one_is_a_member_and_the_bot_is(database: s
     wanted = {"not a member": elsewhere.id, "no such server": 2_000_000}.get(why, one.server.id) or 0
     async with transaction() as db:
         with pytest.raises(ServerNotFound):
-            await me.choose(db, one.actor, wanted, use_wallets=False)
+            await preferences.choose(db, one.actor, wanted, use_wallets=False)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlmodel import col, select
 
-from jobs import clock
+from jobs import scheduler
 from models import (
     Alert,
     Challenge,
@@ -23,9 +23,11 @@ from models import (
     now,
     transaction,
 )
-from services import housekeeping, schedules, sessions
+from services.accounts import sessions
+from services.privacy import retention
+from services.runtime import schedules
 from settings import settings
-from tests.builders import a_member, a_server, address
+from tests.support.builders import a_member, a_server, address
 
 
 async def test_members_who_left_are_forgotten_after_thirty_days(database: str) -> None:
@@ -35,7 +37,7 @@ async def test_members_who_left_are_forgotten_after_thirty_days(database: str) -
         lately.left_at, long_ago.left_at = now() - timedelta(days=29), now() - timedelta(days=31)
         db.add_all([lately, long_ago])
     async with transaction() as db:
-        await housekeeping.clear_expired(db)
+        await retention.clear_expired(db)
     async with transaction() as db:
         kept = set((await db.exec(select(Member.discord_id))).all())
     assert kept == {here.discord_id, lately.discord_id}
@@ -49,7 +51,7 @@ async def test_delegations_are_kept_as_long_as_the_wallet_is_somebodys(database:
             db.add(Delegation(chain="base", delegate=one, vault=address(), contract="", token_id=""))
             db.add(DelegationRead(chain="base", delegate=one, block=7, endpoint=0))
     async with transaction() as db:
-        await housekeeping.clear_expired(db)
+        await retention.clear_expired(db)
     async with transaction() as db:
         assert [one.delegate for one in (await db.exec(select(Delegation))).all()] == [kept]
         assert [one.delegate for one in (await db.exec(select(DelegationRead))).all()] == [kept]
@@ -73,19 +75,19 @@ async def test_the_log_is_kept_for_as_many_days_as_set(database: str, days: int,
     await lines(400, 101, 91, 89, 0)
     before = await kinds()
     async with transaction() as db:
-        gone = await housekeeping.clear_log(db, days)
+        gone = await retention.clear_log(db, days)
     assert await kinds() == (before if left is None else left)
     assert gone == len(before) - len(await kinds())
 
 
 async def test_a_long_log_goes_in_portions_the_oldest_first(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "AT_ONCE", 2)
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
     await lines(400, 399, 398, 1)
     async with transaction() as db:
-        assert await housekeeping.clear_log(db, 30) == 2
+        assert await retention.clear_log(db, 30) == 2
     assert await kinds() == ["age.398", "age.1"]
     async with transaction() as db:
-        assert await housekeeping.clear_log(db, 30) == 1
+        assert await retention.clear_log(db, 30) == 1
     assert await kinds() == ["age.1"]
 
 
@@ -101,23 +103,23 @@ def thirty_days(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def test_the_clock_lets_go_by_itself_once_an_hour_and_goes_on_where_more_is_as_old(
     database: str, thirty_days: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "AT_ONCE", 2)
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
     await lines(400, 399, 398, 1)
     async with transaction() as db:
         left = await a_member(db, await a_server(db))
         left.left_at = now() - timedelta(days=31)
         db.add(left)
-        await schedules.bring_forward(db, clock.HOUSEKEEPING)
-    await clock.prepare()
+        await schedules.bring_forward(db, scheduler.HOUSEKEEPING)
+    await scheduler.prepare()
     for kept in (["age.398", "age.1"], ["age.1"], ["age.1"]):
-        await clock.tick()
+        await scheduler.tick()
         assert await kinds() == kept
     async with transaction() as db:
         assert (await db.exec(select(Member))).all() == []
-        hour = (await db.get_one(Schedule, clock.HOUSEKEEPING)).next_at - now()
-    assert timedelta(minutes=59) < hour <= clock.HOUSEKEEPING_EVERY
+        hour = (await db.get_one(Schedule, scheduler.HOUSEKEEPING)).next_at - now()
+    assert timedelta(minutes=59) < hour <= scheduler.HOUSEKEEPING_EVERY
     await lines(500)
-    await clock.tick()
+    await scheduler.tick()
     assert await kinds() == ["age.1", "age.500"], "not before its hour"
 
 
@@ -152,7 +154,7 @@ async def test_what_has_ended_goes(database: str) -> None:
         for key, ended in (("open", None), ("ended", days[91]), ("ended long ago", days[400])):
             db.add(Alert(server_id=server_id, key=key, title="", text="", mend="", began_at=days[400], ended_at=ended))
     async with transaction() as db:
-        await housekeeping.clear_expired(db)
+        await retention.clear_expired(db)
     async with transaction() as db:
         assert (await db.exec(select(Challenge.address))).all() == ["0xa"]
         assert (await db.exec(select(SignIn.state_hash))).all() == [b"b"]

@@ -4,9 +4,10 @@ import pytest
 from sqlmodel import col, select
 
 from models import Breaker, Grant, Server, now, transaction
-from services import breaker, events
-from services.breaker import Removal
-from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
+from services.core import audit
+from services.roles import breaker
+from services.roles.breaker import Removal
+from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -36,9 +37,9 @@ async def a_role_with(holders: int, *, taking: int = 0, taken: int = 0) -> tuple
         rule = await a_rule(db, server, role)
         for number in range(holders):
             await a_grant(db, await a_member(db, server), rule, state="taking" if number < taking else "held")
-        await events.record_all(
+        await audit.record_all(
             db,
-            [events.line("role.taken", server_id=server.id, role_id=role, subject=snowflake()) for _ in range(taken)],
+            [audit.line("role.taken", server_id=server.id, role_id=role, subject=snowflake()) for _ in range(taken)],
         )
     return server, role
 
@@ -67,7 +68,7 @@ async def test_a_tripped_role_stays_stopped_until_an_admin_approves() -> None:
         assert await breaker.approve(db, server.id or 0, "ada") == 1
     assert not await stopped(server, role, 6)
     async with transaction() as db:
-        kinds = [event.kind for event in await events.of_server(db, server.id or 0)]
+        kinds = [event.kind for event in await audit.of_server(db, server.id or 0)]
     assert kinds == ["breaker.approved", "breaker.tripped"]
 
 
@@ -75,8 +76,8 @@ async def test_one_person_who_sells_and_buys_often_trips_nothing() -> None:
     server, role = await a_role_with(2)
     async with transaction() as db:
         who = (await db.exec(select(Grant.discord_id).where(Grant.role_id == role))).first()
-        taken = [events.line("role.taken", server_id=server.id, role_id=role, subject=who) for _ in range(9)]
-        await events.record_all(db, taken)
+        taken = [audit.line("role.taken", server_id=server.id, role_id=role, subject=who) for _ in range(9)]
+        await audit.record_all(db, taken)
         assert not await breaker.stopped(db, [Removal(server.id or 0, role, who or "")])
 
 
@@ -156,8 +157,8 @@ async def test_removals_by_one_source_alone_are_five_a_day_however_large_the_rol
             row.evidence = {"readings": [{"oneSource": True}]}
             db.add(row)
         data = {"readings": [{"answer": "no"}, {"oneSource": True}]}
-        await events.record(
-            db, events.line("role.taken", server_id=server.id, role_id=role, subject=snowflake(), data=data)
+        await audit.record(
+            db, audit.line("role.taken", server_id=server.id, role_id=role, subject=snowflake(), data=data)
         )
     assert not await stopped(server, role, 1, one_source=True)
     assert not await stopped(server, role, 2)

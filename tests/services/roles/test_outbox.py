@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from models import reading, transaction
-from services import intents
-from services.intents import Intent
+from services.roles import outbox
+from services.roles.outbox import Intent
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -51,8 +51,8 @@ async def change(statement: str, **values: object) -> None:
 
 async def asked(limit: int, busy: Collection[int] = (), resting: Collection[str] = (), after: int = 0) -> list[Intent]:
     async with reading() as db:
-        (rows,) = await db.together(intents.question(limit, busy, resting, after))
-    return intents.answered(rows)
+        (rows,) = await db.together(outbox.question(limit, busy, resting, after))
+    return outbox.answered(rows)
 
 
 def servers(found: list[Intent]) -> list[int]:
@@ -126,7 +126,7 @@ async def test_what_is_read_does_not_grow_with_what_is_open(paused: bool) -> Non
     if paused:
         await change("UPDATE rule SET state = 'paused' WHERE server_id <> 40")
     await change('ANALYZE "grant"')
-    question, values = intents.question(16, (), (), 0)
+    question, values = outbox.question(16, (), (), 0)
     async with reading() as db:
         ((rows,),) = (await db.together((f"EXPLAIN (ANALYZE, FORMAT JSON) {question}", values)))[0]
     plan: Any = rows if isinstance(rows, list) else json.loads(rows)

@@ -6,21 +6,22 @@ from uuid import UUID, uuid4
 import pytest
 
 from models import Server, now, transaction
-from services import batches, events
-from tests.builders import a_grant, a_member, a_rule, a_server, snowflake
+from services.core import audit
+from services.roles import removal_batches
+from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
 
 async def next_batch(server: Server, role: str) -> UUID:
     async with transaction() as db:
-        return (await batches.of_removals(db, [(server.id or 0, role)]))[server.id or 0, role]
+        return (await removal_batches.of_removals(db, [(server.id or 0, role)]))[server.id or 0, role]
 
 
 async def taken(server: Server, role: str, batch: UUID, *, minutes_ago: int = 0, kind: str = "role.taken") -> None:
     async with transaction() as db:
-        entry = events.line(kind, server_id=server.id, role_id=role, batch=batch)
-        await events.record(db, entry | {"at": now() - timedelta(minutes=minutes_ago)})
+        entry = audit.line(kind, server_id=server.id, role_id=role, batch=batch)
+        await audit.record(db, entry | {"at": now() - timedelta(minutes=minutes_ago)})
 
 
 async def a_role() -> tuple[Server, str]:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from models import WatchedConnection, libpq_url, transaction
-from services.lease import KEY, LeaseLost, keeps_sessions, lease
+from services.roles.writer_lease import KEY, LeaseLost, keeps_sessions, lease
 from settings import settings
 
 pytestmark = pytest.mark.usefixtures("database")

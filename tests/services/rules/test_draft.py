@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from services import rule_form, token_ids
-from services.errors import FieldRefused
-from services.expressions import AtLeast, Not, Requirement, requirements
-from services.rule_form import RuleDraft, automatic_name, check, composed_name, expression_of
+from services.core.errors import FieldRefused
+from services.rules import draft as rule_form
+from services.rules import token_ids
+from services.rules.draft import RuleDraft, automatic_name, check, composed_name, expression_of
+from services.rules.expression import AtLeast, Not, Requirement, requirements
 
 LOWER = "0x" + "aa" * 20
 GOOD = RuleDraft(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from services.answer import Answer
-from services.expressions import (
+from services.core.answer import Answer
+from services.rules.expression import (
     AtLeast,
     ExpressionRefused,
     Not,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from services.expressions import AtLeast, Not, Requirement
-from services.sources import of_condition, one_node, single_sources
+from services.rules.expression import AtLeast, Not, Requirement
+from services.rules.single_source import of_condition, one_node, single_sources
 from settings import settings
 
 Setting = Callable[..., None]

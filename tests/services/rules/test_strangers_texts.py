@@ -11,15 +11,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateways import attributes, token_links
-from gateways.errors import ProviderError
-from gateways.evm_transfers import decode_logs, read_logs
-from gateways.fetching import LinkForbidden, _url
-from gateways.public_addresses import is_public
-from gateways.solana_assets import read_asset
-from services import addresses, collection_urls, discord_text, event_csv, expressions, proof, token_ids
-from services.errors import FieldRefused
-from services.expressions import Expression
+from gateways.chains import attributes, token_links
+from gateways.evm.transfer_logs import decode_logs, read_logs
+from gateways.solana.assets import read_asset
+from gateways.transport.errors import ProviderError
+from gateways.transport.public_addresses import is_public
+from gateways.transport.safe_fetch import LinkForbidden, _url
+from services.collections import urls
+from services.core import addresses, discord_text
+from services.core.errors import FieldRefused
+from services.rules import expression, token_ids
+from services.rules.expression import Expression
+from services.servers import activity_csv
+from services.wallets import bio_text
 
 settings.register_profile("fuzz", max_examples=1_000, deadline=None)
 settings.register_profile("usual", max_examples=20, deadline=None, derandomize=True, database=None)
@@ -62,8 +66,8 @@ def test_an_address_is_one_or_is_refused(text: str) -> None:
 @example("https://opensea.io:99999/collection/a")
 def test_a_collections_page_is_one_or_is_refused(text: str) -> None:
     try:
-        collection_urls.read(text)
-    except (collection_urls.LinkRefused, addresses.AddressRefused):
+        urls.read(text)
+    except (urls.LinkRefused, addresses.AddressRefused):
         return
 
 
@@ -84,21 +88,21 @@ def test_token_ids_are_some_or_are_refused(text: str, chain: str) -> None:
 @USUAL
 @given(texts, texts)
 def test_a_bio_without_the_code_and_the_marker_proves_nothing(bio: str, username: str) -> None:
-    found = proof.judge(bio, "holdfast-abcdefghjk", username)
+    found = bio_text.judge(bio, "holdfast-abcdefghjk", username)
     if "holdfast-abcdefghjk" not in bio.casefold():
-        assert found is not proof.Marker.CODE
+        assert found is not bio_text.Marker.CODE
     if "holdfast:" not in bio.casefold():
-        assert found is not proof.Marker.HANDLE
+        assert found is not bio_text.Marker.HANDLE
 
 
 @USUAL
 @given(shaped("all", "any", "not", "atLeast", "type", "chain", "contract", "minTokens", "trait", "tokenIds", "n", "of"))
 def test_a_rules_tree_is_one_or_is_refused(document: Any) -> None:
     try:
-        tree: Expression = expressions.parse(document)
-    except expressions.ExpressionRefused:
+        tree: Expression = expression.parse(document)
+    except expression.ExpressionRefused:
         return
-    assert expressions.parse(expressions.to_document(tree)) == tree
+    assert expression.parse(expression.to_document(tree)) == tree
 
 
 @USUAL
@@ -199,7 +203,7 @@ def test_no_text_of_others_is_markup_a_mention_or_a_link_in_discord(text: str) -
 @USUAL
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_no_cell_of_a_table_is_a_formula(cells: list[str]) -> None:
-    line = event_csv.table([cells])
+    line = activity_csv.table([cells])
     read = next(csv.reader(io.StringIO(line, newline="")))
     assert len(read) == len(cells)
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in read)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services import token_ids
-from services.errors import FieldRefused
-from services.token_ids import MOST_ENTRIES, added, bounds, normal
+from services.core.errors import FieldRefused
+from services.rules import token_ids
+from services.rules.token_ids import MOST_ENTRIES, added, bounds, normal
 
 MINT = "So11111111111111111111111111111111111111112"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.expressions import AtLeast, Expression, Not, Requirement
-from services.rule_words import Line, in_lines, in_words
+from services.rules.expression import AtLeast, Expression, Not, Requirement
+from services.rules.wording import Line, in_lines, in_words
 
 CATS, FOXES = Requirement("basic", "base", "0x" + "11" * 20, 3), Requirement("basic", "ethereum", "0x" + "22" * 20)
 NAMES = {("base", CATS.contract): "Mellow Cats", ("base", FOXES.contract): "Not those"}

@@ -10,8 +10,8 @@ from sqlmodel import col, select
 
 import models
 from models import Due, transaction
-from services import database_faults
-from services.database_faults import first_line, is_absent, is_the_databases, tell
+from services.runtime import database_faults
+from services.runtime.database_faults import first_line, is_absent, is_the_databases, tell
 
 NOWHERE = "postgresql+psycopg://holdfast@/holdfast?host=/nowhere&port=5432"
 ABSENT, UNABLE, OURS = (True, True), (False, True), (False, False)

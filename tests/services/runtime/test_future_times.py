@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 import models
 from models import Schedule, transaction
-from services import ahead, schedules
-from tests.builders import a_server
+from services.runtime import future_times, schedules
+from tests.support.builders import a_server
 
 DAYS, HOUR = timedelta(days=3), timedelta(hours=1)
 ROWS = (
@@ -68,7 +68,7 @@ async def written(moved: timedelta) -> None:
 async def left() -> list[str]:
     """The tables of which something lies ahead, after the correction."""
     async with transaction() as db:
-        await ahead.correct(db)
+        await future_times.correct(db)
     async with transaction() as db:
         return [name for name, count in (await db.execute(text(LEFT))).all() if count]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services import heap
+from services.runtime import garbage_collection
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ class Ring:
 
 def test_what_is_there_is_set_aside_and_what_comes_later_is_collected() -> None:
     before = weakref.ref(Ring())
-    heap.settle()
+    garbage_collection.settle()
     assert before() is None, "garbage was set aside with the rest"
     assert gc.get_freeze_count() > 10_000
     after = weakref.ref(Ring())
@@ -33,13 +33,13 @@ def test_what_is_there_is_set_aside_and_what_comes_later_is_collected() -> None:
 
 
 def test_full_collections_wait_until_work_is_no_longer_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap, "COLLECT_SECONDS", 0.0)
+    monkeypatch.setattr(garbage_collection, "COLLECT_SECONDS", 0.0)
     usual = gc.get_threshold()
     old = Ring()
     garbage = weakref.ref(old)
     gc.collect()  # now it is of the oldest generation
     del old
-    with heap.undisturbed(), heap.undisturbed():
+    with garbage_collection.undisturbed(), garbage_collection.undisturbed():
         for _ in range(usual[2] + 2):
             gc.collect(1)
         assert gc.get_threshold()[2] > 100 * usual[2]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from app import output
-from services import logs, request_ids
+from app.supervisor import output
+from services.core import request_ids
+from services.runtime import logs
 from settings import settings
 
 
@@ -24,8 +25,8 @@ def written(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[st
 
 def in_json(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = settings().model_copy(update={"log_format": "json"})
-    monkeypatch.setattr("services.logs.settings", lambda: chosen)
-    monkeypatch.setattr("app.output.settings", lambda: chosen)
+    monkeypatch.setattr("services.runtime.logs.settings", lambda: chosen)
+    monkeypatch.setattr("app.supervisor.output.settings", lambda: chosen)
 
 
 def test_text_has_the_requests_name_at_the_end_where_there_is_one(written: Callable[[], list[str]]) -> None:

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
-from gateways.errors import ProviderBusy
-from gateways.quota import SHARES, Quota, Use
+from gateways.marketplaces.quota import SHARES, Quota, Use
+from gateways.transport.errors import ProviderBusy
 from models import now, transaction
-from services.market_limits import exchange
+from services.runtime.marketplace_limits import exchange
 
 pytestmark = pytest.mark.usefixtures("database")
 LIMIT = 600

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateways import node_limits as noted
-from gateways.node_limits import NodeLimits, digest, known, note
+from gateways.evm.rpc import node_limits as noted
+from gateways.evm.rpc.node_limits import NodeLimits, digest, known, note
 from models import transaction
-from services import node_limits
+from services.runtime import node_limits
 
 pytestmark = pytest.mark.usefixtures("database")
 URL, OTHER = "https://node.example/one", "https://node.example/two"

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
-from services import limits
-from services.errors import TooMany
-from services.limit_counts import MOST_KEYS, OwnCounts, SharedCounts
+from services.core.errors import TooMany
+from services.runtime import rate_limits
+from services.runtime.rate_limit_counts import MOST_KEYS, OwnCounts, SharedCounts
 from settings import settings
 from tests.conftest import free_port
 
@@ -39,9 +39,9 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 @pytest.fixture(autouse=True)
 async def fresh() -> AsyncIterator[None]:
     """Nothing counted before, nothing after."""
-    await limits.forget()
+    await rate_limits.forget()
     yield
-    await limits.forget()
+    await rate_limits.forget()
 
 
 async def refused_after(spend: Callable[[], Awaitable[None]], most: int = 50) -> int:
@@ -96,31 +96,33 @@ async def test_processes_count_together_in_redis(redis_url: str) -> None:
 
 async def test_a_person_and_an_address_are_counted_apart(limited: Callable[..., None]) -> None:
     limited(limit_previews=3)
-    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 7)) == 3
-    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 8)) == 3
-    assert await refused_after(lambda: limits.spend_for_address(limits.PREVIEWS, "192.0.2.7")) == 6
-    assert await refused_after(lambda: limits.spend(limits.PROOFS, 7), 3) == 3, "another thing is counted apart"
+    assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 7)) == 3
+    assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 8)) == 3
+    assert await refused_after(lambda: rate_limits.spend_for_address(rate_limits.PREVIEWS, "192.0.2.7")) == 6
+    assert await refused_after(lambda: rate_limits.spend(rate_limits.PROOFS, 7), 3) == 3, (
+        "another thing is counted apart"
+    )
 
 
 async def test_with_redis_set_it_is_counted_there(limited: Callable[..., None], redis_url: str) -> None:
     limited(limit_previews=3, redis_url=redis_url)
-    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 70_001)) == 3
-    await limits.forget()  # as another process that knows nothing
-    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 70_001)) == 0
+    assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 70_001)) == 3
+    await rate_limits.forget()  # as another process that knows nothing
+    assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 70_001)) == 0
 
 
 async def test_without_an_answer_from_redis_nobody_is_shut_out(
     limited: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     limited(limit_previews=1, redis_url=f"redis://127.0.0.1:{free_port()}/0")
-    assert await refused_after(lambda: limits.spend(limits.PREVIEWS, 7), 3) == 3
+    assert await refused_after(lambda: rate_limits.spend(rate_limits.PREVIEWS, 7), 3) == 3
     assert "Redis does not answer" in caplog.text
 
 
 async def test_it_says_when_to_come_again(limited: Callable[..., None]) -> None:
     limited(limit_previews=1)
-    await limits.spend(limits.PREVIEWS, 7)
+    await rate_limits.spend(rate_limits.PREVIEWS, 7)
     with pytest.raises(TooMany, match=r"^That was too often\. Please try again in 60 seconds\.$") as refused:
-        await limits.spend(limits.PREVIEWS, 7)
+        await rate_limits.spend(rate_limits.PREVIEWS, 7)
     assert refused.value.status == 429
     assert refused.value.retry_after == 60

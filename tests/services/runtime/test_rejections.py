@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services import rejections
+from services.runtime import rejections
 
 MANY = 5_000
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from services.event_words import SENTENCES, Known, sentence
-from services.events import EventView
+from services.core.audit import EventView
+from services.servers.activity_sentences import SENTENCES, Known, sentence
 from settings import ROOT
 
 CATS = "0x" + "c0" * 20

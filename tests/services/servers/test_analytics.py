@@ -8,12 +8,13 @@ import pytest
 from sqlmodel import col, select
 
 from models import Access, Event, Member, MemberChoice, Rule, Server, User, now, transaction
-from models.session import AsyncSession
-from services import analytics, rollups
-from services.actors import Actor
-from services.analytics import RANGES
-from services.errors import FieldRefused, ServerNotFound
-from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+from models.db.session import AsyncSession
+from services.core import rollups
+from services.core.actors import Actor
+from services.core.errors import FieldRefused, ServerNotFound
+from services.servers import analytics
+from services.servers.analytics import RANGES
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
 ROLE, OTHER_ROLE = "7001", "7002"
 

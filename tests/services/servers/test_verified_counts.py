@@ -11,11 +11,13 @@ from sqlalchemy import text
 from sqlmodel import col, delete, select, update
 
 from models import Event, Member, MemberChoice, Server, User, Wallet, now, transaction
-from models.session import AsyncSession
-from services import audiences, farewells, housekeeping, me, members
-from services.actors import Actor
-from tests.builders import a_member, a_server, address, snowflake
-from tests.missing_triggers import each_missing
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.guilds import members
+from services.privacy import erasure, preferences, retention
+from services.servers import verified_counts
+from tests.support.builders import a_member, a_server, address, snowflake
+from tests.support.missing_triggers import each_missing
 
 pytestmark = pytest.mark.usefixtures("database")
 Counts = tuple[dict[int, int], int, dict[date, int]]
@@ -27,9 +29,9 @@ SEEDS = 4
 async def kept(db: AsyncSession, servers: list[int]) -> Counts:
     """What the screens are given: per server, in all of them together, and proofs by day."""
     return (
-        await audiences.by_server(db, servers),
-        await audiences.people(db, servers),
-        await audiences.proofs(db, servers, LONG_AGO),
+        await verified_counts.by_server(db, servers),
+        await verified_counts.people(db, servers),
+        await verified_counts.proofs(db, servers, LONG_AGO),
     )
 
 
@@ -100,7 +102,7 @@ class Crowd:
 
     async def clear_away(self) -> None:
         await self.db.execute(text("UPDATE member SET left_at = now() - interval '1 year' WHERE left_at IS NOT NULL"))
-        await housekeeping.clear_expired(self.db)
+        await retention.clear_expired(self.db)
 
     async def have_a_wallet(self) -> None:
         await self._wallet(await self.user())
@@ -152,7 +154,7 @@ class Crowd:
 
     async def be_forgotten(self) -> None:
         user = await self.user()
-        await me.forget(self.db, Actor(user.id or 0, user.discord_id, user.username))
+        await preferences.forget(self.db, Actor(user.id or 0, user.discord_id, user.username))
         if self.chosen.random() < 0.7:  # and be back before the log is rewritten
             again = User(discord_id=user.discord_id, username="somebody")
             self.db.add(again)
@@ -160,7 +162,7 @@ class Crowd:
             await self._wallet(again)
 
     async def be_renamed_in_the_log(self) -> None:
-        await farewells.finish(self.db)
+        await erasure.finish(self.db)
 
     async def lose_old_lines(self) -> None:
         await self.db.execute(text("DELETE FROM event WHERE at < now() - interval '2 days'"))
@@ -197,11 +199,11 @@ async def history(chosen: random.Random, steps: int) -> AsyncGenerator[tuple[Cou
             yield await kept(db, asked), right  # also what this very transaction has changed
         if chosen.random() < 0.7:
             async with transaction() as db:
-                await audiences.fold(db)
+                await verified_counts.fold(db)
                 assert (await db.execute(text("SELECT count(*) FROM verified_stale"))).scalar_one() == 0
                 yield await kept(db, asked), right
     async with transaction() as db:
-        await audiences.fold(db)
+        await verified_counts.fold(db)
         yield await kept(db, servers), await recounted(db, servers)
 
 
@@ -214,7 +216,7 @@ async def test_what_is_kept_while_it_happens_is_what_the_tables_say(seed: int) -
     assert verified
     async with transaction() as db:
         before = await tables(db)
-        await audiences.rebuild(db)
+        await verified_counts.rebuild(db)
         assert await tables(db) == before
 
 
@@ -249,12 +251,12 @@ async def test_a_joining_and_a_proof_at_the_same_time_are_counted_whichever_ends
         async with transaction() as proving:
             proving.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
         async with transaction() as clock:
-            assert await audiences.fold(clock)
-            assert await audiences.people(clock, [server.id or 0]) == 0
+            assert await verified_counts.fold(clock)
+            assert await verified_counts.people(clock, [server.id or 0]) == 0
     async with transaction() as db:
-        assert await audiences.people(db, [server.id or 0]) == 1
-        assert await audiences.fold(db)
-        assert await audiences.by_server(db, [server.id or 0]) == {server.id: 1}
+        assert await verified_counts.people(db, [server.id or 0]) == 1
+        assert await verified_counts.fold(db)
+        assert await verified_counts.by_server(db, [server.id or 0]) == {server.id: 1}
 
 
 async def test_a_deleted_server_leaves_nobody_verified_in_it() -> None:
@@ -263,10 +265,13 @@ async def test_a_deleted_server_leaves_nobody_verified_in_it() -> None:
         member = await a_member(db, gone, wallet=address())
         db.add(Member(server_id=kept_on.id or 0, discord_id=member.discord_id, name="somebody"))
         await db.flush()
-        await audiences.fold(db)
+        await verified_counts.fold(db)
         ids = [gone.id or 0, kept_on.id or 0]
-        assert (await audiences.by_server(db, ids), await audiences.people(db, ids)) == ({ids[0]: 1, ids[1]: 1}, 1)
+        assert (await verified_counts.by_server(db, ids), await verified_counts.people(db, ids)) == (
+            {ids[0]: 1, ids[1]: 1},
+            1,
+        )
         await db.exec(delete(Server).where(col(Server.id) == gone.id))
-        assert await audiences.by_server(db, ids) == {ids[1]: 1}
-        await audiences.fold(db)
-        assert await audiences.by_server(db, ids) == {ids[1]: 1}
+        assert await verified_counts.by_server(db, ids) == {ids[1]: 1}
+        await verified_counts.fold(db)
+        assert await verified_counts.by_server(db, ids) == {ids[1]: 1}

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from models import Cursor, DelegationRead, Observation, Sighting, Survey, Tally, TokenTrail, now, transaction
-from services import block_limits, surveys
-from tests.builders import CONTRACT, address
+from services.holdings import balance_snapshots
+from services.triggers import block_corrections
+from tests.support.builders import CONTRACT, address
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -45,8 +46,8 @@ async def newest(wallet: str) -> tuple[int, int]:
     """The newest block of the wallet's balances and of its tokens: no older answer is believed."""
     async with transaction() as db:
         rows = await db.together(
-            surveys.newest_blocks("base", [([CONTRACT], [wallet])]),
-            surveys.newest_tally("base", [CONTRACT], [wallet]),
+            balance_snapshots.newest_blocks("base", [([CONTRACT], [wallet])]),
+            balance_snapshots.newest_tally("base", [CONTRACT], [wallet]),
         )
         return rows[0][0][0], rows[1][0][0]
 
@@ -64,7 +65,7 @@ async def test_what_is_beyond_the_chain_for_long_is_corrected_and_the_rest_stays
     await readings(right, HEAD + 100, minutes=20)
     assert await newest(wrong) == (ABSURD, ABSURD)
     async with transaction() as db:
-        await block_limits.correct(db)
+        await block_corrections.correct(db)
     assert await newest(wrong) == (HEAD, 0)
     assert await newest(right) == (HEAD + 100, HEAD + 100)
     assert await count() == [2, 2, 1, 1, 1, 2]
@@ -78,10 +79,10 @@ async def test_a_reading_of_this_moment_waits_unless_all_are_meant() -> None:
     await a_cursor()
     await readings(wallet, ABSURD, minutes=1)
     async with transaction() as db:
-        await block_limits.correct(db)
+        await block_corrections.correct(db)
     assert await newest(wallet) == (ABSURD, ABSURD)
     async with transaction() as db:
-        await block_limits.correct(db, older=timedelta(0))
+        await block_corrections.correct(db, older=timedelta(0))
     assert await newest(wallet) == (HEAD, 0)
 
 
@@ -90,5 +91,5 @@ async def test_without_a_head_of_this_moment_nothing_is_corrected() -> None:
     await a_cursor(minutes=30)
     await readings(wallet, ABSURD, minutes=20)
     async with transaction() as db:
-        await block_limits.correct(db)
+        await block_corrections.correct(db)
     assert await newest(wallet) == (ABSURD, ABSURD)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from models import Delegation, Due, Member, now, transaction
-from services import due, sightings
-from services.following import ANY
-from services.sightings import FIRST_PAUSE, LONGEST_PAUSE, Marks, Moved
-from tests.builders import CONTRACT, a_member, a_server, address
+from services.core import queue
+from services.triggers import sightings
+from services.triggers.chain_cursor import ANY
+from services.triggers.sightings import FIRST_PAUSE, LONGEST_PAUSE, Marks, Moved
+from tests.support.builders import CONTRACT, a_member, a_server, address
 
 MOMENTS = st.lists(st.floats(0.01, 300), min_size=1, max_size=60)
 
@@ -113,10 +114,10 @@ async def test_a_mark_that_repeats_waits_and_is_not_lost() -> None:
     assert row.due_at <= now(), "a look that has not begun comes no later for it"
 
     async with transaction() as db:
-        (claim,) = await due.claim(db, "worker", 10)
+        (claim,) = await queue.claim(db, "worker", 10)
     await concern([Moved(CONTRACT, wallet, 9)], servers, marks, 102.0)
     async with transaction() as db:
-        due.done(db, "worker", [claim])
+        queue.done(db, "worker", [claim])
     row = (await dues())[key(member)]
     assert now() < row.due_at <= now() + timedelta(seconds=FIRST_PAUSE)
 

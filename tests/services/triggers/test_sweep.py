@@ -4,10 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from jobs import clock
+from jobs import scheduler
 from models import Grant, Schedule, now, transaction
-from services import intents, sweep, work_health
-from tests.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+from services.health import backlog
+from services.roles import outbox
+from services.triggers import sweep
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -20,9 +22,9 @@ async def test_a_round_tries_again_what_waits_for_discord_to_recover(state: str)
         grant.next_at, grant.attempts = now() + timedelta(minutes=5), 8
         db.add(grant)
     async with transaction() as db:
-        assert await intents.open_intents(db, 10, set()) == []
+        assert await outbox.open_intents(db, 10, set()) == []
         await sweep.start_sweep(db)
-        (intent,) = await intents.open_intents(db, 10, set())
+        (intent,) = await outbox.open_intents(db, 10, set())
         assert (intent.id, intent.attempts) == (grant.id, 8)
 
 
@@ -32,7 +34,7 @@ async def test_a_round_leaves_alone_what_nobody_intends() -> None:
         grant = await a_grant(db, await a_member(db, server), await a_rule(db, server, snowflake()))
     async with transaction() as db:
         assert await sweep.start_sweep(db) == 1
-        assert await intents.open_intents(db, 10, set()) == []
+        assert await outbox.open_intents(db, 10, set()) == []
         assert (await db.get_one(Grant, grant.id)).next_at is None
 
 
@@ -41,8 +43,8 @@ async def test_a_round_missed_while_nothing_ran_begins_at_once_and_only_once() -
         db.add(Schedule(name=sweep.SCHEDULE, next_at=now() - timedelta(days=3)))
     began = []
     for _ in range(2):
-        await clock.prepare()
-        await clock.tick()
+        await scheduler.prepare()
+        await scheduler.tick()
         async with transaction() as db:
             row = await db.get_one(Schedule, sweep.SCHEDULE)
             began.append(row.started_at)
@@ -64,6 +66,6 @@ async def test_a_round_under_way_tells_how_long_it_goes_on() -> None:
         row.total, row.started_at = 8, now() - timedelta(minutes=2)
         db.add(row)
         await db.flush()
-        told = (await work_health.last_sweep(db, now())).text
+        told = (await backlog.last_sweep(db, now())).text
     assert told.startswith("A round over everybody is under way: 4 of 8 members are still to be looked at, which takes")
     assert told.endswith("about 2 minutes more.")

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from gateways.errors import ProviderDown
-from gateways.evm import Head
-from gateways.evm_transfers import Read, Transfer
-from services import transfers
-from services.following import Position
-from services.transfers import Look, Reader, Unreadable, WalletReader
+from gateways.evm.rpc.node import Head
+from gateways.evm.transfer_logs import Read, Transfer
+from gateways.transport.errors import ProviderDown
+from services.triggers import transfer_poller
+from services.triggers.chain_cursor import Position
+from services.triggers.transfer_poller import Look, Reader, Unreadable, WalletReader
 
 CONTRACT, SELLER, BUYER = (f"0x{number:040x}" for number in (1, 2, 3))
 
@@ -177,7 +177,7 @@ async def test_what_is_too_much_is_named_and_the_chain_is_read_on(reading: Readi
 
 
 async def test_what_is_remembered_of_blocks_is_bounded(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "MOST_SEEN", 30)
+    monkeypatch.setattr(transfer_poller, "MOST_SEEN", 30)
     node = reading.node
     node.moved = set(range(node.block + 1, node.block + 100))
     node.grows_by = 20
@@ -187,7 +187,7 @@ async def test_what_is_remembered_of_blocks_is_bounded(reading: Reading, monkeyp
 
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "BEYOND_SECONDS", 0.0)
+    monkeypatch.setattr(transfer_poller, "BEYOND_SECONDS", 0.0)
 
 
 async def test_a_position_beyond_every_node_goes_back_and_everybody_is_looked_at(
@@ -217,7 +217,7 @@ async def test_a_node_that_is_a_little_behind_moves_no_position(
 ) -> None:
     """Only for long, and only while it is so: its head with a fresh time must be before the position each time."""
     node, far = reading.node, reading.position
-    monkeypatch.setattr(transfers, "BEYOND_SECONDS", 3_600.0)
+    monkeypatch.setattr(transfer_poller, "BEYOND_SECONDS", 3_600.0)
     node.block, node.grows_by = far.block - 30, 0
     for _ in range(20):
         with pytest.raises(Unreadable):
@@ -241,7 +241,7 @@ async def test_after_a_long_absence_the_first_look_that_succeeds_says_so(monkeyp
     node = Node()
     reading = Reading(node)
     reading.position = Position(5, "0x5")
-    monkeypatch.setattr(transfers, "MOST_BEHIND_SECONDS", 60)
+    monkeypatch.setattr(transfer_poller, "MOST_BEHIND_SECONDS", 60)
     node.nameless = True
     with pytest.raises(Unreadable):
         await reading.look()

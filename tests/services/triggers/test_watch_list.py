@@ -5,14 +5,15 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
-from gateways.evm_transfers import CONTRACTS, WALLETS
+from gateways.evm.transfer_logs import CONTRACTS, WALLETS
 from models import AsyncSession, Member, Rule, Server, transaction
-from services import due, quarantine, watch_list
-from services.expressions import Requirement, to_document
-from services.following import ANY
-from services.watch_list import Watched, WatchList
-from tests.builders import CONTRACT, a_member, a_rule, a_server, address
-from tests.statements import Statements
+from services.core import queue
+from services.rules.expression import Requirement, to_document
+from services.triggers import quarantine, watch_list
+from services.triggers.chain_cursor import ANY
+from services.triggers.watch_list import Watched, WatchList
+from tests.support.builders import CONTRACT, a_member, a_rule, a_server, address
+from tests.support.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -186,6 +187,6 @@ async def test_members_of_many_servers_are_marked_in_one_statement() -> None:
         servers = [await a_server(db) for _ in range(5)]
         members = [await a_member(db, server, wallet=address()) for server in servers]
         with Statements() as counted:
-            await due.mark_servers(db, [server.id or 0 for server in servers[:4]], due.SWEPT)
+            await queue.mark_servers(db, [server.id or 0 for server in servers[:4]], queue.SWEPT)
     assert counted.count == 1
     assert await dues() == {key(member) for member in members[:4]}

@@ -4,11 +4,11 @@ import pytest
 from sqlmodel import col, select
 
 from models import Access, Server, transaction
-from services import guilds
-from services.guilds import GuildFacts, RoleFacts
-from services.members import MemberFacts
-from services.role_safety import ADMINISTRATOR
-from tests.statements import Statements
+from services.guilds.members import MemberFacts
+from services.guilds.role_safety import ADMINISTRATOR
+from services.triggers import gateway_events
+from services.triggers.gateway_events import GuildFacts, RoleFacts
+from tests.support.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
 GUILD, OWNER, BOT = "900000000000000001", "900000000000000002", "900000000000000003"
@@ -34,11 +34,11 @@ async def test_a_guild_in_which_2_000_members_are_administrators_takes_a_few_sta
     many = [str(800_000_000_000_000_000 + number) for number in range(2_000)]
     with Statements() as statements:
         async with transaction() as db:
-            await guilds.who_runs(db, guild(*many))
+            await gateway_events.who_runs(db, guild(*many))
     assert statements.count < 10
     found = await those_who_run_it()
     assert len(found) == 2_001
     assert [one for one, owner in found.items() if owner] == [OWNER]
     async with transaction() as db:
-        await guilds.who_runs(db, guild(many[0]))
+        await gateway_events.who_runs(db, guild(many[0]))
     assert await those_who_run_it() == {many[0]: False, OWNER: True}

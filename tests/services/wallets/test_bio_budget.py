@@ -15,14 +15,14 @@ from typing import Any
 import httpx
 import pytest
 
-from gateways import clock
-from gateways.errors import ProviderBusy
-from gateways.market_wire import MarketWire
-from gateways.opensea import OpenSea
-from gateways.quota import SHARES, Standing, Use
-from gateways.turns import on_behalf_of
-from services import bio_looks
-from services.market_limits import BEAT_SECONDS
+from gateways.marketplaces.client import MarketWire
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.quota import SHARES, Standing, Use
+from gateways.transport import clock
+from gateways.transport.errors import ProviderBusy
+from gateways.transport.fair_turns import on_behalf_of
+from services.runtime.marketplace_limits import BEAT_SECONDS
+from services.wallets import bio_schedule
 from tests.gateways.clockwork import run
 
 PEOPLE, LIMIT, HOUR = 200, 600, 3_600.0
@@ -106,7 +106,7 @@ class Town:
         chance, address = self.chance, f"0x{number:040x}"
         await asyncio.sleep(chance.uniform(0, HOUR - 900))
         on_web, early, saves_after = chance.random() < 0.5, chance.random() < 0.3, chance.uniform(30, 480)
-        looks = bio_looks.Looks(None) if on_web else bio_looks.shown()
+        looks = bio_schedule.Looks(None) if on_web else bio_schedule.shown()
         pressed_early = chance.uniform(5, saves_after) if early else 0.0
         client = self.web if on_web else self.bot
         with on_behalf_of(f"user:{number}"):
@@ -124,18 +124,18 @@ class Town:
                 there = await self._waits(client, address, left, PATIENCE) is None
         self.proved.append(now())
 
-    async def _press(self, client: OpenSea, address: str) -> bio_looks.Looks | None:
+    async def _press(self, client: OpenSea, address: str) -> bio_schedule.Looks | None:
         """Ask for a look; the looks that are still to come, or None when it was proved."""
         self.presses += 1
         found = await self._looks(client, address, Use.PROOF)
         if found is True:
             return None
         self.refused += isinstance(found, float)
-        return bio_looks.asked(wait=found or 0.0, stretch=client.quota.outlook(Use.AGAIN).stretch)
+        return bio_schedule.asked(wait=found or 0.0, stretch=client.quota.outlook(Use.AGAIN).stretch)
 
     async def _waits(
-        self, client: OpenSea, address: str, looks: bio_looks.Looks | None, seconds: float
-    ) -> bio_looks.Looks | None:
+        self, client: OpenSea, address: str, looks: bio_schedule.Looks | None, seconds: float
+    ) -> bio_schedule.Looks | None:
         """Let the product look by itself for so long; what is still to come, or None when it was proved."""
         ends = now() + seconds
         while looks is not None and looks.next_in is not None and now() + looks.next_in < ends:

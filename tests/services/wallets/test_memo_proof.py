@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from gateways import gateways
-from services import names
-from services.errors import FieldRefused
+from services.core.errors import FieldRefused
+from services.wallets import names
 from tests.jobs.conftest import product as product
 from tests.services.walker import Walker, clock_looks
 

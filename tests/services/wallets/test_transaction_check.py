@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateways.solana_proof import SolanaTransaction
-from gateways.transactions import Transaction
-from services.transactions import (
+from gateways.evm.transactions import Transaction
+from gateways.solana.memo_proof import SolanaTransaction
+from services.wallets.transaction_check import (
     Outcome,
     Reference,
     Wanted,

@@ -3,15 +3,15 @@
 import pytest
 
 from models import Challenge, Wallet, transaction
-from services import challenges, claims, wallets
-from services.claims import Proof, TooManyWallets
-from services.errors import FieldRefused
+from services.core.errors import FieldRefused
+from services.wallets import challenges, ownership, wallets
+from services.wallets.ownership import Proof, TooManyWallets
 from settings import settings
-from tests.builders import address
 from tests.jobs.conftest import product as product
 from tests.jobs.conftest import town as town
 from tests.jobs.town import Town
-from tests.services.test_wallets import actor, code_of, held_by, says, verify
+from tests.services.wallets.test_wallets import actor, code_of, held_by, says, verify
+from tests.support.builders import address
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ async def test_a_transaction_adds_no_wallet_beyond_the_limit_either(town: Town) 
         for number, row in enumerate(found):
             spent = Proof("transaction", {}, strong=True, spends=(f"0x{number:064x}", "base"))
             if number < 2:
-                await claims.keep(db, carol, row, spent)
+                await ownership.keep(db, carol, row, spent)
                 continue
             with pytest.raises(TooManyWallets):
-                await claims.keep(db, carol, row, spent)
-            assert not await claims.is_spent(db, f"0x{number:064x}"), "it can still prove it later"
+                await ownership.keep(db, carol, row, spent)
+            assert not await ownership.is_spent(db, f"0x{number:064x}"), "it can still prove it later"
     assert len(await held_by(carol)) == 2

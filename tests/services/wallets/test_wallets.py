@@ -9,12 +9,13 @@ import pytest
 from aiohttp import web
 
 from gateways import gateways, use_gateways
-from gateways.opensea import OpenSea
-from gateways.quota import LONGEST_PAUSE
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.quota import LONGEST_PAUSE
 from models import transaction
-from services import users, wallets
-from services.actors import Actor
-from services.claims import LinkedProfile
+from services.accounts import users
+from services.core.actors import Actor
+from services.wallets import wallets
+from services.wallets.ownership import LinkedProfile
 from tests.jobs.conftest import product as product
 from tests.jobs.conftest import town as town
 from tests.jobs.town import Town

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from gateways.evm_pool import NodePool
-from gateways.transactions import EvmTransactions
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.transactions import EvmTransactions
 from models import now
-from services import trails
-from services.trail_state import OpenChallenge
-from services.transactions import Outcome
+from services.wallets import watch
+from services.wallets.transaction_check import Outcome
+from services.wallets.watch_state import OpenChallenge
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
 AMOUNT = 1_234_567
@@ -57,12 +57,12 @@ async def proof(end: Front, past: int) -> list[str]:
     chains = SimpleNamespace(endpoints=lambda _: 0)
     outside = cast("Gateways", SimpleNamespace(transactions=EvmTransactions(pool), chains=chains))
     one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
-    await trails.look(outside, [one])
+    await watch.look(outside, [one])
     assert one.points["base"].nonce == past
     end.calls.clear()
     for value in (5, AMOUNT):
         await sends(end, wallet, [value])
-        await trails.look(outside, [one])
+        await watch.look(outside, [one])
     await pool.close()
     assert one.judged is not None
     assert one.judged.outcome is Outcome.PROVES

@@ -8,11 +8,11 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from models import Challenge, User, transaction
-from models.session import AsyncSession
-from services import challenges, open_challenges
-from services.actors import Actor
-from services.trail_state import Point
-from tests.builders import address, snowflake
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.wallets import challenges, watch_schedule
+from services.wallets.watch_state import Point
+from tests.support.builders import address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -42,9 +42,9 @@ async def test_looks_at_one_challenge_that_overlap_do_not_deadlock() -> None:
 
     async def settle(chains: Sequence[str], block: int) -> None:
         async with transaction() as db:
-            (one,) = await open_challenges.load(db, [row.id or 0])
+            (one,) = await watch_schedule.load(db, [row.id or 0])
             one.points = {chain: Point(0, block, 1, False, 0, False) for chain in chains}
-            await open_challenges.settle(db, [one])
+            await watch_schedule.settle(db, [one])
 
     await settle(["base", "ethereum", "polygon"], 1)
     async with transaction() as db:
@@ -77,12 +77,12 @@ async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: py
         async with transaction() as db:
             numbers.append((await challenges.current(db, actor, "evm", address())).id or 0)
     async with transaction() as db:
-        looked = await open_challenges.load(db, numbers)
+        looked = await watch_schedule.load(db, numbers)
     for one in looked:
         one.points = {"base": Point(0, 1, 1, False, 0, False)}
         one.note = "seen"
     looked[0].points["base"] = Point(2**70, 1, 1, False, 0, False)  # no bigint: the database refuses it
-    await open_challenges.settle_apart(looked)
+    await watch_schedule.settle_apart(looked)
     async with transaction() as db:
         rows = {row.id: row.note for row in (await db.exec(select(Challenge))).all()}
     assert rows == {numbers[0]: "", numbers[1]: "seen"}

@@ -6,13 +6,13 @@ import pytest
 from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
 
-from state.account import AccountState
-from state.gate import Gate
-from state.me import MeState
-from state.rule_form import RuleFormState
-from state.session import SessionState, arrive, recognise
-from state.wallet_proof import WalletProofState
-from tests.api.browsers import Browser
+from state.account.preferences import MeState
+from state.account.profile import AccountState
+from state.account.wallet_proof import WalletProofState
+from state.core.gate import Gate
+from state.core.session import SessionState, arrive, recognise
+from state.rule_form.rule_form import RuleFormState
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import with_rule
 

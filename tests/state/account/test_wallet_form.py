@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from models import now
-from services import bio_proof, wallets
-from services.errors import ProviderUnavailable
-from services.wallets import Verdict
+from services.core.errors import ProviderUnavailable
+from services.wallets import bio_proof, wallets
+from services.wallets.wallets import Verdict
 from settings import settings
-from state import watchers
-from state.wallet_proof import BIO, RETURN_GAP, TRANSACTION, WalletProofState
-from tests.api.browsers import Browser
+from state.account.wallet_proof import BIO, RETURN_GAP, TRANSACTION, WalletProofState
+from state.core import watchers
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Beside, Tab
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]

@@ -8,8 +8,8 @@ import reflex as rx
 from app.app import app
 from app.http.documents import Route
 from app.pages import OPERATOR_PAGES, PAGES, Page, table
-from components.pages.oauth_help import SETUP_PATH
-from services.screens import ROUTES
+from components.pages.help.oauth_help import SETUP_PATH
+from services.accounts.return_paths import ROUTES
 from settings import ROOT
 
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from components.pages import policies
-from services import housekeeping
-from services.sessions import SESSION_LIFE
+from components.pages.public import policies
+from services.accounts.sessions import SESSION_LIFE
+from services.privacy import retention
 from settings import settings
 
 
@@ -18,9 +18,9 @@ def told() -> str:
 def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
     page = told()
     assert f"log is kept for {settings().log_days} days" in page
-    assert f"off its list of members after {housekeeping.LEFT_DAYS} days" in page
-    assert f"taken off that list after {housekeeping.LEFT_DAYS} days" in page
-    assert f"goes {housekeeping.TOLD_DAYS} days after we told you, and {housekeeping.UNTOLD_DAYS} days" in page
+    assert f"off its list of members after {retention.LEFT_DAYS} days" in page
+    assert f"taken off that list after {retention.LEFT_DAYS} days" in page
+    assert f"goes {retention.TOLD_DAYS} days after we told you, and {retention.UNTOLD_DAYS} days" in page
     assert SESSION_LIFE.days == 7
     assert "at most seven days" in page
 
@@ -28,5 +28,5 @@ def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
 @pytest.mark.parametrize(("days", "words"), [(30, "for 30 days"), (0, "as long as the service runs")])
 def test_the_setting_is_what_the_page_says(days: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = settings().model_copy(update={"log_days": days})
-    monkeypatch.setattr("components.pages.policies.settings", lambda: chosen)
+    monkeypatch.setattr("components.pages.public.policies.settings", lambda: chosen)
     assert words in told()

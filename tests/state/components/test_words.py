@@ -11,14 +11,14 @@ import reflex as rx
 from components.layout import frame
 from components.layout.audience import loading
 from components.layout.navigation import member_bar
-from components.pages.account import account, account_left
-from components.pages.dashboard import dashboard
-from components.pages.invite import invite
-from components.pages.landing import landing
-from components.pages.problems import oauth_error
-from components.pages.rule_form import rule_form
-from components.pages.server_form import server_form
-from components.pages.wallets import wallets, wallets_left
+from components.pages.account.profile import account, account_left
+from components.pages.account.wallets import wallets, wallets_left
+from components.pages.dashboard.dashboard import dashboard
+from components.pages.dashboard.invite import invite
+from components.pages.dashboard.server_form import server_form
+from components.pages.public.landing import landing
+from components.pages.public.problems import oauth_error
+from components.pages.rule_form.rule_form import rule_form
 
 Screen = Callable[[], rx.Component]
 WORDS: dict[Screen, tuple[str, ...]] = {

@@ -7,16 +7,16 @@ import psycopg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from services.errors import ServerNotFound
-from state import faults
-from state.faults import REPORTS_A_MINUTE, note_report, show_fault
+from services.core.errors import ServerNotFound
+from state.core import errors
+from state.core.errors import REPORTS_A_MINUTE, note_report, show_fault
 
 
 @pytest.fixture(autouse=True)
 def nothing_noted() -> Iterator[None]:
-    faults._reported.clear()
+    errors._reported.clear()
     yield
-    faults._reported.clear()
+    errors._reported.clear()
 
 
 def test_a_fault_of_ours_is_in_the_log_and_not_on_the_screen(caplog: pytest.LogCaptureFixture) -> None:
@@ -36,7 +36,7 @@ def test_an_absent_database_is_told_on_the_screen_and_in_one_line_of_the_log(cap
 
 
 def test_reports_of_browsers_are_short_single_lines_and_few(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "state.faults")
+    caplog.set_level(logging.WARNING, "state.core.errors")
     for number in range(REPORTS_A_MINUTE + 5):
         note_report(Exception(f"{number} oops\r\nERROR forged\x1b[2J " + "x" * 9_000))
     lines = [record.getMessage() for record in caplog.records]

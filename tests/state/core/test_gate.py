@@ -8,11 +8,11 @@ from reflex.state import UpdateVarsInternalState
 from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
 
-from services import rejections
-from services.actors import Actor
-from state import gate
-from state.gate import Refused, background, check, public, signed_in
-from state.session import SessionState
+from services.core.actors import Actor
+from services.runtime import rejections
+from state.core import gate
+from state.core.gate import Refused, background, check, public, signed_in
+from state.core.session import SessionState
 
 
 class ProbeState(rx.State):

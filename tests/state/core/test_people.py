@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.servers import icon_url
-from services.users import avatar_url
+from services.accounts.users import avatar_url
+from services.servers.servers import icon_url
 from settings import settings
-from state.session import display_name
+from state.core.session import display_name
 
 
 @pytest.mark.parametrize(

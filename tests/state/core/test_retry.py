@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.errors import HoldfastError, NotConnected, NotSignedIn, ProviderUnavailable
-from state import queries
-from state.queries import ask
-from state.timing import QUERY_ATTEMPTS
+from services.core.errors import HoldfastError, NotConnected, NotSignedIn, ProviderUnavailable
+from state.core import retry
+from state.core.retry import ask
+from state.core.timing import QUERY_ATTEMPTS
 
 
 class Asked:
@@ -23,7 +23,7 @@ class Asked:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
 
 
 async def test_what_is_answered_is_asked_for_once() -> None:

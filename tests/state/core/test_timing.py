@@ -2,9 +2,11 @@
 
 import pytest
 
-from services import addresses, rule_form, servers
-from services.chain_names import FORM_ORDER
-from state import timing
+from services.core import addresses
+from services.core.chain_names import FORM_ORDER
+from services.rules import draft
+from services.servers import servers
+from state.core import timing
 
 CONSTANTS = {
     "user query stale": (timing.USER_STALE_SECONDS, 1800),
@@ -25,10 +27,10 @@ CONSTANTS = {
     "tooltip delay": (timing.TOOLTIP_DELAY_MILLISECONDS, 700),
     "tooltip skip delay": (timing.TOOLTIP_SKIP_MILLISECONDS, 300),
     "an address, shortened": (addresses.shorten("0x0123456789abcdef0123456789abcdef01234567"), "0x0123...4567"),
-    "default role colour": (rule_form.DEFAULT_COLOR, "#5865F2"),
+    "default role colour": (draft.DEFAULT_COLOR, "#5865F2"),
     "selectable chains": (len(FORM_ORDER), 8),
-    "token ids in a name": (rule_form.NAMED_TOKEN_IDS, 3),
-    "rule types": (rule_form.TYPES, ("basic", "trait", "token_id", "any_nft")),
+    "token ids in a name": (draft.NAMED_TOKEN_IDS, 3),
+    "rule types": (draft.TYPES, ("basic", "trait", "token_id", "any_nft")),
     "permissions of the navigation's invite": (servers.NAVIGATION_PERMISSIONS, 268_439_808),
     "permissions of a server's invite": (servers.SERVER_PERMISSIONS, 2_416_004_112),
 }

@@ -9,18 +9,23 @@ from typing import Any, cast
 import pytest
 import reflex as rx
 
-from services import bio_looks, limits, names, servers, wallets
-from services import impact as impact_service
-from services.actors import Actor
-from services.errors import TooMany
-from services.impact import Impact, Proposal
-from state import gate, impact, invite, wallet_proof, watchers
-from state import wallets as wallets_state
-from state.impact import ImpactState
-from state.invite import InviteState
-from state.servers import DashboardState
-from state.wallet_proof import WalletProofState
-from state.wallets import WalletRowView, WalletsState
+from services.core.actors import Actor
+from services.core.errors import TooMany
+from services.engine import preview as impact_service
+from services.engine.preview import Impact, Proposal
+from services.runtime import rate_limits
+from services.servers import servers
+from services.wallets import bio_schedule, names, wallets
+from state.account import wallet_proof
+from state.account import wallets as wallets_state
+from state.account.wallet_proof import WalletProofState
+from state.account.wallets import WalletRowView, WalletsState
+from state.core import gate, watchers
+from state.dashboard import invite
+from state.dashboard.invite import InviteState
+from state.dashboard.servers import DashboardState
+from state.rule_form import preview
+from state.rule_form.preview import ImpactState
 from tests.state.conftest import Beside
 
 ADA = Actor(1, "1", "ada")
@@ -32,7 +37,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.open, self.actor, self.looks, self.refuses = True, ADA, 0, False
-        self.spent = Counter[limits.Limit]()
+        self.spent = Counter[rate_limits.Limit]()
         self.goes_on = asyncio.Event()
 
 
@@ -59,7 +64,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         found.looks += 1
         return wallets.Verdict(success=False, message="Not found yet.", again=True)
 
-    async def spend(limit: limits.Limit, user_id: int) -> None:
+    async def spend(limit: rate_limits.Limit, user_id: int) -> None:
         assert user_id == ADA.user_id
         found.spent[limit] += 1
         if found.refuses:
@@ -67,17 +72,17 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
     monkeypatch.setattr(watchers, "is_open", is_open)
     monkeypatch.setattr(watchers, "AWAY_SECONDS", 0.1)
-    monkeypatch.setattr(limits, "spend", spend)
+    monkeypatch.setattr(rate_limits, "spend", spend)
     monkeypatch.setattr(servers, "list_servers", listed)
     monkeypatch.setattr(wallets, "check_again", checked)
     for module in (gate, watchers):
         monkeypatch.setattr(module, "actor_of", actor_of)
-    for module in (invite, wallet_proof, __import__("state.servers", fromlist=["servers"])):
+    for module in (invite, wallet_proof, __import__("state.dashboard.servers", fromlist=["servers"])):
         monkeypatch.setattr(module, "transaction", transaction)
     monkeypatch.setattr(invite, "WATCH_EVERY", 0.02)
-    monkeypatch.setattr(bio_looks, "FIRST", 0.02)
-    monkeypatch.setattr(bio_looks, "LONGEST", 0.02)
-    monkeypatch.setattr("state.servers.WATCH_EVERY", 0.02)
+    monkeypatch.setattr(bio_schedule, "FIRST", 0.02)
+    monkeypatch.setattr(bio_schedule, "LONGEST", 0.02)
+    monkeypatch.setattr("state.dashboard.servers.WATCH_EVERY", 0.02)
     return found
 
 
@@ -93,7 +98,7 @@ async def loops(kind: str) -> tuple[Beside, Start]:
     state = Beside(await root.get_state(of))
     handler = cast(Any, of.event_handlers["look_again" if kind == "bio" else "watch"].fn)
     if kind == "bio":
-        state.looking, state._looks = True, bio_looks.Looks(0.02, 0.02)
+        state.looking, state._looks = True, bio_schedule.Looks(0.02, 0.02)
 
     async def start() -> None:
         outcome = handler(state, *((state._look,) if kind == "bio" else ()))
@@ -176,7 +181,7 @@ async def test_looks_at_a_bio_are_counted_as_proofs(screen: Screen) -> None:
     screen.refuses = False
     await until(lambda: screen.looks > 0)
     assert state.looking
-    assert set(screen.spent) == {limits.PROOFS}
+    assert set(screen.spent) == {rate_limits.PROOFS}
     screen.open = False
     await until(task.done)
     assert not state.looking, "a form whose loop has ended does not say that it looks"
@@ -184,10 +189,10 @@ async def test_looks_at_a_bio_are_counted_as_proofs(screen: Screen) -> None:
 
 SPENT = {
     "visible": None,
-    "names": limits.LOOKUPS,
-    "name": limits.LOOKUPS,
-    "chains": limits.PROOFS,
-    "impact": limits.PREVIEWS,
+    "names": rate_limits.LOOKUPS,
+    "name": rate_limits.LOOKUPS,
+    "chains": rate_limits.PROOFS,
+    "impact": rate_limits.PREVIEWS,
 }
 
 
@@ -214,9 +219,9 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(impact_service, "plan", work)
     monkeypatch.setattr(impact_service, "look", look)
     transaction = invite.transaction
-    for module in (impact, wallets_state):
+    for module in (preview, wallets_state):
         monkeypatch.setattr(module, "transaction", transaction)
-    monkeypatch.setattr("state.servers.VISIBLE_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("state.dashboard.servers.VISIBLE_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(wallet_proof, "NAME_REST_SECONDS", 0.02)
 
 

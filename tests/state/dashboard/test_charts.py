@@ -2,8 +2,8 @@
 
 from datetime import date, timedelta
 
-from services.analytics import HistoryView, RuleHistory
-from state.charts import HEIGHT, MOST_RULES, WIDTH, days_of, proofs_of, roles_of, rules_of
+from services.servers.analytics import HistoryView, RuleHistory
+from state.dashboard.charts import HEIGHT, MOST_RULES, WIDTH, days_of, proofs_of, roles_of, rules_of
 
 DAYS = tuple(date(2026, 11, 14) + timedelta(days=number) for number in range(7))
 

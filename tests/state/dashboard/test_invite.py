@@ -10,13 +10,13 @@ import reflex as rx
 import models
 from gateways import close_gateways
 from models import User, now, transaction
-from services import sessions
-from services.errors import ProviderUnavailable
-from services.secrets import seal
+from services.accounts import sessions
+from services.accounts.token_encryption import seal
+from services.core.errors import ProviderUnavailable
 from settings import settings
-from state import queries
-from state.invite import GuildCardView, InviteState
-from state.toasts import ToastState
+from state.core import retry
+from state.core.toasts import ToastState
+from state.dashboard.invite import GuildCardView, InviteState
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ async def nobody_outside(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp
     """A database, and a Discord that does not answer."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("SANDBOX_PORT", "1")
-    monkeypatch.setattr(queries, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
     settings.cache_clear()
     await models.use(database_url)
     yield

@@ -3,8 +3,8 @@
 import pytest
 import reflex as rx
 
-from components.pages import server_config
-from state.server_page import TABS, ServerPageState
+from components.pages.server import server_config
+from state.dashboard.server_page import TABS, ServerPageState
 
 
 async def at(query: dict[str, str]) -> ServerPageState:

@@ -5,8 +5,8 @@ import reflex as rx
 from pydantic import SecretStr
 
 from settings import settings
-from state import operator
-from state.operator import OperatorState, presences
+from state.help import operator
+from state.help.operator import OperatorState, presences
 
 CALLBACK = "/api/auth/discord/callback"
 

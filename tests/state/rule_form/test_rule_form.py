@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 import reflex as rx
 
-from services import collections, rule_form, sources, token_ids
-from services.actors import Actor
-from services.errors import NotSignedIn
-from services.expressions import AtLeast, Expression, Not, Requirement, parse, to_document
-from services.rule_groups import from_tree
-from services.rule_limits import RoomView
-from services.sources import SingleSource
-from state import gate
-from state.condition_draft import ConditionDraft
-from state.rule_conditions import ROOT, UNFILLED
-from state.rule_form import RuleFormState
-from state.toasts import ToastState
-from tests.api.browsers import Browser
+from services.collections import catalog
+from services.core.actors import Actor
+from services.core.errors import NotSignedIn
+from services.rules import draft as rule_form
+from services.rules import single_source, token_ids
+from services.rules.expression import AtLeast, Expression, Not, Requirement, parse, to_document
+from services.rules.form_groups import from_tree
+from services.rules.limits import RoomView
+from services.rules.single_source import SingleSource
+from state.core import gate
+from state.core.toasts import ToastState
+from state.rule_form.condition_draft import ConditionDraft
+from state.rule_form.conditions import ROOT, UNFILLED
+from state.rule_form.rule_form import RuleFormState
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
@@ -266,7 +268,7 @@ async def test_another_kind_of_trait_has_its_own_values(
     async def values(*asked: Any) -> list[str]:
         return {"Fur": ["Gold", "Ash"], "Level": ["7"]}[asked[-1]]
 
-    monkeypatch.setattr(collections, "trait_values", values)
+    monkeypatch.setattr(catalog, "trait_values", values)
     tab, _ = await sign_in("ada")
     tab.go("/add-verification-rule")
     form = await tab.state(RuleFormState)
@@ -300,7 +302,7 @@ async def test_a_condition_that_one_source_alone_can_tell_says_so_beside_it(
     form: RuleFormState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = {"base": SingleSource("base", "basic", "Base has one node.", "Add one to RPC_BASE.")}
-    monkeypatch.setattr(sources, "of_condition", lambda leaf: (alone[leaf.chain],) if leaf.chain in alone else ())
+    monkeypatch.setattr(single_source, "of_condition", lambda leaf: (alone[leaf.chain],) if leaf.chain in alone else ())
     fill(form, FOXES, "polygon")
     assert form.caveat == ""
     await form.add_condition(ROOT)

@@ -7,14 +7,14 @@ from uuid import uuid4
 import pytest
 
 from models import Server, transaction
-from services import events
-from services.event_log import BY_ITSELF
-from state.activity import ActivityState
-from state.server_page import ServerPageState
-from tests.api.browsers import Browser
-from tests.builders import a_member
+from services.core import audit
+from services.servers.activity import BY_ITSELF
+from state.dashboard.server_page import ServerPageState
+from state.server.activity import ActivityState
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
+from tests.support.builders import a_member
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
@@ -35,13 +35,13 @@ async def lost(rule: dict[str, Any], *names: str, together: bool = True) -> list
         for member, name in zip(people, names, strict=True):
             member.name = name
         lines = [
-            events.line(
+            audit.line(
                 "role.taken", server_id=rule["serverId"], subject=member.discord_id, role_id=rule["roleId"],
                 batch=batch if together else uuid4(),
             )
             for member in people
         ]  # fmt: skip
-        await events.record_all(db, lines)
+        await audit.record_all(db, lines)
         return [member.discord_id for member in people]
 
 

@@ -7,12 +7,12 @@ import pytest
 from sqlmodel import select
 
 from models import Breaker, Grant, Rule, Server, now, transaction
-from state.held_back import SHOWN_ON, HeldBackState
-from state.servers import DashboardState
-from tests.api.browsers import Browser
-from tests.builders import a_grant, a_member
+from state.dashboard.servers import DashboardState
+from state.server.held_back import SHOWN_ON, HeldBackState
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
+from tests.support.builders import a_grant, a_member
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 

@@ -8,13 +8,13 @@ import pytest
 from sqlmodel import delete
 
 from models import Due, Member, Observation, Server, transaction
-from services.errors import MemberNotFound
-from state.members import EVERYBODY, MembersState
-from state.server_page import ServerPageState
-from tests.api.browsers import Browser
-from tests.builders import a_member, address
+from services.core.errors import MemberNotFound
+from state.dashboard.server_page import ServerPageState
+from state.server.members import EVERYBODY, MembersState
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
+from tests.support.builders import a_member, address
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 

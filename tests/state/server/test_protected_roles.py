@@ -7,13 +7,13 @@ import pytest
 from sqlmodel import delete, select
 
 from models import Event, Rule, Server, now, transaction
-from services.errors import RuleNotFound
-from state.protected_roles import ProtectedRolesState, ProtectedRoleView
-from state.rules import DELETE, RulesState
-from tests.api.browsers import Browser
-from tests.builders import a_grant, a_member
+from services.core.errors import RuleNotFound
+from state.server.protected_roles import ProtectedRolesState, ProtectedRoleView
+from state.server.rules import DELETE, RulesState
+from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
+from tests.support.builders import a_grant, a_member
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 

@@ -5,18 +5,18 @@ from contextlib import suppress
 from typing import Any
 
 from models import Breaker, transaction
-from services.errors import NotFound
-from state.activity import ActivityState
-from state.channels import ChannelsState
-from state.held_back import HeldBackState
-from state.members import EVERYBODY, MembersState
-from state.rule_form import RuleFormState
-from state.rules import PAUSE, RulesState
-from state.server_health import ServerHealthState
-from state.server_page import ServerPageState
-from tests.api.browsers import Browser
-from tests.api.test_rights import change, names_of, rows
-from tests.api.test_rights import town as town
+from services.core.errors import NotFound
+from state.dashboard.server_page import ServerPageState
+from state.rule_form.rule_form import RuleFormState
+from state.server.activity import ActivityState
+from state.server.channels import ChannelsState
+from state.server.health import ServerHealthState
+from state.server.held_back import HeldBackState
+from state.server.members import EVERYBODY, MembersState
+from state.server.rules import PAUSE, RulesState
+from tests.app.api.browsers import Browser
+from tests.app.api.servers.test_rights import change, names_of, rows
+from tests.app.api.servers.test_rights import town as town
 from tests.jobs.town import Town
 from tests.state.conftest import Tab
 from tests.state.towns import opened

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from playwright.async_api import Page
 
 from app.pages import OPERATOR_PAGES, PUBLIC_PAGES
-from tests.product import Product
+from tests.support.product import Product
 
 TABS = ("rules", "members", "activity", "health", "channel")
 GUILD = "Base Builders"

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.barriers import grave_faults
-from tests.browser.conftest import Product, Visitor
-from tests.browser.village import Village, village
-from tests.whole.people import Person, collection, rule
+from tests.system.browser.barriers import grave_faults
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import Village, village
+from tests.system.whole.people import Person, collection, rule
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 STRANGER = "0x" + "5e" * 20

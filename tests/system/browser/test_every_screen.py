@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import pytest_asyncio
 from playwright.async_api import Browser, ViewportSize
 
-from tests.browser.barriers import grave_faults
-from tests.browser.conftest import Product, Visitor, visitors
-from tests.browser.screens import GUILD, Screen, for_members, for_visitors, settled
-from tests.whole.people import Person, rule
+from tests.system.browser.barriers import grave_faults
+from tests.system.browser.conftest import Product, Visitor, visitors
+from tests.system.browser.screens import GUILD, Screen, for_members, for_visitors, settled
+from tests.system.whole.people import Person, rule
 
 WIDTHS = (360, 768, 1440)
 USUAL = ViewportSize(width=1280, height=900)

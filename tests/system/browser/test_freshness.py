@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Page, expect
 
-from state.timing import ANALYTICS_STALE_SECONDS
-from tests.browser.conftest import Product, Visitor
-from tests.browser.village import Village, village
-from tests.whole.people import Person
+from state.core.timing import ANALYTICS_STALE_SECONDS
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import Village, village
+from tests.system.whole.people import Person
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

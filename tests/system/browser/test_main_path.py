@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Product, Visitor, eventually
-from tests.browser.village import Village, village
-from tests.whole.people import collection
+from tests.system.browser.conftest import Product, Visitor, eventually
+from tests.system.browser.village import Village, village
+from tests.system.whole.people import collection
 
 ROLE, CHAIN = "Collector", "base"
 

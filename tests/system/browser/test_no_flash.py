@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.browser.conftest import Visitor
+from tests.system.browser.conftest import Visitor
 
 # Every frame from the first: the words that a person could read in it.
 WATCH = """

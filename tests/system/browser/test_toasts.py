@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from state.timing import TOAST_MILLISECONDS, TOAST_SWIPE_PIXELS, TOAST_WIDTH_PIXELS, TOOLTIP_DELAY_MILLISECONDS
-from tests.browser.conftest import Product, Visitor
-from tests.browser.village import village
+from state.core.timing import TOAST_MILLISECONDS, TOAST_SWIPE_PIXELS, TOAST_WIDTH_PIXELS, TOOLTIP_DELAY_MILLISECONDS
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

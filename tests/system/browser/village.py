@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 
-from tests.product import Product
+from tests.support.product import Product
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`python -m tests.soak.ahead SECONDS MODULE [ARGUMENT …]`: run a module on a machine whose clock is ahead.
+"""`python -m tests.system.soak.ahead SECONDS MODULE [ARGUMENT …]`: run a module on a machine whose clock is ahead.
 
 Only what asks for the date is ahead; the monotonic clock, by which pauses are measured, is as it is, as after a wrong
 setting of a real machine's clock.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.far import hang
-from tests.soak.machine import PROGRAMS, Machine
-from tests.soak.tenant import HostileTenant
-from tests.soak.truth import Deal
-from tests.soak.visitor import Visitor
-from tests.soak.world import ELSEWHERE, STANDARDS, World, database_answers, family
+from tests.support.far import hang
+from tests.system.soak.machine import PROGRAMS, Machine
+from tests.system.soak.tenant import HostileTenant
+from tests.system.soak.truth import Deal
+from tests.system.soak.visitor import Visitor
+from tests.system.soak.world import ELSEWHERE, STANDARDS, World, database_answers, family
 
 EVM = ("base", "ethereum", "polygon")
 NODES = tuple(f"{front}:{chain}" for chain in EVM for front in ("rpc", "rpc2"))

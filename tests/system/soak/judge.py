@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.soak.truth import Pair, Timeline
+from tests.system.soak.truth import Pair, Timeline
 
 LATE_WITHIN = 60.0
 """Seconds in which Discord, while it is slow, may carry out again what nobody waited for: the same write may repeat."""

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from random import Random
 
-from app.leftovers import MARK
-from app.postgres import Postgres
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import MARK
 from tests.conftest import ROOT
-from tests.soak.weather import CLOCK_AHEAD_SECONDS, DatabaseWay
+from tests.system.soak.weather import CLOCK_AHEAD_SECONDS, DatabaseWay
 
-PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.web"}
+PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.supervisor.web"}
 """What runs, and the module that it is."""
 AHEAD = "jobs-2"
 """The process on a machine whose clock is ahead."""
@@ -45,7 +45,7 @@ class Machine:
         """Start one of the processes, unless it runs."""
         process = self.running.get(name)
         if process is None or process.poll() is not None:
-            clock = ("tests.soak.ahead", str(CLOCK_AHEAD_SECONDS)) if name == AHEAD else ()
+            clock = ("tests.system.soak.ahead", str(CLOCK_AHEAD_SECONDS)) if name == AHEAD else ()
             with self.log(name).open("ab") as output:
                 self.running[name] = subprocess.Popen(
                     [sys.executable, "-m", *clock, PROGRAMS[name]],

@@ -23,16 +23,16 @@ import models
 from app.doctor import CALLBACK
 from gateways import close_gateways
 from models import Due, Grant, Schedule, now, transaction
-from services import sweep
+from services.triggers import sweep
 from settings import settings
 from tests.conftest import ROOT, free_port, running_sandbox, temporary_dir
-from tests.soak import judge, weather
-from tests.soak.chaos import GUILDS, Chaos, Pace, first_deals
-from tests.soak.machine import Machine
-from tests.soak.tenant import HostileTenant
-from tests.soak.truth import Pair
-from tests.soak.visitor import Visitor
-from tests.soak.world import World
+from tests.system.soak import judge, weather
+from tests.system.soak.chaos import GUILDS, Chaos, Pace, first_deals
+from tests.system.soak.machine import Machine
+from tests.system.soak.tenant import HostileTenant
+from tests.system.soak.truth import Pair
+from tests.system.soak.visitor import Visitor
+from tests.system.soak.world import World
 
 STANDSTILL = 150.0
 """Seconds in which nothing changes any more, although everything works again: then nothing will. Rounds come all the

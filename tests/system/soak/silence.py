@@ -1,4 +1,4 @@
-"""`python -m tests.soak.silence PORT SOCKET`: the way to a database that can fall silent without a word.
+"""`python -m tests.system.soak.silence PORT SOCKET`: the way to a database that can fall silent without a word.
 
 On SIGUSR1 every connection that is open stays open and never says anything again, in either direction, as when a
 firewall between two machines forgets them; new ones work.

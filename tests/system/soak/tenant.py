@@ -9,11 +9,13 @@ from eth_account import Account
 
 from gateways import gateways
 from models import Wallet, transaction
-from services import due, guilds, rules
-from services.rule_form import RuleDraft
-from services.users import ensure
-from tests import hostile
-from tests.soak.world import World
+from services.accounts.users import ensure
+from services.core import queue
+from services.rules import rules
+from services.rules.draft import RuleDraft
+from services.triggers import gateway_events
+from tests.support import hostile
+from tests.system.soak.world import World
 
 CHAIN = "base"
 FLOOD_LOGS = 1_200
@@ -51,7 +53,7 @@ class HostileTenant:
         """The server's id, once the bot has told the product of the guild."""
         while True:
             async with transaction() as db:
-                server = await guilds.known(db, guild_id)
+                server = await gateway_events.known(db, guild_id)
                 if server is not None and server.id:
                     return server.id
             await asyncio.sleep(0.1)
@@ -66,7 +68,7 @@ class HostileTenant:
             user_id = await ensure(db, person["id"], person["username"])
             db.add(Wallet(user_id=user_id, family="evm", address=address.lower(), method="opensea_bio"))
             await db.flush()
-            await due.mark_everywhere(db, person["id"], due.WAITING)
+            await queue.mark_everywhere(db, person["id"], queue.WAITING)
 
     async def _make_rules(self, server_id: int, roles: dict[str, str]) -> None:
         shared = self.world.contracts[CHAIN]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.soak.judge import Write, faults
-from tests.soak.truth import Timeline
+from tests.system.soak.judge import Write, faults
+from tests.system.soak.truth import Timeline
 
 PAIR = ("member", "role")
 BEGAN = 1_700_000_000.0

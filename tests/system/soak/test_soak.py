@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.chaos import Pace
-from tests.soak.run import soak
+from tests.system.soak.chaos import Pace
+from tests.system.soak.run import soak
 
 SEEDS = (5,)
 SMALL = Pace(seconds=0, deeds=26, members=10, pause=0.2, fault=2, frozen=2)

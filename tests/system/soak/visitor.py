@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from tests.soak.truth import Deal
+from tests.system.soak.truth import Deal
 
 FOR_NOW = {502, 503}
 """What a call may answer while a provider or the database is out of order."""

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from sqlalchemy import make_url
 
 from tests.conftest import ROOT, free_port, wait_until_open
-from tests.far import far
+from tests.support.far import far
 
 CLOCK_AHEAD_SECONDS = 65
 """How far one of the machines' clocks is ahead: over the minute after which a removal is decided again."""
@@ -45,7 +45,7 @@ class DatabaseWay:
         self.port = free_port()
         self.url = make_url(url).set(host="127.0.0.1", port=self.port, query={}).render_as_string(hide_password=False)
         socket = Path(query["host"][0]) / f".s.PGSQL.{query['port'][0]}"
-        command = [sys.executable, "-m", "tests.soak.silence", str(self.port), str(socket)]
+        command = [sys.executable, "-m", "tests.system.soak.silence", str(self.port), str(socket)]
         self._process = subprocess.Popen(command, cwd=ROOT)
         wait_until_open(self.port, self._process)
 

@@ -13,12 +13,16 @@ from sqlalchemy.exc import DBAPIError
 
 from gateways import gateways
 from models import User, Wallet, transaction
-from services import due, guilds, held_back, rules, wallets
-from services.actors import Actor
-from services.errors import HoldfastError
-from services.rule_form import RuleDraft
-from services.users import ensure
-from tests.soak.truth import Deal, Holdings, Pair, Timeline, satisfied
+from services.accounts.users import ensure
+from services.core import queue
+from services.core.actors import Actor
+from services.core.errors import HoldfastError
+from services.rules import rules
+from services.rules.draft import RuleDraft
+from services.servers import breaker_review
+from services.triggers import gateway_events as guilds
+from services.wallets import wallets
+from tests.system.soak.truth import Deal, Holdings, Pair, Timeline, satisfied
 
 STANDARDS = {"base": "ERC721", "ethereum": "ERC721Enumerable", "polygon": "ERC1155", "solana": "Solana"}
 ROLES = ("Holder", "Collector", "Whale")
@@ -224,7 +228,7 @@ class World:
                 db.add(Wallet(user_id=user_id, family=kind, address=address, method="opensea_bio"))
                 self.proved.setdefault(who, {})[kind] = address
             await db.flush()
-            await due.mark_everywhere(db, person["id"], due.WAITING)
+            await queue.mark_everywhere(db, person["id"], queue.WAITING)
         self._true_since(moment)
 
     async def disown(self, who: str) -> None:
@@ -308,7 +312,7 @@ class World:
         actor = await self.actor()
         for guild in self.guilds:
             async with transaction() as db:
-                await held_back.release_removals(db, actor, guild.server_id)
+                await breaker_review.release_removals(db, actor, guild.server_id)
 
 
 async def database_answers() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from app.doctor import CALLBACK
 from app.live_check import ask_all, limits_said, store_limits
-from gateways import close_gateways, gateways, node_limits
-from gateways.evm_transfers import TransferLogs
-from gateways.node_limits import NodeLimits
+from gateways import close_gateways, gateways
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.node_limits import NodeLimits
+from gateways.evm.transfer_logs import TransferLogs
 from models import transaction, use
 from sandbox.chains.plans import PLANS
-from services import node_limits as kept
+from services.runtime import node_limits as kept
 from settings import settings
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from gateways.errors import ProviderBusy
-from gateways.opensea import OpenSea
-from gateways.quota import Use
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.quota import Use
+from gateways.transport.errors import ProviderBusy
 
 ADDRESS = "0x" + "5d" * 20
 KEY = {"x-api-key": "sandbox-opensea-key"}

@@ -6,9 +6,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from gateways.chains import EvmChains
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import TransferLogs
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.transfer_logs import TransferLogs
 from sandbox.chains.plans import PLANS
 
 STRANGER = "0x" + "5e" * 20

@@ -10,13 +10,13 @@ from jobs import follower
 from jobs.follower import Follower
 from models import Cursor, transaction
 from sandbox.chains.plans import PLANS
-from services.expressions import Requirement, to_document
-from services.tasks import stop
+from services.rules.expression import Requirement, to_document
+from services.runtime.tasks import stop
 from tests.jobs.conftest import Engine
-from tests.jobs.test_kinds_of_rules import (
+from tests.jobs.deciding.test_kinds_of_rules import (
     test_every_type_on_every_standard_and_chain_says_yes_and_no as test_every_type_on_every_standard_and_chain,
 )
-from tests.jobs.test_kinds_of_rules import (
+from tests.jobs.deciding.test_kinds_of_rules import (
     test_roles_of_every_kind_come_with_the_tokens_and_go_with_them_after_a_second_look as test_roles_of_every_kind,
 )
 from tests.jobs.town import STRANGER, Town, until

@@ -14,11 +14,14 @@ import httpx
 import psycopg
 import pytest
 
-from app.leftovers import MARK
+from app.supervisor.leftovers import MARK
 from tests.conftest import ROOT, free_port, temporary_dir, wait_for
-from tests.databases import TEMPLATE, named, plain
+from tests.support.databases import TEMPLATE, named, plain
 
-START = "import os; from app.web import command; argv, more = command(); os.execve(argv[0], argv, os.environ | more)"
+START = (
+    "import os; from app.supervisor.web import command; "
+    "argv, more = command(); os.execve(argv[0], argv, os.environ | more)"
+)
 
 
 @dataclass(frozen=True)

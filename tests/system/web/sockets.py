@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
-from tests.web.conftest import Web
+from tests.system.web.conftest import Web
 
 HELLO = "40/_event,"
 BOOT = "reflex___state____state.hydrate_and_load"

@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, strategies
 from schemathesis.checks import CHECKS
 
-from tests.web.conftest import Web, sign_in
+from tests.system.web.conftest import Web, sign_in
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "2"))
 """Calls of each kind; `make fuzz` makes many more."""

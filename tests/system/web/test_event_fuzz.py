@@ -16,12 +16,12 @@ from websockets.exceptions import ConnectionClosed
 
 import models
 from models import Breaker, Event, Grant, Rule, Server, Wallet, transaction
-from services import events
-from services.addresses import shorten
-from state.server_page import TABS
+from services.core import audit
+from services.core.addresses import shorten
+from state.dashboard.server_page import TABS
 from tests.jobs.town import Town
-from tests.web.conftest import Web, sign_in
-from tests.web.sockets import socket
+from tests.system.web.conftest import Web, sign_in
+from tests.system.web.sockets import socket
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "1"))
 """Payloads of each kind for each handler; `make fuzz` has many more."""
@@ -41,7 +41,7 @@ def handlers() -> dict[str, dict[str, Any]]:
     from reflex_base.registry import RegistrationContext
 
     import app.app  # noqa: F401  (every State is there once the app is)
-    from state.gate import _contract, exists
+    from state.core.gate import _contract, exists
 
     return {
         name: {argument: adapter.validate_python for argument, (adapter, _) in _contract(known.handler.fn).items()}
@@ -144,7 +144,7 @@ async def others(web: Web, sandbox_url: str, person: str | None) -> AsyncIterato
         async with transaction() as db:
             db.add(Breaker(server_id=town.server_id, role_id=role_id, would_lose=7, holders=9))
             about = {"server_id": town.server_id, "role_id": role_id, "subject": carol, "batch": batch}
-            await events.record(db, events.line("role.taken", **about))
+            await audit.record(db, audit.line("role.taken", **about))
             wallet = (await db.exec(select(Wallet).where(Wallet.address == town.wallet("carol")))).one()
         guild = (await town.guild())["id"]
         server, rule = f"serverId={town.server_id}", f"ruleId={rule_id}"

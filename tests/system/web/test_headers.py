@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 
-from tests.web.conftest import Web, sign_in
+from tests.system.web.conftest import Web, sign_in
 
 PLACES = (
     "/",

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.web.conftest import Web, sign_in
-from tests.web.sockets import BOOT, HELLO, socket
+from tests.system.web.conftest import Web, sign_in
+from tests.system.web.sockets import BOOT, HELLO, socket
 
 STATE = BOOT.rpartition(".")[0]
 

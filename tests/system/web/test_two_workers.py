@@ -6,8 +6,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.web.conftest import Web, running_web, sign_in, web_database
-from tests.web.sockets import socket
+from tests.system.web.conftest import Web, running_web, sign_in, web_database
+from tests.system.web.sockets import socket
 
 RULE_FORM = "reflex___state____state.state___rule_form____rule_form_state"
 PROOFS_A_MINUTE = 3

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import httpx
 
-from tests.web.conftest import Web
-from tests.web.sockets import HELLO, socket
+from tests.system.web.conftest import Web
+from tests.system.web.sockets import HELLO, socket
 
 MIB = 1024 * 1024
 SOCKETS, FRAGMENTS = 8, 60

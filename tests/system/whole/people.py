@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from tests.product import Product
+from tests.support.product import Product
 
 
 class Person:

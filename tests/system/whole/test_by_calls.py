@@ -4,9 +4,9 @@ from contextlib import closing
 
 import pytest
 
-from tests.browser.village import village
-from tests.product import Product
-from tests.whole.people import Person, collection, rule, until
+from tests.support.product import Product
+from tests.system.browser.village import village
+from tests.system.whole.people import Person, collection, rule, until
 
 STRANGER = "0x" + "5e" * 20
 

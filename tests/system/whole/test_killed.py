@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
-from tests.product import Product, running
-from tests.whole.people import Person, collection, rule, until
+from tests.support.product import Product, running
+from tests.system.whole.people import Person, collection, rule, until
 
 GUILD = "Base Builders"
 ROLES = ("Holder", "Collector")

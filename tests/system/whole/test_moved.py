@@ -17,23 +17,26 @@ from sqlmodel import select
 
 import models
 from app.doctor import CALLBACK
-from app.leftovers import MARK, running
-from app.postgres import Postgres
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import MARK, running
 from models import Grant, Rule, Wallet, transaction
-from models.database import libpq_url
+from models.db.database import libpq_url
 from tests.bot.conftest import Club, soon
 from tests.bot.conftest import club as club
-from tests.builders import a_grant, a_member, a_rule, a_server, address
 from tests.conftest import ROOT, free_port, wait_for
-from tests.product import Product
-from tests.whole.people import Person
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address
+from tests.support.product import Product
+from tests.system.whole.people import Person
 
 # Of a clone there is only what is kept under version control; nothing of this folder's data, settings and caches.
 NOT_CLONED = shutil.ignore_patterns(
     ".git", ".env", ".venv", ".web", ".states", ".*_cache", "__pycache__", "node_modules", "data"
 )
 OF_A_FOLDER = {"DATA_DIR", "DATABASE_URL", "PUBLIC_URL", "REDIS_URL", "PORT", "SANDBOX_PORT"}
-START = "import os; from app.web import command; argv, more = command(); os.execve(argv[0], argv, os.environ | more)"
+START = (
+    "import os; from app.supervisor.web import command; "
+    "argv, more = command(); os.execve(argv[0], argv, os.environ | more)"
+)
 TORN = """
     SELECT s.id FROM server s WHERE s.name = 'A server' AND 1 <> (
         SELECT count(*) FROM rule r JOIN "grant" g ON g.server_id = r.server_id AND g.rule_ids = ARRAY[r.id]

@@ -16,9 +16,9 @@ import pytest
 from app.build import ensure_built
 from sandbox.tools import find_anvil
 from tests.conftest import ROOT, free_port, wait_for
-from tests.product import Product, kill_session, members_of_session
-from tests.whole.people import Person
-from tests.whole.test_moved import NOT_CLONED, OF_A_FOLDER
+from tests.support.product import Product, kill_session, members_of_session
+from tests.system.whole.people import Person
+from tests.system.whole.test_moved import NOT_CLONED, OF_A_FOLDER
 
 START_SECONDS = 240
 STOP_SECONDS = 60

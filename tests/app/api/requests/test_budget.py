@@ -16,10 +16,10 @@ from starlette.types import Message, Scope
 
 from app.http.hosts import HostGate
 from models import Rule, transaction
-from services.expressions import MAX_LEAVES
+from services.rules.expression import MAX_LEAVES
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, contract, rule, with_server, world
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, contract, rule, with_server, world
 from tests.house.test_budget import CONTRACT, LONG, MOST_SECONDS, TEXTS, cost
 
 __all__ = ["world"]

@@ -6,12 +6,12 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.limits import BodyLimit
-from app.api.rates import COSTLY, limits_of
+from app.api.requests.limits import BodyLimit
+from app.api.requests.rates import COSTLY, limits_of
 from app.http.proxies import Proxies, caller_address
-from services.limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
+from services.runtime.rate_limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
 from settings import SettingsError, load, settings
-from tests.api.browsers import PUBLIC_URL, Browser
+from tests.app.api.browsers import PUBLIC_URL, Browser
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ async def test_a_forged_forwarded_address_gains_nothing(limit: Callable[..., Non
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.api.limits.SLOWEST_BODY", 0.01)
+    monkeypatch.setattr("app.api.requests.limits.SLOWEST_BODY", 0.01)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         pytest.fail("it was passed on")

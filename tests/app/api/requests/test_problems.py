@@ -10,8 +10,9 @@ from sqlalchemy import text
 import models
 from app.api import api
 from models import User, transaction
-from services import servers, sessions
-from tests.api.browsers import PUBLIC_URL, Browser
+from services.accounts import sessions
+from services.servers import servers
+from tests.app.api.browsers import PUBLIC_URL, Browser
 
 OPEN = {
     "/api/auth/logout", "/health", "/api/auth/discord", "/api/auth/discord/connect", "/api/auth/discord/callback",
@@ -240,7 +241,7 @@ async def test_a_database_that_is_away_is_said_to_be(browser: Browser, caplog: p
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
     assert "database" in answer.json()["message"]
-    (record,) = [one for one in caplog.records if one.name == "app.api.problems"]
+    (record,) = [one for one in caplog.records if one.name == "app.api.requests.problems"]
     assert record.getMessage().startswith("the database did not answer path=/api/servers reason=")
     assert (record.exc_info, record.getMessage().count("\n")) == (None, 0)
 
@@ -255,7 +256,7 @@ async def test_what_the_database_cannot_do_is_in_the_log_in_full(
     monkeypatch.setattr(servers, "list_servers", disk_full)
     answer = await browser.client.get("/api/servers", headers=await signed_in())
     assert answer.status_code == 503
-    (record,) = [one for one in caplog.records if one.name == "app.api.problems"]
+    (record,) = [one for one in caplog.records if one.name == "app.api.requests.problems"]
     assert record.getMessage() == "the database could not answer path=/api/servers"
     assert record.exc_info
 

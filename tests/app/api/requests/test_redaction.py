@@ -8,8 +8,8 @@ from starlette.types import Receive, Scope, Send
 
 from app.http.access_log import AccessLog
 from app.http.proxies import Proxies
-from services import rejections
-from services.logs import redact, redact_every_log
+from services.runtime import rejections
+from services.runtime.logs import redact, redact_every_log
 from settings import settings
 
 SECRET = "s3cret-Value_0123456789abcdefghijklmnopqrstuvw"

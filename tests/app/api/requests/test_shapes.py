@@ -92,7 +92,7 @@ def test_a_call_is_asked_with_the_specifications_parameters(call: str) -> None:
 
 
 def test_every_call_has_a_row_in_the_specifications_table() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "specification.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "specification.md").read_text()
     calls = {f"{method.upper()} {path}" for path, methods in api.openapi()["paths"].items() for method in methods}
     assert len(calls) > 40
     assert {call for call in calls if call not in page} == set()

@@ -9,11 +9,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 import models
-from app.api import problems
+from app.api.requests import problems
 from models import limit_statements, transaction
-from services.errors import TookTooLong, explained
-from state import queries
-from state.faults import show_fault
+from services.core.errors import TookTooLong, explained
+from state.core import retry
+from state.core.errors import show_fault
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_screen_that_takes_too_long_says_so_and_does_not_ask_twice() -> 
         await something_long()
 
     with pytest.raises(OperationalError) as caught:
-        await queries.ask(read)
+        await retry.ask(read)
     assert asked == 1
     assert isinstance(explained(caught.value), TookTooLong)
     assert "took too long" in str(show_fault(caught.value))

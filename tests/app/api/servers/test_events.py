@@ -12,11 +12,11 @@ import pytest
 from sqlmodel import col, delete, select
 
 from models import Event, Grant, Member, Rule, Server, now, transaction
-from services import events
+from services.core import audit
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, rule, with_server
-from tests.builders import a_grant, a_member
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, rule, with_server
+from tests.support.builders import a_grant, a_member
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def somebody(made: dict[str, Any], name: str, *roles: str) -> Member:
 
 async def written(made: dict[str, Any], *lines: dict[str, Any]) -> None:
     async with transaction() as db:
-        await events.record_all(db, [{**line, "server_id": made["serverId"]} for line in lines])
+        await audit.record_all(db, [{**line, "server_id": made["serverId"]} for line in lines])
 
 
 async def undo(browser: Browser, made: dict[str, Any], batch: object, status: int = 200) -> dict[str, Any]:
@@ -71,9 +71,9 @@ async def test_the_log_is_told_in_words_and_filtered(browser: Browser, made: dic
     role = made["roleId"]
     await written(
         made,
-        events.line("role.given", subject=carol.discord_id, role_id=role, data={"ruleIds": [made["id"]]}),
-        events.line("role.taken", subject=dave.discord_id, role_id=role) | {"at": now() - timedelta(days=3)},
-        events.line("role.given", subject=dave.discord_id, role_id="1", data={"roleName": "Other", "ruleIds": []}),
+        audit.line("role.given", subject=carol.discord_id, role_id=role, data={"ruleIds": [made["id"]]}),
+        audit.line("role.taken", subject=dave.discord_id, role_id=role) | {"at": now() - timedelta(days=3)},
+        audit.line("role.given", subject=dave.discord_id, role_id="1", data={"roleName": "Other", "ruleIds": []}),
     )
     every = await log(browser, made)
     assert [line["kind"] for line in every] == [
@@ -111,7 +111,7 @@ async def test_the_log_is_a_table_with_the_same_filters(
 ) -> None:
     monkeypatch.setattr("app.api.events.CSV_PAGE", 2)
     evil = await somebody(made, "=HYPERLINK(1)")
-    line = events.line("role.given", subject=evil.discord_id, role_id=made["roleId"])
+    line = audit.line("role.given", subject=evil.discord_id, role_id=made["roleId"])
     await written(made, *[line] * 5)
     path = f"/api/servers/{made['serverId']}/events.csv"
     answer = await browser.client.get(path)
@@ -167,7 +167,7 @@ async def test_a_change_of_a_rule_is_put_back_unless_it_was_changed_again(
 
 async def test_a_rule_that_was_paused_by_itself_goes_on(browser: Browser, made: dict[str, Any]) -> None:
     batch = uuid4()
-    line = events.line("rule.paused", rule_id=made["id"], role_id=made["roleId"], batch=batch, data={"reason": "No."})
+    line = audit.line("rule.paused", rule_id=made["id"], role_id=made["roleId"], batch=batch, data={"reason": "No."})
     await written(made, line)
     assert (await undo(browser, made, batch, 409))["message"] == "None of these rules is paused any more."
     await browser.client.patch(f"/api/verification-rules/{made['id']}", json={"state": "paused"})
@@ -187,7 +187,7 @@ async def test_a_batch_of_removals_gives_the_role_back_to_whoever_is_still_there
         grant.batch, grant.intended_at, grant.next_at = batch, now(), now() + timedelta(hours=1)
     await written(
         made,
-        *(events.line("role.taken", subject=one.discord_id, role_id=role, batch=batch)
+        *(audit.line("role.taken", subject=one.discord_id, role_id=role, batch=batch)
           for one in (carol, dave, gone, again)),
     )  # fmt: skip
     said = await undo(browser, made, batch)
@@ -208,7 +208,7 @@ async def test_what_somebody_else_took_is_given_again(browser: Browser, made: di
     carol = await somebody(made, "Carol")
     async with transaction() as db:
         await a_grant(db, carol, await db.get_one(Rule, made["id"]), state="lost")
-    await written(made, events.line("role.lost", subject=carol.discord_id, role_id=made["roleId"], batch=batch))
+    await written(made, audit.line("role.lost", subject=carol.discord_id, role_id=made["roleId"], batch=batch))
     assert (await undo(browser, made, batch))["members"] == 1
     (grant,) = await grants(made)
     assert (grant.state, grant.gift_since) == ("giving", None)
@@ -225,7 +225,7 @@ async def test_nothing_is_given_that_may_not_be_granted_or_that_nobody_misses(
         (made["roleId"], "Nobody is left to give Holder back to"),
     ]:
         batch = uuid4()
-        await written(made, events.line("role.taken", subject=carol.discord_id, role_id=role, batch=batch))
+        await written(made, audit.line("role.taken", subject=carol.discord_id, role_id=role, batch=batch))
         assert (await undo(browser, made, batch, 409))["message"].startswith(message)
     created = (await log(browser, made, kind="rule.created"))[0]["batch"]
     assert (await undo(browser, made, created, 409))["message"] == "This cannot be undone."

@@ -23,13 +23,13 @@ from models import (
     now,
     transaction,
 )
-from services import member_list
-from services.addresses import shorten
-from services.due import WAITING
+from services.core.addresses import shorten
+from services.core.queue import WAITING
+from services.servers import member_list
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, contract, rule, with_server
-from tests.builders import a_grant, a_member, address
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, contract, rule, with_server
+from tests.support.builders import a_grant, a_member, address
 
 
 @pytest.fixture

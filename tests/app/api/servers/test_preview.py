@@ -8,9 +8,9 @@ import pytest
 from sqlmodel import col, select
 
 from models import Due, Event, Grant, Rule, transaction
-from services import impact
+from services.engine import preview
 from settings import settings
-from tests.api.browsers import Browser
+from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 
 PREVIEW = "/api/verification-rules/preview"
@@ -47,7 +47,7 @@ async def asked(browser: Browser, town: Town, body: dict[str, Any]) -> tuple[dic
     assert all(member["name"] == town.people[names[member["discordId"]]]["username"] for member in found["members"])
     outcomes = {names[member["discordId"]]: member["outcome"] for member in found["members"]}
     assert len(outcomes) == len(found["members"])
-    counts = {outcome: found[outcome] for outcome in impact.OUTCOMES}
+    counts = {outcome: found[outcome] for outcome in preview.OUTCOMES}
     assert counts == {outcome: list(outcomes.values()).count(outcome) for outcome in counts}
     return counts, outcomes
 
@@ -225,10 +225,10 @@ async def test_in_a_large_server_it_says_how_many_were_looked_at(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
-    monkeypatch.setattr(impact, "MOST_MEMBERS", {"basic": 2})
+    monkeypatch.setattr(preview, "MOST_MEMBERS", {"basic": 2})
     answer = (await browser.client.post(PREVIEW, json=await payload(town, takesOver=True))).json()
     assert (answer["looked"], answer["concerned"]) == (2, 4)
     assert {member["outcome"] for member in answer["members"]} == {"keep", "lose"}, "who has the role comes first"
-    monkeypatch.setattr(impact, "LONGEST_SECONDS", -1.0)
+    monkeypatch.setattr(preview, "LONGEST_SECONDS", -1.0)
     answer = (await browser.client.post(PREVIEW, json=await payload(town))).json()
     assert (answer["looked"], answer["concerned"], answer["members"]) == (0, 4, [])

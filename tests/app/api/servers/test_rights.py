@@ -9,12 +9,12 @@ import pytest
 from sqlmodel import col, select, update
 
 from gateways import gateways
-from gateways.own_guilds import OwnGuilds
+from gateways.discord.own_guilds import OwnGuilds
 from models import Access, Due, Event, Grant, MemberChoice, Rule, Server, User, transaction
-from services import events
-from services.addresses import shorten
+from services.core import audit
+from services.core.addresses import shorten
 from settings import settings
-from tests.api.browsers import Browser
+from tests.app.api.browsers import Browser
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine
 from tests.jobs.town import Town, a_town, until
@@ -93,7 +93,7 @@ async def names_of(town: Town) -> Names:
         after = {"name": rule.name, "expression": rule.expression}
         told = {"before": {**after, "name": "Before"}, "after": after}
         about = {"server_id": town.server_id, "rule_id": rule_id, "role_id": role_id}
-        await events.record(db, events.line("rule.changed", **about, batch=batch, data=told))
+        await audit.record(db, audit.line("rule.changed", **about, batch=batch, data=told))
     return {
         "server_id": town.server_id, "guild_id": (await town.guild())["id"], "rule_id": rule_id, "role_id": role_id,
         "discord_id": town.people["carol"]["id"], "batch": batch, "draft": draft(town, role_id),
@@ -228,11 +228,11 @@ async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_r
     assert (answer.status_code, "your own highest role" in answer.text) == (409, True), answer.text
     taken = uuid.uuid4()
     async with transaction() as db:
-        line = events.line(
+        line = audit.line(
             "role.taken", server_id=town.server_id, subject=town.people["carol"]["id"], role_id=whale,
             batch=taken,
         )  # fmt: skip
-        await events.record(db, line)
+        await audit.record(db, line)
     answer = await browser.client.post(f"/api/servers/{town.server_id}/events/{taken}/undo")
     assert (answer.status_code, "your own highest role" in answer.text) == (409, True), answer.text
     assert (await owner.client.post(undo)).status_code == 200

@@ -8,8 +8,8 @@ from sqlmodel import select
 
 from models import Collection, transaction
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, rule, with_server
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, rule, with_server
 
 NOWHERE = "0x" + "7e" * 20
 

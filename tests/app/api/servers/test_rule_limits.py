@@ -8,11 +8,11 @@ from sqlalchemy import text
 from sqlmodel import select
 
 from models import Rule, transaction
-from services import rule_limits
-from services.expressions import parse
+from services.rules import limits as rule_limits
+from services.rules.expression import parse
 from settings import settings
-from tests.api.browsers import Browser
-from tests.api.test_main_path import builders, rule, with_server, world
+from tests.app.api.browsers import Browser
+from tests.app.api.test_main_path import builders, rule, with_server, world
 
 __all__ = ["world"]
 

@@ -8,11 +8,11 @@ import pytest
 from sqlmodel import select
 
 from models import Event, Member, MemberChoice, Server, User, transaction
-from services import server_export
-from services.addresses import shorten
-from tests.api.browsers import Browser
-from tests.api.test_members import joined, ruled, world  # noqa: F401  (fixtures)
-from tests.builders import address
+from services.core.addresses import shorten
+from services.servers import export
+from tests.app.api.browsers import Browser
+from tests.app.api.servers.test_members import joined, ruled, world  # noqa: F401  (fixtures)
+from tests.support.builders import address
 
 
 async def shares(discord_id: str, server_id: int) -> None:
@@ -26,7 +26,7 @@ async def test_members_are_all_there_and_wallets_only_with_consent(
     ruled: dict[str, object],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server_export, "PAGE", 2)  # so that there are several
+    monkeypatch.setattr(export, "PAGE", 2)  # so that there are several
     server_id, role = int(str(ruled["serverId"])), str(ruled["roleName"])
     open_, closed = address(), address()
     one = await joined(dict(ruled), "=SUM(A1)", wallet=open_, role=True)

@@ -7,11 +7,14 @@ import pytest
 from sqlmodel import col, update
 
 from gateways import gateways
-from gateways.pulse import Pulse
+from gateways.transport.provider_reports import Pulse
 from models import Breaker, Rule, Server, now, transaction
-from services import due, guilds, providers, rule_states
-from services.providers import Recorder
-from tests.api.browsers import Browser
+from services.core import queue
+from services.health import provider_log
+from services.health.provider_log import Recorder
+from services.rules import pausing
+from services.triggers import gateway_events
+from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 
 
@@ -37,14 +40,14 @@ async def health(browser: Browser, town: Town) -> dict[str, Any]:
 async def note() -> None:
     """What this process's clients noted, written down as the running parts do it."""
     async with transaction() as db:
-        await providers.keep(db, Recorder().news())
+        await provider_log.keep(db, Recorder().news())
 
 
 async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Browser, town: Town) -> None:
     await town.rule("Holder")
     async with transaction() as db:
-        await providers.keep(db, [providers.bot_is(True)])
-    await providers.probe(gateways(), ["base:0", "base:1"])
+        await provider_log.keep(db, [provider_log.bot_is(True)])
+    await provider_log.probe(gateways(), ["base:0", "base:1"])
     await note()
     view = await health(owner, town)
     assert view["bot"] | {"heardAt": None, "since": None} == {
@@ -67,7 +70,7 @@ async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Brows
 async def test_a_node_that_is_down_says_that_removals_rest(owner: Browser, town: Town) -> None:
     await town.rule("Holder")
     await town.break_("down", "rpc2:base")
-    await providers.probe(gateways(), ["base:0", "base:1"])
+    await provider_log.probe(gateways(), ["base:0", "base:1"])
     await note()
     base = {one["provider"]: one for one in (await health(owner, town))["providers"] if one["chain"] == "base"}
     assert (base["base:0"]["answers"], base["base:1"]["answers"]) == ("ok", "down")
@@ -140,7 +143,7 @@ async def test_a_kicked_bot_pauses_the_rules_until_it_is_back_and_an_admins_paus
     assert answer.status_code == 200, answer.text
     await town.call("guilds", action="kick_bot", guild=town.name)
     async with transaction() as db:
-        await guilds.left(db, (await town.guild())["id"])
+        await gateway_events.left(db, (await town.guild())["id"])
     view = await health(owner, town)
     assert (view["bot"]["inServer"], view["bot"]["state"]) == (False, "bad")
     assert "Invite it" in view["bot"]["mend"]
@@ -158,10 +161,10 @@ async def test_a_breaker_the_queue_and_why_something_is_unknown(owner: Browser, 
     who = town.people["carol"]["id"]
     async with transaction() as db:
         db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
-        await due.mark_member(db, town.server_id, who, due.CHANGED)
+        await queue.mark_member(db, town.server_id, who, queue.CHANGED)
     async with transaction() as db:
-        claims = await due.claim(db, "w", 10)
-        await due.later(db, "w", claims, ["Base: no answer"] * len(claims))
+        claims = await queue.claim(db, "w", 10)
+        await queue.later(db, "w", claims, ["Base: no answer"] * len(claims))
     view = await health(owner, town)
     (stopped,) = view["breakers"]
     assert (stopped["roleName"], stopped["wouldLose"], stopped["holders"]) == ("Holder", 6, 9)
@@ -176,7 +179,7 @@ async def test_while_discord_is_down_those_who_ran_the_server_still_read_its_hea
     mallory = new_browser()
     await mallory.sign_in("mallory")
     async with transaction() as db:
-        await rule_states.pause_role(db, town.server_id, await town.role("Holder"), "It stands above.", "above_bot")
+        await pausing.pause_role(db, town.server_id, await town.role("Holder"), "It stands above.", "above_bot")
     await town.break_("down", "discord")
     monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
     await health(owner, town)
@@ -200,7 +203,7 @@ async def test_nobody_else_sees_it(new_browser: Callable[[], Browser], town: Tow
 async def test_a_bot_that_was_not_heard_for_long_does_not_count_as_connected(owner: Browser, town: Town) -> None:
     assert (await health(owner, town))["bot"]["connected"] is False
     async with transaction() as db:
-        refused = Pulse(providers.BOT, "down", now(), "Turn on Server Members Intent")
-        await providers.keep(db, [refused])
+        refused = Pulse(provider_log.BOT, "down", now(), "Turn on Server Members Intent")
+        await provider_log.keep(db, [refused])
         await db.exec(update(Server).where(col(Server.id) == town.server_id).values(bot_invited=True))
     assert "Turn on Server Members Intent" in (await health(owner, town))["bot"]["text"]

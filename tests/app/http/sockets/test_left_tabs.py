@@ -5,7 +5,7 @@ from reflex.istate.data import RouterData
 from reflex.istate.manager.memory import StateManagerMemory
 from reflex.istate.manager.token import BaseStateToken
 
-from app.http.left_tabs import KEPT, drop
+from app.http.sockets.left_tabs import KEPT, drop
 
 
 async def visit(manager: StateManagerMemory, tab: str, address: str, at: float) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.http import sockets
-from app.http.sockets import SocketGate
-from services import limits
+from app.http.sockets import gate as sockets
+from app.http.sockets.gate import SocketGate
+from services.runtime import rate_limits
 from settings import settings
 
 HELLO = "40/_event,"
@@ -26,9 +26,9 @@ async def fresh(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Nothing counted before, nothing after."""
     monkeypatch.delenv("REDIS_URL", raising=False)
     settings.cache_clear()
-    await limits.forget()
+    await rate_limits.forget()
     yield
-    await limits.forget()
+    await rate_limits.forget()
     settings.cache_clear()
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from app.http import unfinished
 from app.http.proxies import Peer, Proxies, peer
-from app.http.unfinished import CUT, Meter, Unfinished
-from services import rejections
+from app.http.sockets import unfinished
+from app.http.sockets.unfinished import CUT, Meter, Unfinished
+from services.runtime import rejections
 from settings import settings
 
 KIB = 1024

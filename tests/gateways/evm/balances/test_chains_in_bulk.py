@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways import costly
-from gateways.balance_sheet import BalanceSheet, Segment
-from gateways.chain_table import MULTICALL3
-from gateways.chains import EvmChains
-from gateways.errors import ProviderConfused, ProviderDown, ProviderError
-from gateways.evm_loop import assemble
-from gateways.evm_pool import NodePool
+from gateways.chains import costly_contracts
+from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.chains.catalogue import MULTICALL3
+from gateways.evm.balances.program import assemble
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, deploy, front, rpc
 
 # Eight collections: the token of a wallet is in the slot of its address.
@@ -141,7 +141,7 @@ async def test_a_contract_that_makes_every_call_fail_spoils_only_its_own_cells(
     end.change = fail
     segments = [Segment((bad, *COLLECTIONS[:2]), tuple(WALLETS[:40])), Segment((bad,), tuple(WALLETS[:2])), *guilds(30)]
     for first in (0, 1, 5):
-        monkeypatch.setattr("gateways.evm_bulk.randbelow", lambda _, first=first: first)
+        monkeypatch.setattr("gateways.evm.balances.bulk.randbelow", lambda _, first=first: first)
         sheets = await chains.balances_in_segments("base", segments)
         check_each(segments, sheets, but=[bad])
         assert [sheet.unknown(bad) for sheet in sheets[:2]] == [40, 2]
@@ -326,14 +326,14 @@ async def test_contracts_that_take_all_gas_rest_and_then_cost_nobody_anything(
     assert all(sheets[0].unknown(burner) == 4 for burner in burners)
     # Once they have rested they are asked again, and then for longer not.
     moment = monotonic()
-    monkeypatch.setattr(costly, "monotonic", lambda: moment + costly.FIRST_REST + 1)
+    monkeypatch.setattr(costly_contracts, "monotonic", lambda: moment + costly_contracts.FIRST_REST + 1)
     await rpc(node, "anvil_setCode", burners[0], "0x" + assemble(COLLECTION).hex())
     await rpc(node, "anvil_mine", "0x1")
     for _ in range(3):
         sheets = await chains.balances_in_segments("base", segments)
     assert dict(sheets[0].holders(burners[0])) == {}
     assert sheets[0].unknown(burners[0]) == 0
-    monkeypatch.setattr(costly, "monotonic", lambda: moment + 3 * costly.FIRST_REST)
+    monkeypatch.setattr(costly_contracts, "monotonic", lambda: moment + 3 * costly_contracts.FIRST_REST)
     end.calls.clear()
     await chains.balances_in_segments("base", segments)
     assert named(end, burners) == {burners[0]}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateways.errors import ProviderConfused
-from gateways.evm_loop import HEADER, MAGIC, Entry, LoopAnswer, assemble, call_data, product
-from gateways.evm_loop import read_answer as read
+from gateways.evm.balances.program import HEADER, MAGIC, Entry, LoopAnswer, assemble, call_data, product
+from gateways.evm.balances.program import read_answer as read
+from gateways.transport.errors import ProviderConfused
 
 NONCE = bytes(range(27))
 ENTRIES = product([b"\x11" * 20, b"\x22" * 20], 3)

@@ -11,15 +11,15 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways import rpc_batches
-from gateways.chain_table import CHAINS
-from gateways.delegations import DelegateRegistry, own_rights
-from gateways.errors import ProviderDown, ProviderError
-from gateways.evm import Head, Node
-from gateways.evm_errors import Reverted, RpcRefused, TooMuch, Unsupported
-from gateways.evm_pool import NodePool
-from gateways.rpc_batches import BatchRefused, BatchSize
-from gateways.token_records import EvmRecords
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.delegate_registry import DelegateRegistry, own_rights
+from gateways.evm.rpc import batch_sizes
+from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize
+from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch, Unsupported
+from gateways.evm.rpc.node import Head, Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens.metadata_links import EvmRecords
+from gateways.transport.errors import ProviderDown, ProviderError
 
 TIER = "Batch of more than 3 requests are not allowed on free tier, to use this feature register paid account"
 NONE = "0x" + (32).to_bytes(32, "big").hex() + bytes(32).hex()
@@ -126,12 +126,12 @@ async def test_after_an_hour_a_whole_batch_is_tried_again(
     await node.batch(echoes(20))
     limited.most = 100
     limited.sizes.clear()
-    now = rpc_batches.monotonic()
-    monkeypatch.setattr(rpc_batches, "monotonic", lambda: now + 3590.0)
+    now = batch_sizes.monotonic()
+    monkeypatch.setattr(batch_sizes, "monotonic", lambda: now + 3590.0)
     await node.batch(echoes(20))
     assert max(limited.sizes) <= 3
     limited.sizes.clear()
-    monkeypatch.setattr(rpc_batches, "monotonic", lambda: now + 3700.0)
+    monkeypatch.setattr(batch_sizes, "monotonic", lambda: now + 3700.0)
     await node.batch(echoes(20))
     assert limited.sizes == [20]
 
@@ -218,7 +218,7 @@ async def test_a_fault_of_the_node_ends_the_question() -> None:
 
 
 def test_which_refusals_are_about_the_batch() -> None:
-    about = rpc_batches.is_about_the_batch
+    about = batch_sizes.is_about_the_batch
     assert about(Unsupported("node", "invalid request", status=200))
     assert about(ProviderError("node", "JSON-RPC error -32005 (Batch size too large)"))
     assert not about(TooMuch("node", "response size exceeded", status=200))

@@ -12,13 +12,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways import clock, evm, head_track
-from gateways.errors import ProviderConfused, ProviderError
-from gateways.evm import Node
-from gateways.evm_pool import NodePool
-from gateways.head_track import HeadTrack
-from gateways.pulse import Stale
-from gateways.turns import on_behalf_of
+from gateways.evm.rpc import head_track
+from gateways.evm.rpc import node as evm
+from gateways.evm.rpc.head_track import HeadTrack
+from gateways.evm.rpc.node import Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport import clock
+from gateways.transport.errors import ProviderConfused, ProviderError
+from gateways.transport.fair_turns import on_behalf_of
+from gateways.transport.provider_reports import Stale
 
 CHAIN_IDS = {"base": "0x2105", "apechain": hex(33139)}
 

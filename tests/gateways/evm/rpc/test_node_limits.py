@@ -5,10 +5,10 @@ import json
 import pytest
 from aiohttp import web
 
-from gateways import node_limits
-from gateways.evm_pool import NodePool
-from gateways.evm_transfers import TransferLogs
-from gateways.node_limits import NodeLimits, digest, known, learn, news, note, told
+from gateways.evm.rpc import node_limits
+from gateways.evm.rpc.node_limits import NodeLimits, digest, known, learn, news, note, told
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.transfer_logs import TransferLogs
 from tests.gateways.wire import Wire
 
 URL, CONTRACT = "https://node.example/v2/secret", "0x" + "77" * 20

@@ -5,11 +5,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from gateways.chain_table import CHAINS
-from gateways.chains import EvmChains
-from gateways.errors import ProviderError
-from gateways.evm import Node
-from gateways.evm_pool import NodePool
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.node import Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderError
 from tests.gateways.evm_lab import COLLECTION, address, anvil, deploy, front, rpc
 
 COOL, OWNER = address(1), address(7)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateways.stated_limits import stated_blocks, stated_calls
+from gateways.evm.rpc.stated_limits import stated_blocks, stated_calls
 from sandbox.chains.plans import PLANS
 
 

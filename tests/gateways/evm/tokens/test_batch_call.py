@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateways.chain_table import CHAINS
-from gateways.errors import ProviderConfused
-from gateways.evm import Node
-from gateways.evm_asker import Asker
-from gateways.evm_questions import MAGIC, Silence, call_data, read_answer
+from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.node import Node
+from gateways.evm.tokens.batch_call import Asker
+from gateways.evm.tokens.program import MAGIC, Silence, call_data, read_answer
+from gateways.transport.errors import ProviderConfused
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
 
 COOL, OWNER = address(1), address(100)

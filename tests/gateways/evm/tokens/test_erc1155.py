@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateways import evm_erc1155
-from gateways.chains import EvmChains
-from gateways.evm_pool import NodePool
-from gateways.token_sheet import IN_TURN, LARGEST_ID
+from gateways.chains.token_sheet import IN_TURN, LARGEST_ID
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens import erc1155
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 
@@ -47,7 +47,7 @@ def ten_blocks(call: dict[str, Any], true: Any) -> Any:
 
 @pytest.fixture
 async def end(node: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Front]:
-    monkeypatch.setattr("gateways.evm_logs.MOST_PIECES", 5)
+    monkeypatch.setattr("gateways.evm.tokens.token_history.MOST_PIECES", 5)
     await rpc(node, "anvil_mine", "0x1")
     async with front(node) as made:
         made.change = ten_blocks
@@ -82,9 +82,9 @@ async def test_many_pairs_are_asked_about_exactly_where_history_is_out_of_reach(
 async def test_owners_that_a_read_has_no_room_for_have_their_turn_in_another(
     chains: EvmChains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_erc1155, "MOST_PAIRS", 20_000)
+    monkeypatch.setattr(erc1155, "MOST_PAIRS", 20_000)
     starts = iter((0, 150, 450))
-    monkeypatch.setattr(evm_erc1155, "randbelow", lambda _: next(starts))
+    monkeypatch.setattr(erc1155, "randbelow", lambda _: next(starts))
     known = set[str]()
     for _ in range(3):
         sheet = await chains.tokens("base", MANY, OWNERS[:600], token_ids=["0-99"])
@@ -109,16 +109,16 @@ async def test_a_range_that_is_too_large_to_ask_about_needs_the_history(chains: 
 async def test_what_there_is_no_time_for_is_unsure_and_the_rest_is_known(
     chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_erc1155, "randbelow", lambda _: 0)
-    monkeypatch.setattr(evm_erc1155, "AT_ONCE", 1)
-    monkeypatch.setattr(evm_erc1155, "PAIRS_AT_A_TIME", 1_000)
+    monkeypatch.setattr(erc1155, "randbelow", lambda _: 0)
+    monkeypatch.setattr(erc1155, "AT_ONCE", 1)
+    monkeypatch.setattr(erc1155, "PAIRS_AT_A_TIME", 1_000)
     asked = 0
 
     def out_of_time(call: dict[str, Any], true: Any) -> Any:
         nonlocal asked
         if call["method"] == "eth_call" and (asked := asked + 1) == 5:
             # Everything after it is past the time that there is for exact questions.
-            monkeypatch.setattr(evm_erc1155, "KEPT_FOR_THE_REST", 1_000.0)
+            monkeypatch.setattr(erc1155, "KEPT_FOR_THE_REST", 1_000.0)
         return ten_blocks(call, true)
 
     end.change = out_of_time

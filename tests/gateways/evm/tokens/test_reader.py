@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateways.chains import EvmChains
-from gateways.errors import ProviderConfused, ProviderDown, ProviderError
-from gateways.evm_pool import NodePool
-from gateways.token_sheet import LARGEST_ID, TokenSheet, Trail
+from gateways.chains.token_sheet import LARGEST_ID, TokenSheet, Trail
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint, move, proxy, send
 

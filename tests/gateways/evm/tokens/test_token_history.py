@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gateways import evm_anything, evm_logs
-from gateways.chain_table import CHAINS
-from gateways.chains import EvmChains
-from gateways.evm_pool import NodePool
-from gateways.token_sheet import LARGEST_ID, TokenSheet, Trail
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.token_sheet import LARGEST_ID, TokenSheet, Trail
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens import any_nft, token_history
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint, move, send_batch
 
@@ -90,7 +90,7 @@ def sure(sheet: TokenSheet) -> dict[str, dict[str, int]]:
 def spans(end: Front) -> list[int]:
     """How many blocks each question for logs was about; consecutive transfers are asked for beside the others."""
     asked = [call["params"][0] for call in end.calls if call["method"] == "eth_getLogs"]
-    asked = [one for one in asked if one["topics"][0] != [evm_logs.CONSECUTIVE]]
+    asked = [one for one in asked if one["topics"][0] != [token_history.CONSECUTIVE]]
     return [int(one["toBlock"], 16) - int(one["fromBlock"], 16) + 1 for one in asked]
 
 
@@ -145,13 +145,13 @@ async def test_a_node_that_says_what_it_gives_is_asked_for_that_next(chains: Evm
 async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: Front, node: str) -> None:
     first = await chains.tokens("base", MANY, OWNERS)
     low, high = first.trails[NOBODY].searched[0]
-    assert (low, first.block - high) == (0, evm_logs.SETTLED), "the newest blocks may yet be replaced"
+    assert (low, first.block - high) == (0, token_history.SETTLED), "the newest blocks may yet be replaced"
     await mint(node, MANY, NOBODY, 12, 6)
     end.calls.clear()
     again = await chains.tokens("base", MANY, OWNERS, trails=first.trails)
     assert sure(again) == AMOUNTS | {NOBODY: {"12": 6}}
     assert len(spans(end)) == 1
-    assert max(spans(end)) <= evm_logs.SETTLED + 3
+    assert max(spans(end)) <= token_history.SETTLED + 3
     known = {owner: Trail(trail.ids) for owner, trail in again.trails.items()}
     end.calls.clear()
     other = await chains.tokens("base", MANY, OWNERS, trails=known)
@@ -166,9 +166,9 @@ def consecutive(owner: str, first: int, last: int) -> Any:
         if call["method"] != "eth_getLogs":
             return true
         asked = call["params"][0]
-        topics = [evm_logs.CONSECUTIVE, f"0x{first:064x}", "0x" + 64 * "0", "0x" + 24 * "0" + owner[2:]]
+        topics = [token_history.CONSECUTIVE, f"0x{first:064x}", "0x" + 64 * "0", "0x" + 24 * "0" + owner[2:]]
         log = {"address": asked["address"], "blockNumber": asked["toBlock"], "topics": topics, "data": f"0x{last:064x}"}
-        fits = asked["topics"][0] == [evm_logs.CONSECUTIVE] and topics[3] in asked["topics"][3]
+        fits = asked["topics"][0] == [token_history.CONSECUTIVE] and topics[3] in asked["topics"][3]
         return {**true, "result": [log] if fits else []}
 
     return change
@@ -231,7 +231,7 @@ async def test_an_indexer_names_tokens_that_the_chain_confirms(chains: EvmChains
 async def test_a_history_that_would_take_a_node_for_ever_is_left_alone(
     chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_logs, "MOST_PIECES", 20)
+    monkeypatch.setattr(token_history, "MOST_PIECES", 20)
     end.change = limited(2, -32600, "You can make eth_getLogs requests with up to a 2 block range")
     await chains.tokens("base", MANY, OWNERS)
     end.calls.clear()
@@ -245,8 +245,8 @@ async def test_a_search_goes_on_where_its_time_was_up(
 ) -> None:
     end.change = limited(20, -32005, "query returned more than 10000 results")
     await chains.tokens("base", MANY, OWNERS)  # learns what the node takes
-    monkeypatch.setattr(evm_logs, "PIECES_A_LOOK", 4)
-    monkeypatch.setattr(evm_logs, "SETTLED", 0)
+    monkeypatch.setattr(token_history, "PIECES_A_LOOK", 4)
+    monkeypatch.setattr(token_history, "SETTLED", 0)
     sheet = await chains.tokens("base", MANY, OWNERS)
     looks = 1
     while sheet.unsure:
@@ -322,7 +322,7 @@ async def test_every_token_of_a_trail_is_verified_and_one_that_is_gone_at_a_sett
     gone = [f"{PLAIN}:{number}" for number in range(100, 140)]
     held = max((await chains.tokens("base", PLAIN, [BEN])).of(BEN))
     trail = Trail(frozenset([*gone, f"{PLAIN}:{held}"]))
-    assert sorted(trail.ids)[evm_anything.MOST_VERIFIED - 1] != f"{PLAIN}:{held}"
+    assert sorted(trail.ids)[any_nft.MOST_VERIFIED - 1] != f"{PLAIN}:{held}"
     sheet = await chains.anything("base", [BEN], trails={BEN: trail})
     assert f"{PLAIN}:{held}" in sheet.of(BEN)
     assert sheet.trails[BEN].ids == trail.ids, "the newest block may yet be replaced"

@@ -1,6 +1,6 @@
 """A Discord client on another library (hikari), in an environment of its own: says what it sees, line by line.
 
-Run by `tests/sandbox/test_discord_second_client.py` as `python second_client.py <API address> <token> <guild> <user>`.
+`test_second_client.py` beside it runs it as `python second_client.py <API address> <token> <guild> <user>`.
 """
 
 import asyncio

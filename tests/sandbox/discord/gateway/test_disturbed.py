@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.discord import connection
+from sandbox.discord.gateway import connection
 from tests.sandbox.conftest import BASE, CLUB, HOLDER, Outside, role_of
-from tests.sandbox.test_discord_gateway import Client, connected, ready
+from tests.sandbox.discord.gateway.test_gateway import Client, connected, ready
 
 CAROL, DAVE = "1150000000000000303", "1150000000000000404"
 

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from sandbox.discord import packing
+from sandbox.discord.gateway import compression
 from tests.sandbox.conftest import BASE, CLUB, HOLDER, Outside, role_of
 
 GUILDS_AND_MEMBERS = 3
@@ -212,5 +212,5 @@ async def test_a_paused_gateway_sends_later_and_a_downed_one_not_at_all(discord:
 
 def test_a_long_frame_goes_in_blocks_that_zstd_allows():
     text, short = "ä" * 200_000, "{}"
-    packer, unpack = packing.Zstd(), unzstd()
+    packer, unpack = compression.Zstd(), unzstd()
     assert [unpack(packer.pack(one)).decode() for one in (text, short)] == [text, short]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.second_client import ready_in
 from tests.conftest import ROOT
 from tests.sandbox.conftest import BASE, BOT_ROLE, HOLDER, Outside, role_of
+from tools.second_client import ready_in
 
 CAROL = "1150000000000000303"
 SCRIPT = Path(__file__).with_name("second_client.py")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 from playwright.async_api import expect
 
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 STORED = "localStorage.getItem('session-id')"
 NewVisitor = Callable[..., Awaitable[Visitor]]

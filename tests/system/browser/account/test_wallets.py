@@ -12,7 +12,7 @@ from typing import Any
 from eth_account import Account
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 CHAIN, TITLE, CONFIRMATIONS = "polygon", "Polygon", 12

@@ -9,7 +9,7 @@ import httpx
 from playwright.async_api import Response
 
 from app.pages import OPERATOR_PAGES, PAGES, PUBLIC_PAGES
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from settings import settings
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

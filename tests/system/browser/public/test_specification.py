@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Product, Visitor
-from tests.browser.village import village
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -5,9 +5,9 @@ from contextlib import closing
 
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import Product, Visitor, eventually
-from tests.browser.village import Village, village
-from tests.whole.people import Person
+from tests.system.browser.conftest import Product, Visitor, eventually
+from tests.system.browser.village import Village, village
+from tests.system.whole.people import Person
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 VAULT, STRANGER = "0x" + "7a17" * 10, "0x" + "5e" * 20

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Visitor
+from tests.system.browser.conftest import Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import WebSocketRoute, expect
 
-from tests.browser.conftest import Product, Visitor, eventually
-from tests.browser.village import village
+from tests.system.browser.conftest import Product, Visitor, eventually
+from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.conftest import Product, Visitor, eventually
-from tests.browser.village import Village, village
-from tests.whole.people import Person, collection, rule, until
+from tests.system.browser.conftest import Product, Visitor, eventually
+from tests.system.browser.village import Village, village
+from tests.system.whole.people import Person, collection, rule, until
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 STRANGER = "0x" + "5e" * 20

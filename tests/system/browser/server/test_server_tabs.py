@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Product, Visitor
-from tests.browser.village import village
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 

@@ -1,0 +1,1 @@
+"""What every call shares: who calls, limits, JSON shapes, errors, and the API's description."""

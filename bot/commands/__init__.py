@@ -1,0 +1,1 @@
+"""The slash commands and what the panel's buttons do."""

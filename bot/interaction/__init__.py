@@ -1,0 +1,1 @@
+"""Answering an interaction: presses, forms, replies, and getting them through to Discord."""

@@ -1,0 +1,1 @@
+"""The help center and the guides for operators."""

@@ -1,0 +1,1 @@
+"""What anybody may read: landing page, features, policies, contact, error pages."""

@@ -1,0 +1,1 @@
+"""The EVM chains: bulk balances, tokens, transfers, transactions, ENS, delegate.xyz."""

@@ -1,0 +1,1 @@
+"""Balances in bulk: many contracts and owners in one call."""

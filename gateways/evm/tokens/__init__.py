@@ -1,0 +1,1 @@
+"""Which tokens owners hold, by the contract's standard or by the node's logs."""

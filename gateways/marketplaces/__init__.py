@@ -1,0 +1,1 @@
+"""OpenSea, Magic Eden and Alchemy: profiles, collections, traits, lists."""

@@ -1,0 +1,1 @@
+"""Solana: the node, DAS (the index of assets), memo proofs and names."""

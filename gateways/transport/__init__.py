@@ -1,0 +1,1 @@
+"""How we reach others: connections, deadlines, fair turns, safe fetching, strict JSON, errors."""

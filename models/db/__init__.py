@@ -1,0 +1,1 @@
+"""The engine, sessions and transactions, the database's clock, and column types."""

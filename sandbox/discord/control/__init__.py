@@ -1,0 +1,1 @@
+"""Control calls of the local Discord."""

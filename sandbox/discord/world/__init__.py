@@ -1,0 +1,1 @@
+"""The Discord world: entities, permissions, the audit log, and its start."""

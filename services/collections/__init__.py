@@ -1,0 +1,1 @@
+"""Which collection is meant, what it is called, its token standard and its traits."""

@@ -1,0 +1,1 @@
+"""From due members to decisions: snapshot, cases, reconcile, policy, decisions, ledger."""

@@ -1,0 +1,1 @@
+"""What Discord says of servers: members, permissions, roles, channels, and the limits it sets."""

@@ -1,0 +1,1 @@
+"""How everything is: readiness, monitoring, providers, backlog, alerts, metrics."""

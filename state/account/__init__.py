@@ -1,0 +1,1 @@
+"""A person's own affairs: profile, preferences, wallets and their proofs."""

@@ -1,0 +1,1 @@
+"""The dashboard: a person's servers, inviting the bot, and charts."""

@@ -1,0 +1,1 @@
+"""What the help pages say about this installation."""

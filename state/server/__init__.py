@@ -1,0 +1,1 @@
+"""The tabs of a server: rules, members, activity, health, channels, protected roles."""
