@@ -34,7 +34,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """How one question ended; `text` is what was learnt, or what went wrong."""
 
     name: str
@@ -42,7 +42,7 @@ class Result:
     text: str
 
 
-async def ask_all(outside: Gateways, chosen: Settings) -> list[Result]:
+async def ask_all(outside: Gateways, chosen: Settings) -> list[CheckResult]:
     """Every question, one after another, each answered or told why not."""
     checks: list[tuple[str, Check]] = [
         ("Discord: the bot's token", lambda: _bot(outside)),
@@ -59,11 +59,11 @@ async def ask_all(outside: Gateways, chosen: Settings) -> list[Result]:
     return [await _asked(name, check) for name, check in checks]
 
 
-async def _asked(name: str, check: Check) -> Result:
+async def _asked(name: str, check: Check) -> CheckResult:
     try:
-        return Result(name, True, await check())
+        return CheckResult(name, True, await check())
     except (ProviderError, Wrong) as fault:
-        return Result(name, False, str(fault))
+        return CheckResult(name, False, str(fault))
 
 
 async def _bot(outside: Gateways) -> str:
@@ -173,7 +173,7 @@ async def store_limits() -> str:
     return "What the nodes give is kept: processes that start from now on begin with it."
 
 
-async def _run() -> tuple[list[Result], str]:
+async def _run() -> tuple[list[CheckResult], str]:
     try:
         return await ask_all(gateways(), settings()), await store_limits()
     finally:

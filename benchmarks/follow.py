@@ -22,7 +22,7 @@ from benchmarks.support import town
 from benchmarks.support.lab import CHAIN, ROOT, Lab, lab, wallet
 from benchmarks.support.rounds import environment, goal
 from gateways import gateways
-from gateways.evm.transfer_logs import Read, Transfer
+from gateways.evm.transfer_logs import LogRead, Transfer
 from jobs.__main__ import lives
 from jobs.follower import Follower
 from models import transaction
@@ -48,8 +48,8 @@ class Seen:
         self._ask = transfers.of_contracts
         transfers.of_contracts = self._of_contracts
 
-    async def _of_contracts(self, *arguments: Any) -> Read:
-        found: Read = await self._ask(*arguments)
+    async def _of_contracts(self, *arguments: Any) -> LogRead:
+        found: LogRead = await self._ask(*arguments)
         if fresh := set(found.transfers) - self._known:
             self.moments += [time.monotonic()] * len(fresh)
             self._known |= fresh

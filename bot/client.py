@@ -14,12 +14,12 @@ from bot.commands.roles import Roles
 from bot.commands.verify import Verify
 from bot.commands.wallets import Wallets
 from bot.events import Events
-from bot.heartbeat import Pulse, tell
+from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.background import Busy
 from bot.interaction.presses import Presses
 from bot.rereads import Rereads
-from bot.unreadable_events import Unreadable
+from bot.unreadable_events import UnreadableEvents
 from gateways import gateways
 from models import transaction
 from services.guilds import identifies
@@ -50,7 +50,7 @@ class Bot(commands.AutoShardedBot):
         library: Any = self.http
         library.request = _in_turn(library.request)
         state: Any = self._connection
-        self._unreadable = Unreadable(lambda event, data: self.dispatch("unreadable", event, data))
+        self._unreadable = UnreadableEvents(lambda event, data: self.dispatch("unreadable", event, data))
         # The library has no public place for this, and without it one odd event costs the session.
         self._unreadable.guard(state.parsers)
 
@@ -142,7 +142,7 @@ def build() -> Bot:
     )
     presses = Presses()
     events = Events(bot)
-    listeners = (events, Rereads(bot, events), Pulse(bot, events), presses)
+    listeners = (events, Rereads(bot, events), Heartbeat(bot, events), presses)
     for cog in (*listeners, Verify(presses), Roles(presses), Wallets(presses), Service(presses)):
         bot.add_cog(cog)
     return bot

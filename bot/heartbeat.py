@@ -21,7 +21,7 @@ log = logging.getLogger("holdfast.bot")
 PAUSE_SECONDS = 5.0
 
 
-class Pulse(Busy):
+class Heartbeat(Busy):
     """Writes the bot's own state and what this process's clients noted."""
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:

@@ -13,7 +13,7 @@ _SESSION = frozenset({"READY", "RESUMED"})
 """Without them the library has no session, so there another client has to try."""
 
 
-class Unreadable:
+class UnreadableEvents:
     """Guards the library's readers of events: one event that it does not understand must not end the connection."""
 
     def __init__(self, missed: Callable[[str, Any], None]) -> None:

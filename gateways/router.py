@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.evm.client import Chains, EvmChains
 from gateways.evm.contract_info import Standard
 from gateways.evm.rpc.node import Head
@@ -75,7 +75,7 @@ class AllChains:
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,
@@ -97,7 +97,7 @@ class AllChains:
         chain: str,
         owners: Sequence[str],
         *,
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from gateways import close_gateways, gateways
 from jobs import proof_watch, scheduler
 from jobs.follower import Follower
-from jobs.follower_turns import Turns
+from jobs.follower_turns import FollowerTurns
 from jobs.new_heads import HeadCalls
 from jobs.provider_monitor import Watch
 from jobs.reconciler import Looker, worker_name
@@ -61,7 +61,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     if "watch" in parts:
         found.append(Watch().run)
     if "followers" in parts:
-        turns = Turns(worker_name())
+        turns = FollowerTurns(worker_name())
         pace = settings().follow_pace
         for chain in followed_chains(gateways()):
             if not pace[chain]:

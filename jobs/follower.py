@@ -5,7 +5,7 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.follower_turns import Turns
+from jobs.follower_turns import FollowerTurns
 from jobs.reconciler import is_dead, worker_name
 from jobs.restart import outlasting
 from models import transaction
@@ -15,7 +15,7 @@ from services.runtime.listen import wait
 from services.triggers import block_corrections, chain_cursor, quarantine, sightings
 from services.triggers.chain_cursor import CONTRACTS, WALLETS, Position, cursor_of
 from services.triggers.sightings import Marks
-from services.triggers.transfer_poller import Look, Reader, Unreadable, WalletReader
+from services.triggers.transfer_poller import PollResult, Reader, UnreadableTransfers, WalletReader
 from services.triggers.watch_list import Watched
 from settings import settings
 
@@ -37,14 +37,14 @@ class Follower:
     """
 
     def __init__(
-        self, chain: str, turns: Turns | None = None, called: asyncio.Event | None = None, kind: str = CONTRACTS
+        self, chain: str, turns: FollowerTurns | None = None, called: asyncio.Event | None = None, kind: str = CONTRACTS
     ) -> None:
         self.chain: str = chain
         self.kind: str = kind
         self.cursor: str = cursor_of(chain, kind)
         self.called: asyncio.Event = called or asyncio.Event()
         """Set when there is a new block, where an endpoint tells."""
-        self._turns: Turns = turns or Turns(worker_name())
+        self._turns: FollowerTurns = turns or FollowerTurns(worker_name())
         self.name: str = self._turns.owner
         self._reader: Reader | WalletReader = (
             Reader(chain) if kind == CONTRACTS else WalletReader(chain, settings().follow_wallets)
@@ -64,7 +64,7 @@ class Follower:
             with outlasting(log, "following is tried again"):
                 try:
                     more = await self.once()
-                except Unreadable as fault:
+                except UnreadableTransfers as fault:
                     log.warning("a look failed cursor=%s reason=%s", self.cursor, fault)
                     self._noted = None
                     async with transaction() as db:
@@ -103,14 +103,14 @@ class Follower:
                     self._marks = Marks()
         return look.more
 
-    def _is_noted(self, look: Look, moment: float) -> bool:
+    def _is_noted(self, look: PollResult, moment: float) -> bool:
         """Whether the same was written down a moment ago."""
         if self._noted is None:
             return False
         position, head, since = self._noted
         return (position, head) == (look.position, look.head) and moment - since < NOTED_SECONDS
 
-    async def _note(self, look: Look, watched: Watched) -> bool:
+    async def _note(self, look: PollResult, watched: Watched) -> bool:
         """Write down the outcome of a look; False, and nothing written, when the lease is not ours any more."""
         slices = self._reader.slices if isinstance(self._reader, WalletReader) else 1
         try:

@@ -29,7 +29,7 @@ class _Reading:
     cursors: set[str] = field(default_factory=set[str])
 
 
-class Turns:
+class FollowerTurns:
     """Gives the followers named `owner` their turns."""
 
     def __init__(self, owner: str) -> None:

@@ -5,7 +5,7 @@ import logging
 
 from gateways import gateways
 from services.triggers import transfer_poller
-from services.triggers.transfer_poller import Unreadable
+from services.triggers.transfer_poller import UnreadableTransfers
 
 log = logging.getLogger("holdfast.jobs.head_calls")
 
@@ -27,7 +27,7 @@ class HeadCalls:
                 async for _ in transfer_poller.new_blocks(gateways(), self.chain):
                     self.called.set()
                     pause = AGAIN_SECONDS
-            except Unreadable as fault:
+            except UnreadableTransfers as fault:
                 log.warning("new blocks are not told of, they are looked for every few seconds: %s", fault)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

@@ -16,7 +16,7 @@ from models import reading, transaction
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import cases, reconcile
-from services.engine.reconcile import Part
+from services.engine.reconcile import BatchPart
 from services.health import backlog
 from services.runtime import garbage_collection
 from services.runtime.database_faults import is_the_databases
@@ -96,7 +96,7 @@ class Looker:
         self._lanes = asyncio.Semaphore(LANES)
         self._in_lanes: set[int] = set()
         """The servers that are in a lane or wait for one."""
-        self._running: dict[asyncio.Task[None], Part] = {}
+        self._running: dict[asyncio.Task[None], BatchPart] = {}
         """The looks by balances that are under way."""
         self._slow: dict[asyncio.Task[None], int] = {}
         """Those in a lane or waiting for one, with how many members they have."""
@@ -171,7 +171,7 @@ class Looker:
             self._slow.pop(task, None)
         _raise_faults(ended)
 
-    async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], Part]]]:
+    async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], BatchPart]]]:
         """Claim a batch and begin to look at its parts; return how many were claimed, and the looks."""
         async with reading() as db:
             # Each a statement that stands alone: a lease that is not used lapses.
@@ -184,7 +184,7 @@ class Looker:
         begun = [(task, part) for part in parts or () if (task := await self._start(part)) is not None]
         return len(claimed), begun
 
-    async def _start(self, part: Part) -> asyncio.Task[None] | None:
+    async def _start(self, part: BatchPart) -> asyncio.Task[None] | None:
         """Begin to look at a part, or give back whom there is no room for."""
         server_id = part.server_id
         if server_id is None:
@@ -211,7 +211,7 @@ class Looker:
         self._slow[task] = members
         return task
 
-    async def _look(self, part: Part) -> None:
+    async def _look(self, part: BatchPart) -> None:
         """Look at a part when its turn has come."""
         if part.server_id is None:
             with garbage_collection.undisturbed() if len(part.claims) > FEW else nullcontext():
@@ -257,7 +257,7 @@ class Looker:
                     await queue.renew(db, self.name)
 
 
-def _silent(part: Part) -> list[str]:
+def _silent(part: BatchPart) -> list[str]:
     """The chains that a part waits for and whose nodes have not answered anybody for a while."""
     return [chain for chain in part.chains if gateways().chains.is_silent(chain)]
 

@@ -134,7 +134,7 @@ class Writer:
             try:
                 outcome = await outbox.carry_out(gateways(), intent, sure=sure, begin=begin)
                 over = noted and not outcome.unanswered
-                if outcome.result is outbox.Result.NOT_YET:
+                if outcome.result is outbox.WriteResult.NOT_YET:
                     if over:
                         async with transaction() as db:
                             await in_doubt.over(db, intent.line)
@@ -161,5 +161,5 @@ class Writer:
                 "%s role %s in server %s: %s",
                 "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,
             )  # fmt: skip
-        if outcome.result is not outbox.Result.WAIT:
+        if outcome.result is not outbox.WriteResult.WAIT:
             self.tried.discard(key)

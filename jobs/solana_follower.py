@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from gateways import gateways
 from jobs.follower import LEASE_SECONDS, until_the_next_beat
-from jobs.follower_turns import Turns
+from jobs.follower_turns import FollowerTurns
 from jobs.reconciler import is_dead
 from jobs.restart import outlasting
 from models import transaction
@@ -15,8 +15,8 @@ from services.core import queue
 from services.triggers import chain_cursor, sightings, solana_poller
 from services.triggers.chain_cursor import Position
 from services.triggers.sightings import Marks, Moved
-from services.triggers.solana_poller import SOLANA, Poll, Polled, Question
-from services.triggers.transfer_poller import Unreadable
+from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled
+from services.triggers.transfer_poller import UnreadableTransfers
 from settings import settings
 
 log = logging.getLogger("holdfast.jobs.asset_follower")
@@ -25,13 +25,13 @@ log = logging.getLogger("holdfast.jobs.asset_follower")
 class AssetFollower:
     """Asks one question after the other while this process has the lease on Solana; `turns` are shared with others."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns: Turns = turns
+    def __init__(self, turns: FollowerTurns) -> None:
+        self._turns: FollowerTurns = turns
         self._poll: Poll = Poll()
         self._marks: Marks = Marks()
-        self._open: deque[Question] = deque()
+        self._open: deque[AssetQuestion] = deque()
         """What is still to be asked before all has been asked once more."""
-        self._slots: dict[Question, int] = {}
+        self._slots: dict[AssetQuestion, int] = {}
         """As of which slot each question was last answered."""
         self._rests_until = 0.0
         """Loop time until which the requests of the last question have used our share up."""
@@ -45,7 +45,7 @@ class AssetFollower:
             with outlasting(log, "following is tried again"):
                 try:
                     followed = await self.once()
-                except Unreadable as fault:
+                except UnreadableTransfers as fault:
                     log.warning("Solana is not read right now: %s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
@@ -81,7 +81,7 @@ class AssetFollower:
             self._open.extend(await solana_poller.questions(db))
         self._slots = {question: self._slots[question] for question in self._open if question in self._slots}
 
-    async def _note(self, question: Question, polled: Polled, servers: Mapping[str, Collection[int]]) -> None:
+    async def _note(self, question: AssetQuestion, polled: Polled, servers: Mapping[str, Collection[int]]) -> None:
         self._slots[question] = polled.slot
         oldest, newest = min(self._slots.values()), max(self._slots.values())
         try:

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, InternalId
+from app.api.requests.shapes import ApiAnswer, InternalId
 from gateways import gateways
 from models import transaction
 from services.servers import analytics, servers
@@ -14,7 +14,7 @@ from services.servers import analytics, servers
 router = APIRouter(prefix="/analytics", tags=["analytics"])
 
 
-class AnalyticsAnswer(Answer):
+class AnalyticsAnswer(ApiAnswer):
     """Counts over the servers that the caller runs."""
 
     total_verifications: int
@@ -22,7 +22,7 @@ class AnalyticsAnswer(Answer):
     connected_servers: int
 
 
-class RuleHistoryAnswer(Answer):
+class RuleHistoryAnswer(ApiAnswer):
     """A rule and how many members had its role by it at the end of each day."""
 
     id: int
@@ -31,7 +31,7 @@ class RuleHistoryAnswer(Answer):
     holders: list[int]
 
 
-class HistoryAnswer(Answer):
+class HistoryAnswer(ApiAnswer):
     """Counts per day, in UTC; every series is as long as `days`."""
 
     days: list[date]

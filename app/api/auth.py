@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from app.api.requests.caller import Caller, shown_session_id
-from app.api.requests.shapes import Answer, Done, Text
+from app.api.requests.shapes import ApiAnswer, Done, Text
 from app.api.wallets import WalletAnswer
 from app.http.origins import asked_for_by_us
 from gateways import gateways
@@ -24,7 +24,7 @@ _FAILED = "/oauth-error?error=auth_failed"
 _UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
-class UserAnswer(Answer):
+class UserAnswer(ApiAnswer):
     """The signed-in person."""
 
     id: int

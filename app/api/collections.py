@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, Loose, Payload, Text
+from app.api.requests.shapes import ApiAnswer, Loose, Payload, Text
 from gateways import gateways
 from models import transaction
 from services.collections import catalog
@@ -18,7 +18,7 @@ class CollectionPayload(Payload):
     blockchain: Loose = ""
 
 
-class CollectionAnswer(Answer):
+class CollectionAnswer(ApiAnswer):
     """The collection; the chain is the one that the page names, if it names one."""
 
     name: str
@@ -26,13 +26,13 @@ class CollectionAnswer(Answer):
     blockchain: str
 
 
-class TraitTypesAnswer(Answer):
+class TraitTypesAnswer(ApiAnswer):
     """The kinds of traits."""
 
     trait_types: list[str]
 
 
-class TraitValuesAnswer(Answer):
+class TraitValuesAnswer(ApiAnswer):
     """The values of one kind of trait; none where they are numbers."""
 
     trait_values: list[str]

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, Text
+from app.api.requests.shapes import ApiAnswer, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import FieldRefused
@@ -16,13 +16,13 @@ ServerId = Annotated[Text, Query(alias="serverId")]
 """Discord's id of a server."""
 
 
-class InviteAnswer(Answer):
+class InviteAnswer(ApiAnswer):
     """Discord's page that adds the bot."""
 
     invite_url: str
 
 
-class GuildAnswer(Answer):
+class GuildAnswer(ApiAnswer):
     """A server on Discord that the caller runs; `icon` is Discord's hash of the picture."""
 
     id: str
@@ -33,7 +33,7 @@ class GuildAnswer(Answer):
     has_bot: bool
 
 
-class RoleAnswer(Answer):
+class RoleAnswer(ApiAnswer):
     """A role; `reason` says why it cannot be given where `assignable` is false."""
 
     id: str

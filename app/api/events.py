@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, PathId, Text
+from app.api.requests.shapes import ApiAnswer, PathId, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
@@ -22,7 +22,7 @@ CSV_PAGE = 1000
 """Lines that are read at a time for a table; the log may be longer than memory."""
 
 
-class EventAnswer(Answer):
+class EventAnswer(ApiAnswer):
     """One line of a server's log; people and roles by their Discord ids and, where known, by name."""
 
     id: int
@@ -43,7 +43,7 @@ class EventAnswer(Answer):
     request_id: str | None
 
 
-class UndoAnswer(Answer):
+class UndoAnswer(ApiAnswer):
     """What undoing does, or did, in words, and how many members get a role by it at once."""
 
     batch: str

@@ -9,7 +9,7 @@ from pydantic import StrictBool
 
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, Done, PathId, Payload, Text
+from app.api.requests.shapes import ApiAnswer, Done, PathId, Payload, Text
 from gateways import gateways
 from models import reading, transaction
 from services.accounts import sessions, sign_in, users
@@ -19,7 +19,7 @@ from settings import settings
 router = APIRouter(prefix="/me", tags=["me"])
 
 
-class SessionAnswer(Answer):
+class SessionAnswer(ApiAnswer):
     """A signed-in browser; `current` is the one that asks."""
 
     id: str
@@ -56,7 +56,7 @@ async def sign_out_one(caller: Caller, session: Text) -> Done:
     return Done()
 
 
-class ChoiceAnswer(Answer):
+class ChoiceAnswer(ApiAnswer):
     """A server that the caller is a member of: whether their wallets count there, and whether its admins see them."""
 
     server_id: int
@@ -74,7 +74,7 @@ class ChoicePayload(Payload):
     share_wallets: StrictBool | None = None
 
 
-class EndingRoleAnswer(Answer):
+class EndingRoleAnswer(ApiAnswer):
     """A role that the caller has from us, and what becomes of it."""
 
     server_name: str

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import AcceptedAnswer, Answer, PathId, Text
+from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, PathId, Text
 from gateways import gateways
 from models import transaction
 from services.servers import explain, member_list
@@ -16,7 +16,7 @@ from services.triggers import rechecks
 router = APIRouter(prefix="/servers/{server_id}/members", tags=["members"])
 
 
-class MemberRoleAnswer(Answer):
+class MemberRoleAnswer(ApiAnswer):
     """A role that rules are about, and whether the member has it."""
 
     role_id: str
@@ -26,7 +26,7 @@ class MemberRoleAnswer(Answer):
     granted_by_us: bool
 
 
-class MemberAnswer(Answer):
+class MemberAnswer(ApiAnswer):
     """A member; wallets are shortened, and empty without the member's consent for this server."""
 
     discord_id: str
@@ -38,7 +38,7 @@ class MemberAnswer(Answer):
     roles: list[MemberRoleAnswer]
 
 
-class MembersAnswer(Answer):
+class MembersAnswer(ApiAnswer):
     """One page of the members; `total` counts all that the query finds."""
 
     members: list[MemberAnswer]
@@ -47,7 +47,7 @@ class MembersAnswer(Answer):
     total: int
 
 
-class RequirementAnswer(Answer):
+class RequirementAnswer(ApiAnswer):
     """One requirement: what is needed, what was last seen, and by whom and when."""
 
     text: str
@@ -62,7 +62,7 @@ class RequirementAnswer(Answer):
     reason: str | None
 
 
-class RuleWhyAnswer(Answer):
+class RuleWhyAnswer(ApiAnswer):
     """What one rule says of the member: `yes`, `no` or `unknown`."""
 
     id: int
@@ -72,7 +72,7 @@ class RuleWhyAnswer(Answer):
     requirements: list[RequirementAnswer]
 
 
-class RoleWhyAnswer(Answer):
+class RoleWhyAnswer(ApiAnswer):
     """One role, what its rules say, and what happens next."""
 
     role_id: str
@@ -83,7 +83,7 @@ class RoleWhyAnswer(Answer):
     next: str
 
 
-class WhyAnswer(Answer):
+class WhyAnswer(ApiAnswer):
     """Every role that a rule or the ledger names for the member."""
 
     discord_id: str

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
-from app.api.requests.shapes import Answer
+from app.api.requests.shapes import ApiAnswer
 from app.api.server_health import LagAnswer, SweepAnswer
 from models import DatabaseUrlMissing, transaction
 from services.core.errors import NotFound
@@ -24,14 +24,14 @@ _PATIENCE = 5.0
 _AWAY = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
 
 
-class PartAnswer(Answer):
+class PartAnswer(ApiAnswer):
     """`state` is good, warning or bad; `text` says why."""
 
     state: str
     text: str
 
 
-class QueueAnswer(PartAnswer):
+class QueueStateAnswer(PartAnswer):
     """Members to be looked at and roles to be written, over all servers."""
 
     due: int
@@ -42,21 +42,21 @@ class QueueAnswer(PartAnswer):
     writes_failing: int
 
 
-class BotAnswer(PartAnswer):
+class BotStateAnswer(PartAnswer):
     """When the bot last said that it lives."""
 
     connected: bool
     seconds: int | None
 
 
-class DeepAnswer(Answer):
+class DeepAnswer(ApiAnswer):
     """The worst state of all, and every part. `database` alone when it does not answer."""
 
     state: str
     checked_at: str | None = None
     database: PartAnswer
-    queue: QueueAnswer | None = None
-    bot: BotAnswer | None = None
+    queue: QueueStateAnswer | None = None
+    bot: BotStateAnswer | None = None
     followers: list[LagAnswer] | None = None
     last_sweep: SweepAnswer | None = None
 
@@ -113,8 +113,8 @@ def _answer(view: DeepHealth) -> DeepAnswer:
         state=view.state,
         checked_at=view.checked_at.isoformat(),
         database=PartAnswer.model_validate(view.database),
-        queue=QueueAnswer.model_validate(view.queue),
-        bot=BotAnswer.model_validate(view.bot),
+        queue=QueueStateAnswer.model_validate(view.queue),
+        bot=BotStateAnswer.model_validate(view.bot),
         followers=[LagAnswer.model_validate(one) for one in view.followers],
         last_sweep=SweepAnswer.model_validate(view.last_sweep),
     )

@@ -5,7 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, Done, PathId, Payload, Text
+from app.api.requests.shapes import ApiAnswer, Done, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
 from services.servers import protection
@@ -13,14 +13,14 @@ from services.servers import protection
 router = APIRouter(prefix="/servers/{server_id}/protection", tags=["protection"])
 
 
-class ProtectedMemberAnswer(Answer):
+class ProtectedMemberAnswer(ApiAnswer):
     """A member who keeps every role that we gave them."""
 
     discord_id: str
     name: str
 
 
-class ProtectedRoleAnswer(Answer):
+class ProtectedRoleAnswer(ApiAnswer):
     """A role that nobody loses by us; `by` and `since` tell who protected it and when, as long as the log has it."""
 
     role_id: str
@@ -29,7 +29,7 @@ class ProtectedRoleAnswer(Answer):
     since: datetime | None
 
 
-class ProtectionAnswer(Answer):
+class ProtectionAnswer(ApiAnswer):
     """Everything that is protected in the server."""
 
     members: list[ProtectedMemberAnswer]

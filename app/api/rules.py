@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import AfterValidator
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, InternalId, Loose, PathId, Payload, QueryId
+from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
 from models import transaction
 from services.engine import preview as impact
@@ -21,21 +21,21 @@ from services.rules.single_source import SingleSource
 router = APIRouter(prefix="/verification-rules", tags=["rules"])
 
 
-class Removal(Payload):
+class RuleRemoval(Payload):
     """When a role goes that nothing earns any more: `now`, or after some hours of `grace`."""
 
     mode: str = "now"
     hours: Any = 0
 
 
-class RemovalAnswer(Answer):
+class RemovalAnswer(ApiAnswer):
     """When a role goes that nothing earns any more."""
 
     mode: str
     hours: int
 
 
-class SingleSourceAnswer(Answer):
+class SingleSourceAnswer(ApiAnswer):
     """What a condition asks for that one source alone can tell, what that means, and which setting adds another."""
 
     chain: str
@@ -44,7 +44,7 @@ class SingleSourceAnswer(Answer):
     remedy: str
 
 
-class RuleAnswer(Answer):
+class RuleAnswer(ApiAnswer):
     """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
 
     `single_sources` is empty where a second source can confirm every loss.
@@ -92,7 +92,7 @@ class RulePayload(Payload):
     role_name: str | None = None
     server_id: InternalId
     expression: dict[str, Any] | None = None
-    removal: Removal = Removal()
+    removal: RuleRemoval = RuleRemoval()
     shadow: bool = False
     takes_over: bool = False
     delegated: bool = False
@@ -113,7 +113,7 @@ class RuleChanges(Payload):
     token_ids: list[str] | None = None
     role_name: str | None = None
     expression: dict[str, Any] | None = None
-    removal: Removal = Removal()
+    removal: RuleRemoval = RuleRemoval()
     shadow: bool = False
     takes_over: bool = False
     delegated: bool = False
@@ -129,7 +129,7 @@ class PreviewPayload(RulePayload):
     state: str = ""
 
 
-class MemberAnswer(Answer):
+class PreviewMemberAnswer(ApiAnswer):
     """One member and what would come of the role: `gain`, `keep`, `lose` or `unknown`."""
 
     discord_id: str
@@ -139,7 +139,7 @@ class MemberAnswer(Answer):
     outcome: str
 
 
-class PreviewAnswer(Answer):
+class PreviewAnswer(ApiAnswer):
     """How many members would gain, keep or lose the role or cannot be told, and who.
 
     `looked` of `concerned` members were looked at: in a large server those who have the role and a sample of the rest.
@@ -149,13 +149,13 @@ class PreviewAnswer(Answer):
     keep: int
     lose: int
     unknown: int
-    members: list[MemberAnswer]
+    members: list[PreviewMemberAnswer]
     looked: int
     concerned: int
     single_sources: list[SingleSourceAnswer]
 
 
-class DeletedAnswer(Answer):
+class DeletedAnswer(ApiAnswer):
     """That the rule is gone; `members` have their roles settled now."""
 
     success: bool = True
@@ -251,7 +251,7 @@ async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
     async with transaction() as db:
         plan = await impact.plan(db, gateways(), caller, proposal)
     found = await impact.whole(gateways(), plan)
-    members = [MemberAnswer.model_validate(member) for member in found.members]
+    members = [PreviewMemberAnswer.model_validate(member) for member in found.members]
     counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
     return PreviewAnswer(
         members=members, looked=found.looked, concerned=found.concerned,

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, PathId
+from app.api.requests.shapes import ApiAnswer, PathId
 from app.api.rules import RuleAnswer, rule_answer
 from gateways import gateways
 from models import now, transaction
@@ -16,7 +16,7 @@ from services.servers.member_list import MemberRow
 router = APIRouter(prefix="/servers/{server_id}", tags=["server export"])
 
 
-class ExportedRole(Answer):
+class ExportedRole(ApiAnswer):
     """A role that rules are about and that the member has."""
 
     role_id: str
@@ -24,7 +24,7 @@ class ExportedRole(Answer):
     granted_by_us: bool
 
 
-class ExportedMember(Answer):
+class ExportedMember(ApiAnswer):
     """A member; wallets are shortened, and empty without the member's consent for this server."""
 
     discord_id: str
@@ -34,7 +34,7 @@ class ExportedMember(Answer):
     roles: list[ExportedRole]
 
 
-class ServerExportAnswer(Answer):
+class ServerExportAnswer(ApiAnswer):
     """The rules and members of one server."""
 
     server_id: int

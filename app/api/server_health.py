@@ -5,7 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, PathId
+from app.api.requests.shapes import ApiAnswer, PathId
 from gateways import gateways
 from models import transaction
 from services.health import server
@@ -13,7 +13,7 @@ from services.health import server
 router = APIRouter(prefix="/servers/{server_id}/health", tags=["server health"])
 
 
-class LineAnswer(Answer):
+class LineAnswer(ApiAnswer):
     """`state` is good, warning, bad or off; `text` says why; `mend` says how to mend it, if there is anything to."""
 
     state: str
@@ -30,7 +30,7 @@ class BotAnswer(LineAnswer):
     since: datetime | None
 
 
-class MissingPermissionAnswer(Answer):
+class MissingPermissionAnswer(ApiAnswer):
     """A permission that the bot lacks."""
 
     name: str
@@ -45,7 +45,7 @@ class PermissionsAnswer(LineAnswer):
     missing: list[MissingPermissionAnswer]
 
 
-class RoleProblemAnswer(Answer):
+class RoleProblemAnswer(ApiAnswer):
     """A role of the rules that cannot be given as it is now."""
 
     role_id: str
@@ -99,7 +99,7 @@ class LagAnswer(LineAnswer):
     seconds: int
 
 
-class PausedRuleAnswer(Answer):
+class PausedRuleAnswer(ApiAnswer):
     """A rule that rests; `byItself` when it resumes by itself once that is mended."""
 
     state: str
@@ -148,7 +148,7 @@ class AlertsAnswer(LineAnswer):
     error: str | None
 
 
-class ServerHealthAnswer(Answer):
+class ServerHealthAnswer(ApiAnswer):
     """Everything about one server's health; `state` is the worst of all."""
 
     state: str

@@ -5,7 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import AcceptedAnswer, Answer, Loose, PathId, Payload
+from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload
 from app.api.rules import RuleAnswer, rule_answer
 from gateways import gateways
 from models import transaction
@@ -16,7 +16,7 @@ from services.triggers import sweep
 router = APIRouter(tags=["servers"])
 
 
-class ServerAnswer(Answer):
+class ServerAnswer(ApiAnswer):
     """A server: `id` is Discord's, `internalId` ours."""
 
     id: str
@@ -39,7 +39,7 @@ class NewServerPayload(Payload):
     description: Loose = ""
 
 
-class NewServerAnswer(Answer):
+class NewServerAnswer(ApiAnswer):
     """The server as it was added; `id` is ours."""
 
     id: int
@@ -47,14 +47,14 @@ class NewServerAnswer(Answer):
     discord_server_id: str
 
 
-class SyncAnswer(Answer):
+class SyncAnswer(ApiAnswer):
     """How many servers the caller runs."""
 
     success: bool = True
     servers: int
 
 
-class LoserAnswer(Answer):
+class LoserAnswer(ApiAnswer):
     """Somebody who would lose a role, and what was seen of what they hold."""
 
     discord_id: str
@@ -62,7 +62,7 @@ class LoserAnswer(Answer):
     reason: str
 
 
-class HeldBackAnswer(Answer):
+class HeldBackAnswer(ApiAnswer):
     """The stopped removals of one role: `total` members wait, the first of them are listed."""
 
     role_id: str
@@ -83,7 +83,7 @@ class BreakerPayload(Payload):
     role_id: str | None = None
 
 
-class BreakerAnswer(Answer):
+class BreakerAnswer(ApiAnswer):
     """How many roles' removals go on now."""
 
     success: bool = True

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.requests.caller import Caller
-from app.api.requests.shapes import Answer, Done, Loose, PathId, Payload, Text
+from app.api.requests.shapes import ApiAnswer, Done, Loose, PathId, Payload, Text
 from gateways import gateways
 from models import reading, transaction
 from services.core.actors import Actor
@@ -17,7 +17,7 @@ from services.wallets import wallets
 router = APIRouter(tags=["wallets"])
 
 
-class WalletAnswer(Answer):
+class WalletAnswer(ApiAnswer):
     """A proved wallet."""
 
     id: int
@@ -27,14 +27,14 @@ class WalletAnswer(Answer):
     created_at: datetime
 
 
-class Resolved(Answer):
+class Resolved(ApiAnswer):
     """The address that a claim is about, and the name that led to it, if any."""
 
     name: str | None
     address: str
 
 
-class OnChain(Answer):
+class OnChain(ApiAnswer):
     """What to send on one chain: from `to` to itself, either exactly this value or exactly this data."""
 
     chain: str
@@ -43,14 +43,14 @@ class OnChain(Answer):
     data: str
 
 
-class TransactionAnswer(Answer):
+class TransactionAnswer(ApiAnswer):
     """What to send instead: on any one of the chains, or on Solana with this memo."""
 
     chains: list[OnChain]
     memo: str | None
 
 
-class ChallengeAnswer(Answer):
+class ChallengeAnswer(ApiAnswer):
     """What the member's bio is to say or their wallet to send, and for which address."""
 
     code: str
@@ -71,7 +71,7 @@ class ProofPayload(Payload):
     transaction_hash: Loose = ""
 
 
-class Linked(Answer):
+class Linked(ApiAnswer):
     """A profile at OpenSea: the address that it names, its name and its page."""
 
     address: str
@@ -79,7 +79,7 @@ class Linked(Answer):
     url: str
 
 
-class VerdictAnswer(Answer):
+class VerdictAnswer(ApiAnswer):
     """Whether the wallet is proved, in a sentence; `again` means that looking again by itself is worth while.
 
     A transaction that is there and not confirmed yet has `confirmations` of `needed`. Who claimed a name is told in

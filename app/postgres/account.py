@@ -20,7 +20,7 @@ class NoDatabaseAccount(Exception):
 
 
 @dataclass(frozen=True)
-class Account:
+class DatabaseAccount:
     """Who runs PostgreSQL; `switch` says whether that is somebody else than this process."""
 
     name: str
@@ -34,30 +34,30 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switch else {}
 
 
-def account_for(directory: Path, say: Say) -> Account:
+def account_for(directory: Path, say: Say) -> DatabaseAccount:
     """Who runs the PostgreSQL that lives in `directory`.
 
     An ordinary user runs it as themselves. As root it is whoever owns the files already, else an account of its own,
     made on the first start. Raises NoDatabaseAccount when none can be found or made.
     """
     if os.geteuid() != 0:
-        return Account(_name(os.geteuid()), os.geteuid(), os.getegid(), switch=False)
+        return DatabaseAccount(_name(os.geteuid()), os.geteuid(), os.getegid(), switch=False)
     cluster = directory / "cluster"
     if cluster.exists() and (owner := cluster.stat()).st_uid != 0:
-        return Account(_name(owner.st_uid), owner.st_uid, owner.st_gid, switch=True)
+        return DatabaseAccount(_name(owner.st_uid), owner.st_uid, owner.st_gid, switch=True)
     if not _exists(ACCOUNT):
         _create(ACCOUNT, say)
     for name in (ACCOUNT, *FALLBACKS):
         if _exists(name):
             entry = pwd.getpwnam(name)
-            return Account(name, entry.pw_uid, entry.pw_gid, switch=True)
+            return DatabaseAccount(name, entry.pw_uid, entry.pw_gid, switch=True)
     raise NoDatabaseAccount(
         f"PostgreSQL refuses to run as root, and the account {ACCOUNT!r} could not be created. "
         "Run as an ordinary user, or set DATABASE_URL to a PostgreSQL of your own."
     )
 
 
-def give(directory: Path, account: Account) -> None:
+def give(directory: Path, account: DatabaseAccount) -> None:
     """Make a private directory (mode 0700) that belongs to the account."""
     directory.mkdir(parents=True, exist_ok=True)
     if account.switch:
@@ -74,7 +74,7 @@ def open_way(path: Path, say: Say) -> None:
             say(f"added o+x to {directory}, so that the database's account can pass through (it cannot list it)")
 
 
-def open_programs(directories: list[Path], account: Account, say: Say) -> None:
+def open_programs(directories: list[Path], account: DatabaseAccount, say: Say) -> None:
     """Let the account read and run PostgreSQL's programs, where a strict umask at installation took that away."""
     for directory in directories:
         open_way(directory, say)

@@ -12,7 +12,7 @@ from typing import IO, Any, Self
 from urllib.parse import quote
 
 from app.postgres import private_files
-from app.postgres.account import Account, Say, account_for, give, open_programs, open_way
+from app.postgres.account import DatabaseAccount, Say, account_for, give, open_programs, open_way
 from app.postgres.memory import buffers_mb
 from app.postgres.process import end_orphans, read_pid_file, remove_stale_files, serves
 from app.postgres.programs import PostgresFailed, program_dir
@@ -43,7 +43,7 @@ class Postgres:
         self._durable = durable
         self._say = say
         self._lock: IO[str] | None = None
-        self._account: Account | None = None
+        self._account: DatabaseAccount | None = None
         self._socket_dir: Path | None = None
 
     def start(self) -> str:
@@ -123,7 +123,7 @@ class Postgres:
             self._lock.close()
             self._lock = None
 
-    def _prepare(self, account: Account) -> None:
+    def _prepare(self, account: DatabaseAccount) -> None:
         """Everything before the server: ways open, directories there, the cluster made, the settings written."""
         if account.switch:
             open_way(self.data_dir / "x", self._say)
@@ -142,7 +142,7 @@ class Postgres:
             raise PostgresFailed(f"{self.cluster} belongs to another user: start as the user who started it first.")
         self._socket_dir = self._choose_socket_dir(account)
 
-    def _make_cluster(self, account: Account) -> None:
+    def _make_cluster(self, account: DatabaseAccount) -> None:
         """Make the cluster beside its place and move it there whole, so that a kill in between leaves no half one."""
         fresh = self.data_dir / "cluster.new"
         if fresh.exists():
@@ -158,7 +158,7 @@ class Postgres:
             conf.write("\ninclude_if_exists 'holdfast.conf'\n")
         fresh.rename(self.cluster)
 
-    def _choose_socket_dir(self, account: Account) -> Path:
+    def _choose_socket_dir(self, account: DatabaseAccount) -> Path:
         """A directory of ours for the socket: in the data directory, or a short one elsewhere when that is too long."""
         near = self.data_dir / "socket"
         if len(os.fsencode(near)) <= LONGEST_SOCKET_DIR:
@@ -271,7 +271,7 @@ class Postgres:
         return done.stdout
 
 
-def _make_private(directory: Path, account: Account) -> bool:
+def _make_private(directory: Path, account: DatabaseAccount) -> bool:
     """Make a 0700 directory of the account's, or say False when somebody else's thing is already there."""
     try:
         directory.mkdir(mode=0o700)

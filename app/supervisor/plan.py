@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.supervisor.leftovers import MARK
 from app.supervisor.processes import Program
-from app.supervisor.supervisor import Plan
+from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
@@ -32,7 +32,7 @@ def data_dir(settings: Settings) -> Path:
     return (ROOT / settings.data_dir).resolve()
 
 
-def make_plan(settings: Settings, web: Web) -> Plan:
+def make_plan(settings: Settings, web: Web) -> ProcessPlan:
     """The processes for these settings."""
     home = data_dir(settings) / ("sandbox" if settings.sandbox else "live")
     python = (sys.executable, "-m")
@@ -57,7 +57,7 @@ def make_plan(settings: Settings, web: Web) -> Plan:
         Program("bot", (*python, "bot")),
         Program("jobs", (*python, "jobs"), stop_seconds=20),
     )
-    return Plan(
+    return ProcessPlan(
         data_dir=data_dir(settings),
         cwd=ROOT,
         url=settings.public_url,

@@ -22,7 +22,7 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProcessPlan:
     """What one machine runs.
 
     `url` is what people open; `health` is the (port, path, Host header) that says whether all is well, None without a
@@ -45,7 +45,7 @@ class Plan:
 class Supervisor:
     """Runs a plan until told to stop (SIGINT, SIGTERM or stop())."""
 
-    def __init__(self, plan: Plan, *, say: Say) -> None:
+    def __init__(self, plan: ProcessPlan, *, say: Say) -> None:
         self._plan = plan
         self._say = say
         self._lock = Lock(plan.data_dir)

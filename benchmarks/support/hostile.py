@@ -206,7 +206,9 @@ async def preview_for_ever(database: str, node: str, contract: str) -> None:
                 people = (await db.exec(select(Member.discord_id).where(Member.server_id == server_id))).all()
                 claims = [Claim(server_id, one, 0, 0, 0) for one in people]
                 batch = await cases.load(db, claims, {server_id: terms})
-                plan = preview.Plan({terms[0].role_id: "Role"}, ((batch, await decisions.questions(db, batch)),), {}, 0)
+                plan = preview.PreviewPlan(
+                    {terms[0].role_id: "Role"}, ((batch, await decisions.questions(db, batch)),), {}, 0
+                )
             await preview.whole(gateways(), plan)
 
 

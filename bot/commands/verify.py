@@ -73,7 +73,7 @@ class Verify(Busy):
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), meeting.actor, asked.address)
-        self._look_on(Search(visit, meeting, asked.address, method, bio_schedule.shown()))
+        self._look_on(ProofSearch(visit, meeting, asked.address, method, bio_schedule.shown()))
         return challenge_words.challenge(asked, method, visit.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
@@ -106,10 +106,10 @@ class Verify(Busy):
             self._stop(visit.discord_id)
         elif method == wallets.BIO or visit.discord_id not in self.looking:
             looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
-            self._look_on(Search(visit, meeting, address, method, looks))
+            self._look_on(ProofSearch(visit, meeting, address, method, looks))
         return challenge_words.not_yet(verdict, address, method)
 
-    def _look_on(self, search: "Search") -> None:
+    def _look_on(self, search: "ProofSearch") -> None:
         who = search.visit.discord_id
         self._stop(who)
         task = asyncio.create_task(self._look(search))
@@ -124,7 +124,7 @@ class Verify(Busy):
         if task := self.looking.pop(discord_id, None):
             task.cancel()
 
-    async def _look(self, search: "Search") -> None:
+    async def _look(self, search: "ProofSearch") -> None:
         """Look until it is there, something speaks against it, or it takes too long."""
         began, short = asyncio.get_running_loop().time(), False
         with contextlib.suppress(asyncio.CancelledError):
@@ -143,7 +143,7 @@ class Verify(Busy):
                     await show(search.visit.interaction, reply)
             await show(search.visit.interaction, challenge_words.stopped(search.address, search.method))
 
-    async def _again(self, search: "Search", before: frozenset[str]) -> Reply:
+    async def _again(self, search: "ProofSearch", before: frozenset[str]) -> Reply:
         visit, meeting, address, method = search.visit, search.meeting, search.address, search.method
         search.verdict = None
         async with transaction() as db:
@@ -155,7 +155,7 @@ class Verify(Busy):
 
 
 @dataclass(slots=True)
-class Search:
+class ProofSearch:
     """What is looked for by itself, and for whom."""
 
     visit: Visit

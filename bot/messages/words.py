@@ -10,7 +10,7 @@ from services.privacy.erasure import EndingRole
 from services.privacy.preferences import ChoiceView
 from services.rules.views import RuleView
 from services.servers.explain import MemberWhy, RequirementView, RoleWhy
-from services.servers.recheck_report import Outcome, RoleLine
+from services.servers.recheck_report import RecheckReport, RoleLine
 from services.wallets.wallets import WalletView
 from settings import settings
 
@@ -64,7 +64,7 @@ def _requirement(one: RequirementView) -> str:
     return told
 
 
-def outcome(found: Outcome, title: str, text: str = "") -> Reply:
+def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
     """What was added, what was removed, what stays, what is missing, and what is unknown and why."""
     parts = (
         ("Added", found.added, False), ("Removed", found.removed, True), ("Stays", found.stays, False),

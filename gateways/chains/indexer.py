@@ -29,7 +29,7 @@ class ListItem(Protocol):
     def token_id(self) -> str: ...
 
 
-class Account(Protocol):
+class ListedAccount(Protocol):
     """All that an indexer lists of an account, and the indexer's name."""
 
     @property
@@ -41,7 +41,7 @@ class Account(Protocol):
 class Indexer(Protocol):
     """Who keeps lists of what accounts hold; believed in nothing that the chain does not confirm."""
 
-    async def account_nfts(self, chain: str, address: str) -> Account:
+    async def account_nfts(self, chain: str, address: str) -> ListedAccount:
         """Everything that is listed for an address on one of our chains, or a ProviderError."""
         ...
 
@@ -103,7 +103,7 @@ async def listing(indexers: Sequence[Indexer], chain: str, owner: str) -> Listed
     return Listed(items, not faults and len(items) == len(listed), alone)
 
 
-async def _list(indexer: Indexer, chain: str, owner: str) -> Account | str:
+async def _list(indexer: Indexer, chain: str, owner: str) -> ListedAccount | str:
     try:
         return await indexer.account_nfts(chain, owner)
     except ProviderError as fault:

@@ -11,7 +11,7 @@ LARGEST_ID = 2**256 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class TokenHints:
     """Tokens that are known to have come to an owner: hints to verify on the chain, never proof.
 
     `searched` says, by the node's place in the settings, which blocks (first and last, both included) that node
@@ -30,13 +30,13 @@ class Trail:
         """Whether there may be more tokens than a trail keeps."""
         return len(self.ids) >= MOST_IDS_KEPT
 
-    def with_ids(self, ids: Iterable[str]) -> "Trail":
+    def with_ids(self, ids: Iterable[str]) -> "TokenHints":
         """The trail with more ids, as many as it keeps."""
         room = MOST_IDS_KEPT - len(self.ids)
         fresh = [one for one in ids if one not in self.ids][:room]
         return replace(self, ids=self.ids | frozenset(fresh)) if fresh else self
 
-    def looked_at(self, held: Iterable[str], gone: Iterable[str], block: int, settled_after: int) -> "Trail":
+    def looked_at(self, held: Iterable[str], gone: Iterable[str], block: int, settled_after: int) -> "TokenHints":
         """Return the trail after a look at `block`, with what is `held`, and without what is `gone` and settled.
 
         What is gone leaves when it was already gone `settled_after` blocks ago; what is neither stays.
@@ -45,7 +45,7 @@ class Trail:
         since = {one: self.gone.get(one, block) for one in gone if one in self.ids and one not in here}
         dropped = frozenset(one for one, first in since.items() if block - first >= settled_after)
         waiting = {one: first for one, first in since.items() if one not in dropped}
-        return Trail(self.ids - dropped, self.searched, waiting, dropped).with_ids(sorted(here))
+        return TokenHints(self.ids - dropped, self.searched, waiting, dropped).with_ids(sorted(here))
 
 
 _NONE: Mapping[str, int] = MappingProxyType({})
@@ -69,7 +69,7 @@ class TokenSheet:
     source: str
     held: Mapping[str, Mapping[str, int]]
     unsure: Mapping[str, str]
-    trails: Mapping[str, Trail] = field(default_factory=dict[str, Trail])
+    trails: Mapping[str, TokenHints] = field(default_factory=dict[str, TokenHints])
     alone: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, owner: str) -> Mapping[str, int]:

@@ -132,7 +132,7 @@ class Bucket:
             self.reset_at, self.lowest = ends, left
 
 
-class Turns:
+class RequestTurns:
     """The bot's requests a second, in this process: evenly spaced, and in turns over those who wait."""
 
     def __init__(self, per_second: float) -> None:
@@ -234,7 +234,7 @@ class Turns:
             self._timer = asyncio.get_running_loop().call_at(max(now, self._free_at(now)), self._serve)
 
 
-class Pace:
+class RequestPace:
     """How fast is asked on behalf of each person."""
 
     def __init__(self) -> None:
@@ -258,9 +258,9 @@ class Limiter:
     """All of one bot's limits, in one process. Not thread safe: it belongs to one event loop."""
 
     def __init__(self, per_second: float = GLOBAL_PER_SECOND) -> None:
-        self.turns: Turns = Turns(per_second)
+        self.turns: RequestTurns = RequestTurns(per_second)
         """The global rate."""
-        self._people = Pace()
+        self._people = RequestPace()
         self._hashes: dict[tuple[str, str], str] = {}
         self._buckets: dict[tuple[str, str], Bucket] = {}
 

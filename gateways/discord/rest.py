@@ -15,13 +15,13 @@ import orjson
 from gateways.discord.application import Application, SessionStarts, read_application, read_session_starts
 from gateways.discord.channels import ChannelCalls, ChannelGateway
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
-from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, Turns, WaitTooLong
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, Ticket, WaitTooLong
 from gateways.discord.types import (
     DISCORD,
     BotGuild,
     BotUser,
     Guild,
-    Member,
+    GuildMember,
     MemberGone,
     Role,
     audit_reason,
@@ -58,7 +58,7 @@ class DiscordGateway(ChannelGateway, Protocol):
 
     refusals: Refusals
     """What it refused us lately."""
-    turns: Turns
+    turns: RequestTurns
     """The requests a second that this process may send."""
 
     async def turn(self) -> None:
@@ -73,11 +73,11 @@ class DiscordGateway(ChannelGateway, Protocol):
         """All roles of a guild, @everyone among them."""
         ...
 
-    async def member(self, guild_id: str, user_id: str) -> Member:
+    async def member(self, guild_id: str, user_id: str) -> GuildMember:
         """A member; MemberGone when the user is not in the guild."""
         ...
 
-    async def membership(self, guild_id: str, user_id: str) -> Member | None:
+    async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
         """The member, or None only if two different requests say that the user is not in the guild."""
         ...
 
@@ -165,12 +165,12 @@ class Discord(ChannelCalls):
         """GET /guilds/{guild}/roles."""
         return read_roles(await self._get("/guilds/{}/roles", guild_id), guild_id)
 
-    async def member(self, guild_id: str, user_id: str) -> Member:
+    async def member(self, guild_id: str, user_id: str) -> GuildMember:
         """GET /guilds/{guild}/members/{user}."""
         answer = await self._get(MEMBER, guild_id, user_id)
         return replace(read_member(answer, user_id), read_at=self._time())
 
-    async def membership(self, guild_id: str, user_id: str) -> Member | None:
+    async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
         """GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user."""
         try:
             return await self.member(guild_id, user_id)

@@ -114,7 +114,7 @@ class Guild:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GuildMember:
     """A user in a guild.
 
     `roles` never holds @everyone, `pending` means membership screening is open, `avatar` is the user's own (the CDN's
@@ -237,7 +237,7 @@ def read_guild(value: object, guild_id: str) -> Guild:
     )
 
 
-def read_member(value: object, user_id: str) -> Member:
+def read_member(value: object, user_id: str) -> GuildMember:
     """A member object; it must be the user asked for."""
     member = Shape(value, "the member", DISCORD)
     user = member.inner("user")
@@ -246,7 +246,7 @@ def read_member(value: object, user_id: str) -> Member:
     roles = [item for item in member.items("roles") if isinstance(item, str)]
     if len(roles) != len(member.items("roles")):
         raise ProviderConfused(DISCORD, "the member's roles are not ids")
-    return Member(
+    return GuildMember(
         user_id=user_id,
         username=user.text("username"),
         global_name=user.text_or_none("global_name"),

@@ -7,7 +7,7 @@ from typing import Protocol
 from gateways.chains.balance_sheet import BalanceSheet, Segment, packed
 from gateways.chains.catalogue import CHAINS, Chain
 from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
-from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.token_sheet import token_ids as parse_ids
 from gateways.evm.balances.reader import BulkReader
 from gateways.evm.contract_info import ContractReader, Standard
@@ -25,8 +25,8 @@ __all__ = [
     "Head",
     "Segment",
     "Standard",
+    "TokenHints",
     "TokenSheet",
-    "Trail",
 ]
 
 PAIRS_A_DEADLINE = 100_000
@@ -84,7 +84,7 @@ class Chains(Protocol):
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,
@@ -101,7 +101,7 @@ class Chains(Protocol):
         chain: str,
         owners: Sequence[str],
         *,
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,
@@ -225,7 +225,7 @@ class EvmChains:
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,
@@ -260,7 +260,7 @@ class EvmChains:
         chain: str,
         owners: Sequence[str],
         *,
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,

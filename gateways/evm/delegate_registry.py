@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from gateways.chains.balance_sheet import packed
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.rpc.errors import Reverted, TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderError
@@ -31,7 +31,7 @@ one is given or withdrawn; the next two topics are the vault and the delegate (I
 
 
 @dataclass(frozen=True, slots=True)
-class Delegation:
+class RegisteredDelegation:
     """The vault lets the delegate speak for it: for all it holds, for one contract, or for one token of that.
 
     Addresses are in lower case, `contract` is empty for `all`, and `token_id` (decimal) for all but `token`. `amount`
@@ -58,7 +58,7 @@ class DelegationSheet:
     block_time: datetime
     endpoint: int
     source: str
-    found: Mapping[str, tuple[Delegation, ...]]
+    found: Mapping[str, tuple[RegisteredDelegation, ...]]
     unsure: Mapping[str, str]
 
 
@@ -117,7 +117,7 @@ class DelegateRegistry:
         return await self._pool.first(chain, ask, endpoint=endpoint)
 
     async def _read(self, node: Node, head: Head, delegates: list[str]) -> DelegationSheet:
-        found, unsure = dict[str, tuple[Delegation, ...]](), dict[str, str]()
+        found, unsure = dict[str, tuple[RegisteredDelegation, ...]](), dict[str, str]()
         registry = CHAINS[node.chain.key].delegates
         if registry is None:
             found = dict.fromkeys(delegates, ())
@@ -133,7 +133,7 @@ class DelegateRegistry:
         head: Head,
         registry: str,
         delegates: list[str],
-        found: dict[str, tuple[Delegation, ...]],
+        found: dict[str, tuple[RegisteredDelegation, ...]],
         unsure: dict[str, str],
     ) -> None:
         """One request; halved while it is too much. Who alone is too much is unsure, and spoils nobody else."""
@@ -144,7 +144,7 @@ class DelegateRegistry:
         ]
         try:
             results = await node.batch(calls)
-        except (TooMuch, TookTooLong) as fault:
+        except (TooMuch, NodeTimedOut) as fault:
             if len(delegates) == 1:
                 unsure[delegates[0]] = str(fault)
                 return
@@ -173,13 +173,13 @@ class DelegateRegistry:
             return False
         return not binary(node.name, here) and bool(binary(node.name, there))
 
-    def _delegations(self, provider: str, delegate: str, said: bytes) -> tuple[Delegation, ...]:
+    def _delegations(self, provider: str, delegate: str, said: bytes) -> tuple[RegisteredDelegation, ...]:
         """The ABI's Delegation[]: `(type_, to, from, rights, contract_, tokenId, amount)`, a word each."""
         words = [said[at : at + WORD] for at in range(0, len(said) - len(said) % WORD, WORD)]
         numbers = [int.from_bytes(word, "big") for word in words[:2]]
         if len(numbers) < 2 or numbers[0] != WORD or len(words) != 2 + FIELDS * numbers[1] or len(said) % WORD:
             raise ProviderConfused(provider, "the registry's answer is no list of delegations")
-        listed = list[Delegation]()
+        listed = list[RegisteredDelegation]()
         for at in range(2, len(words), FIELDS):
             kind, to, vault, rights, contract, token, amount = words[at : at + FIELDS]
             number = int.from_bytes(kind, "big")
@@ -191,7 +191,7 @@ class DelegateRegistry:
                 continue
             which = _KINDS[number]
             listed.append(
-                Delegation(
+                RegisteredDelegation(
                     which, delegate, _address(vault), "" if which == "all" else _address(contract),
                     str(int.from_bytes(token, "big")) if which == "token" else "", many,
                 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gateways.evm.rpc.errors import TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
@@ -191,7 +191,7 @@ async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> 
         results = await node.batch(
             [("eth_getBlockByNumber", (hex(block), True)) for block in range(first, last + 1)]
         )  # fmt: skip
-    except (TooMuch, TookTooLong):
+    except (TooMuch, NodeTimedOut):
         if first == last:
             raise
         middle = (first + last) // 2

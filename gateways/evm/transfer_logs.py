@@ -16,7 +16,7 @@ from gateways.chains import log_floods
 from gateways.evm import delegate_registry
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import LogSpan
-from gateways.evm.rpc.errors import NeedsAddress, TookTooLong
+from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut
 from gateways.evm.rpc.node import Head, Node, patiently
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
@@ -87,7 +87,7 @@ _LOGS = msgspec.json.Decoder(_Logs)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class LogRead:
     """What a node's logs say of a range of blocks."""
 
     transfers: list[Transfer]
@@ -119,20 +119,20 @@ class Transfers(Protocol):
         """The hash of a block as one node has it; None when it has no such block (any more)."""
         ...
 
-    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         """Every transfer of these contracts' tokens in the blocks from `first` to `last`, both included.
 
         With the registry of delegations among the contracts, its changes too.
         """
         ...
 
-    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         """Every transfer of any contract's tokens from or to these wallets in the blocks from `first` to `last`."""
         ...
 
 
 @dataclass(slots=True)
-class _Reading:
+class _RangeRead:
     """One read under way."""
 
     node: Node
@@ -201,11 +201,11 @@ class TransferLogs:
 
         return await self._nodes.first(chain, ask, endpoint=endpoint)
 
-    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         """By the contracts' addresses and the events; one request for all of them where that fits."""
         return await self._read(chain, CONTRACTS, contracts, first, last, endpoint)
 
-    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         """By the wallets as indexed topics: sender and receiver, of both families of events.
 
         Raises NeedsAddress where the node gives logs of named contracts only; it is then not among `for_wallets`.
@@ -214,11 +214,11 @@ class TransferLogs:
 
     async def _read(
         self, chain: str, kind: str, addresses: Sequence[str], first: int, last: int, endpoint: int
-    ) -> Read:
-        done: list[_Reading] = []
+    ) -> LogRead:
+        done: list[_RangeRead] = []
 
         async def ask(node: Node) -> None:
-            reading = _Reading(node, kind, addresses, first - 1)
+            reading = _RangeRead(node, kind, addresses, first - 1)
             done.append(reading)
             await self._pieces(reading, first, last)
 
@@ -235,9 +235,9 @@ class TransferLogs:
         reading = done[-1]
         if kind == WALLETS:
             node_limits.note(reading.node.url, logs_need_address=False)
-        return Read(reading.found, reading.last, reading.excessive, reading.skipped)
+        return LogRead(reading.found, reading.last, reading.excessive, reading.skipped)
 
-    async def _pieces(self, reading: _Reading, first: int, last: int) -> None:
+    async def _pieces(self, reading: _RangeRead, first: int, last: int) -> None:
         """Read the range in pieces that the node takes, until the time is over."""
         node, kind, before = reading.node, reading.kind, reading.last
         until = question_time.now() + SPENT_SHARE * self._nodes.deadline
@@ -250,7 +250,7 @@ class TransferLogs:
                 found = await self._piece(reading, first, end)
             except ProviderError as fault:
                 self._note_failure(reading, first, fault)
-                slow = isinstance(fault, TookTooLong) or self._is_stuck(reading, first)
+                slow = isinstance(fault, NodeTimedOut) or self._is_stuck(reading, first)
                 if end == first or not (slow or too_much(fault)):
                     raise
                 span.refused(end - first + 1, for_range=about_range(fault), slow=slow, stated=stated_blocks(str(fault)))
@@ -265,7 +265,7 @@ class TransferLogs:
                 _note_limit(node.url, span.limit, end - first + 1)
             first = end + 1
 
-    def _note_failure(self, reading: _Reading, first: int, fault: ProviderError) -> None:
+    def _note_failure(self, reading: _RangeRead, first: int, fault: ProviderError) -> None:
         """Count reads that fail at one block for a reason that says nothing: no size, no number of requests, no key."""
         if isinstance(fault, ProviderBusy | Unauthorized | NeedsAddress) or too_much(fault):
             return
@@ -273,11 +273,11 @@ class TransferLogs:
         block, times = self._stuck.get(place, (first, 0))
         self._stuck[place] = first, times + 1 if block == first else 1
 
-    def _is_stuck(self, reading: _Reading, first: int) -> bool:
+    def _is_stuck(self, reading: _RangeRead, first: int) -> bool:
         block, times = self._stuck.get((reading.node.url, reading.kind), (first, 0))
         return block == first and times >= STUCK_AFTER
 
-    async def _piece(self, reading: _Reading, first: int, last: int) -> list[Transfer]:
+    async def _piece(self, reading: _RangeRead, first: int, last: int) -> list[Transfer]:
         """The logs of a few blocks, of those under suspicion apart from the others."""
         place = reading.node.chain.key, reading.kind
         suspects = self._suspects.get(place, ())
@@ -287,7 +287,7 @@ class TransferLogs:
         for group in _cut(others, CONTRACTS_AT_ONCE if reading.kind == CONTRACTS else WALLETS_AT_ONCE):
             try:
                 found += await self._group(reading, group, first, last)
-            except TookTooLong:
+            except NodeTimedOut:
                 self._suspects.pop(place, None)
                 if first == last and not suspected:
                     self._suspects[place] = tuple(group)
@@ -297,7 +297,7 @@ class TransferLogs:
             for group in (suspected[:half], suspected[half:]):
                 try:
                     found += await self._group(reading, group, first, last) if group else ()
-                except TookTooLong as fault:
+                except NodeTimedOut as fault:
                     if first < last:
                         raise
                     if len(group) > 1 or len(suspected) > 1:
@@ -307,11 +307,11 @@ class TransferLogs:
             self._suspects.pop(place, None)
         return found
 
-    async def _group(self, reading: _Reading, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
+    async def _group(self, reading: _RangeRead, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
         """The logs of these addresses; of a single block in as many parts as it takes."""
         try:
             return await self._ask(reading, addresses, first, last)
-        except TookTooLong:
+        except NodeTimedOut:
             raise
         except ProviderError as fault:
             if first < last:
@@ -319,7 +319,7 @@ class TransferLogs:
             if not too_much(fault):
                 if self._is_stuck(reading, first):
                     # Some nodes break on what is too much, and say so in words of all kinds.
-                    raise TookTooLong(reading.node.name, str(fault).partition(": ")[2]) from fault
+                    raise NodeTimedOut(reading.node.name, str(fault).partition(": ")[2]) from fault
                 raise
             if len(addresses) == 1:
                 await self._leave_out(reading, addresses[0], first, fault)
@@ -330,7 +330,7 @@ class TransferLogs:
             *await self._group(reading, addresses[half:], first, last),
         ]
 
-    async def _leave_out(self, reading: _Reading, address: str, block: int, fault: ProviderError) -> None:
+    async def _leave_out(self, reading: _RangeRead, address: str, block: int, fault: ProviderError) -> None:
         """Name an address that is too much alone; raise the fault where the node gives no logs of the block at all."""
         try:
             await self._ask(reading, [_UNUSED], block, block)
@@ -340,7 +340,7 @@ class TransferLogs:
         if len(reading.excessive) > MOST_EXCESSIVE:
             raise fault
 
-    async def _ask(self, reading: _Reading, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
+    async def _ask(self, reading: _RangeRead, addresses: Sequence[str], first: int, last: int) -> list[Transfer]:
         found: list[Transfer] = []
         node, where = reading.node, {"fromBlock": hex(first), "toBlock": hex(last)}
         for wanted in _filters(reading.kind, addresses):

@@ -53,7 +53,7 @@ left at the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuotaStanding:
     """One limit as processes tell one another of it. Times are Unix seconds.
 
     Of `base` reads in a window of `length` seconds `remaining` are left until `resets_at`, as it was at `told_at`.
@@ -169,14 +169,14 @@ class _Window:
         even = (1.0 - others) * self.base * left
         return min(max(even / max(self.room(Use.AGAIN, now), 1.0), 1.0), SLOWEST)
 
-    def standing(self, now: float, unix: float) -> Standing:
+    def standing(self, now: float, unix: float) -> QuotaStanding:
         """This window for other processes."""
-        return Standing(
+        return QuotaStanding(
             self.limit, self.length, self.base, self.remaining, unix + self.resets_at - now, unix + self.seen_at - now,
             {use.name.lower(): left for use, left in self.kept.items()},
         )  # fmt: skip
 
-    def take_over(self, shared: Standing, now: float, unix: float, *, counted: bool) -> None:
+    def take_over(self, shared: QuotaStanding, now: float, unix: float, *, counted: bool) -> None:
         """Make one window of this one and of what other processes know; what was used here since then counts."""
         resets_at, told_at = now + shared.resets_at - unix, now + shared.told_at - unix
         newer = resets_at > self.resets_at + SHORTEST_SHARED
@@ -318,7 +318,7 @@ class Quota:
         """Whether anything was read here since the last exchange."""
         return any(window.news for window in self._windows.values())
 
-    def exchange(self, shared: Mapping[int, Standing]) -> list[Standing]:
+    def exchange(self, shared: Mapping[int, QuotaStanding]) -> list[QuotaStanding]:
         """Take over what other processes know of each limit, and return what they do not know yet."""
         now, unix = asyncio.get_running_loop().time(), clock.now().timestamp()
         for limit, standing in shared.items():
@@ -326,7 +326,7 @@ class Quota:
             if counted or standing.length >= SHORTEST_SHARED:
                 window = self._windows.setdefault(limit, _Window(limit, self._shares))
                 window.take_over(standing, now, unix, counted=counted)
-        told = list[Standing]()
+        told = list[QuotaStanding]()
         for window in self._windows.values():
             if window.news and window.length >= SHORTEST_SHARED and window.resets_at > now:
                 told.append(window.standing(now, unix))

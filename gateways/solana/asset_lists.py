@@ -27,7 +27,7 @@ class _TooManyPages(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class AssetPage:
     """A part of a list. `slot` is up to where the index had read the chain, None where it does not say."""
 
     assets: tuple[Asset, ...]
@@ -44,14 +44,14 @@ def by_collection(collection: str) -> Call:
     return "getAssetsByGroup", {"groupKey": "collection", "groupValue": collection}
 
 
-async def first_page(node: SolanaNode, call: Call, limit: int) -> Page:
+async def first_page(node: SolanaNode, call: Call, limit: int) -> AssetPage:
     """The beginning of a list, in the order of ids."""
     return await _page(node, call, limit, {})
 
 
 async def pages(
     node: SolanaNode, call: Call, limit: int = A_PAGE, *, bounds: Mapping[str, object] | None = None
-) -> AsyncIterator[Page]:
+) -> AsyncIterator[AssetPage]:
     """Every page of a list (of the part within `bounds`: after and before); only who reads to the end has all of it.
 
     A list ends with a page without items; a short one may be followed by more. Each page begins after the last id of
@@ -73,7 +73,7 @@ async def pages(
         yield page
 
 
-async def everything(node: SolanaNode, call: Call, most_pages: int) -> list[Page] | None:
+async def everything(node: SolanaNode, call: Call, most_pages: int) -> list[AssetPage] | None:
     """A whole list; None where it has more pages than that. Raises ProviderError.
 
     Of a long list RANGES parts are read at once, if the index keeps to the bounds; else one page after the other.
@@ -96,9 +96,9 @@ async def everything(node: SolanaNode, call: Call, most_pages: int) -> list[Page
     return found if len(found) <= most_pages else None
 
 
-async def _part(node: SolanaNode, call: Call, bounds: Mapping[str, str], most_pages: int) -> list[Page]:
+async def _part(node: SolanaNode, call: Call, bounds: Mapping[str, str], most_pages: int) -> list[AssetPage]:
     lowest, highest = decode(bounds["after"]) or b"", decode(bounds.get("before", "")) or None
-    found: list[Page] = []
+    found: list[AssetPage] = []
     async for page in pages(node, call, A_PAGE, bounds=bounds):
         if highest is not None and any(not lowest < (decode(one.id) or b"") < highest for one in page.assets):
             raise _RangesIgnored
@@ -116,7 +116,7 @@ def _parts(after: str) -> list[Mapping[str, str]]:
     return [{"after": low, "before": high} for low, high in pairwise(edges)]
 
 
-async def _page(node: SolanaNode, call: Call, limit: int, place: Mapping[str, object]) -> Page:
+async def _page(node: SolanaNode, call: Call, limit: int, place: Mapping[str, object]) -> AssetPage:
     method, criteria = call
     order = {"sortBy": "id", "sortDirection": "asc"}
     said = Shape(await node.ask(method, {**criteria, "limit": limit, "sortBy": order, **place}), "a list", node.name)
@@ -125,4 +125,4 @@ async def _page(node: SolanaNode, call: Call, limit: int, place: Mapping[str, ob
     if said.has("errors") and said.items("errors"):
         raise ProviderConfused(node.name, "it could not read some assets of a list")
     slot = said.number("last_indexed_slot") if said.has("last_indexed_slot") else None
-    return Page(tuple(read_asset(node.name, item) for item in said.items("items")), slot)
+    return AssetPage(tuple(read_asset(node.name, item) for item in said.items("items")), slot)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment
-from gateways.chains.token_sheet import TokenIdsRefused, TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenIdsRefused, TokenSheet
 from gateways.evm.contract_info import Standard
 from gateways.evm.rpc.node import Head
 from gateways.evm.rpc.pool import all_silent
@@ -18,7 +18,7 @@ from gateways.solana.asset_lists import by_collection, first_page
 from gateways.solana.assets import Kind, asset
 from gateways.solana.balances import balances_of
 from gateways.solana.cross_checks import ANY, NotIndexed, doubt_silence
-from gateways.solana.holders import Look
+from gateways.solana.holders import HolderRead
 from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
 from gateways.transport import provider_reports
 from gateways.transport.base58 import addresses, is_address
@@ -137,7 +137,7 @@ class SolanaChains:
         owners: Sequence[str],
         *,
         token_ids: Sequence[str] = (),
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,
@@ -166,7 +166,7 @@ class SolanaChains:
         chain: str,
         owners: Sequence[str],
         *,
-        trails: Mapping[str, Trail] | None = None,
+        trails: Mapping[str, TokenHints] | None = None,
         endpoint: int | None = None,
         not_before_block: int = 0,
         settled: bool = False,
@@ -234,7 +234,7 @@ class SolanaChains:
         node: SolanaNode,
         collection: str,
         owners: Sequence[str],
-        trails: Mapping[str, Trail],
+        trails: Mapping[str, TokenHints],
         endpoint: int | None,
         not_before: int,
         deadline: float,
@@ -242,7 +242,7 @@ class SolanaChains:
         if endpoint is not None:
             await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
         head = await node.head(not_before)
-        look = Look(node, collection, owners)
+        look = HolderRead(node, collection, owners)
         scan = collection != ANY and len(owners) >= FEWEST_FOR_A_SCAN
         with _noted(node):
             if not (scan and await look.at_collection(len(owners))):
@@ -265,7 +265,7 @@ class SolanaChains:
         if endpoint is not None:
             await asyncio.sleep(SLOTS_BETWEEN * SOLANA.block_seconds)
         head = await node.head(not_before)
-        look = Look(node, collection, owners)
+        look = HolderRead(node, collection, owners)
         with _noted(node):
             await look.at_assets(ids)
             if endpoint is not None:
@@ -298,7 +298,7 @@ async def _knows_something(node: SolanaNode) -> None:
     await doubt_silence(node, ANY, owners_lists=True)
 
 
-def _sheet(look: Look, head: Head, not_before: int, trails: Mapping[str, Trail]) -> TokenSheet:
+def _sheet(look: HolderRead, head: Head, not_before: int, trails: Mapping[str, TokenHints]) -> TokenSheet:
     """The look as a sheet, as of the slot up to which the index had read the chain (the node's head where it does not
     say). Raises ProviderConfused when that is too long ago."""
     slot = head.block if look.slot is None else min(look.slot, head.block)
@@ -315,17 +315,17 @@ def _sheet(look: Look, head: Head, not_before: int, trails: Mapping[str, Trail])
         source=look.node.source,
         held=look.held,
         unsure=look.unsure,
-        trails={owner: _trail(look, owner, trails.get(owner, Trail()), slot) for owner in look.owners},
+        trails={owner: _trail(look, owner, trails.get(owner, TokenHints()), slot) for owner in look.owners},
     )
 
 
-def _trail(look: Look, owner: str, before: Trail, slot: int) -> Trail:
+def _trail(look: HolderRead, owner: str, before: TokenHints, slot: int) -> TokenHints:
     """What was known before and what was found; without tokens that have been somebody else's for long enough."""
     elsewhere = look.gone_from(owner)
     gone = [one for one in before.ids if one.rpartition(":")[2] in elsewhere]
     return before.looked_at(look.held.get(owner, {}), gone, slot, SOLANA.settled_after)
 
 
-def _mints(trail: Trail) -> list[str]:
+def _mints(trail: TokenHints) -> list[str]:
     """A trail's mints; of ANY's ids the part after the collection."""
     return [one.rpartition(":")[2] for one in trail.ids]

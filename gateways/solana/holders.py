@@ -30,7 +30,7 @@ UNKNOWN_ID = "the index does not know one of the tokens"
 
 
 @dataclass(slots=True)
-class Look:
+class HolderRead:
     """What becomes known through one endpoint of `owners`, for one collection or for ANY.
 
     `held` and `unsure` are as in a TokenSheet. `slot` is the earliest up to which an answer was indexed, None where

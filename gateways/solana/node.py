@@ -9,7 +9,7 @@ from typing import TypeVar
 import orjson
 
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.rpc.errors import TookTooLong
+from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.node import CHAIN_AGAIN, STALE_AFTER, Head, Node
 from gateways.evm.rpc.pool import REQUEST_SECONDS, first_answer, rested_first
 from gateways.transport import provider_reports
@@ -61,7 +61,7 @@ class SolanaNode(Node):
                 self.sent += 1
                 try:
                     result = self._result(await self.post(body), 1)
-                except TookTooLong:
+                except NodeTimedOut:
                     if self._http.silent:
                         self._turns.turn_away(lambda: ProviderDown(self.name, "it answers nobody"))
                     raise

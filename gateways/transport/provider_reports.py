@@ -26,7 +26,7 @@ class Stale(ProviderConfused):
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class ProviderReport:
     """One outcome. `provider` is `discord`, `opensea`, or a node as `<chain>:<its place in the settings, from 0>`.
 
     `block` and `block_time` are a node's newest block, where the outcome tells it.
@@ -40,7 +40,7 @@ class Pulse:
     block_time: datetime | None = None
 
 
-_newest: dict[str, Pulse] = {}
+_newest: dict[str, ProviderReport] = {}
 _counts: Counter[tuple[str, str]] = Counter()
 
 
@@ -49,14 +49,14 @@ def node(chain: str, place: int) -> str:
     return f"{chain}:{place}"
 
 
-def noted(provider: str, state: str, reason: str | None = None) -> Pulse:
+def noted(provider: str, state: str, reason: str | None = None) -> ProviderReport:
     """What is known of a provider from now on."""
-    return Pulse(provider, state, datetime.now(UTC), reason)
+    return ProviderReport(provider, state, datetime.now(UTC), reason)
 
 
 def answered(provider: str, block: int | None = None, block_time: datetime | None = None) -> None:
     """It answered as it should."""
-    _newest[provider] = Pulse(provider, OK, datetime.now(UTC), None, block, block_time)
+    _newest[provider] = ProviderReport(provider, OK, datetime.now(UTC), None, block, block_time)
 
 
 def failed(provider: str, fault: ProviderError) -> None:
@@ -111,7 +111,7 @@ def state_of(fault: ProviderError) -> str:
     return CONFUSED
 
 
-def read_off() -> list[Pulse]:
+def read_off() -> list[ProviderReport]:
     """The newest outcome of each provider since the last reading."""
     found = list(_newest.values())
     _newest.clear()

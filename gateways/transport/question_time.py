@@ -9,7 +9,7 @@ LONGEST = 3.0
 """A question ends at the latest after so many times its deadline, however long it waits for turns."""
 
 
-class Question:
+class TimedQuestion:
     """How many requests of a question wait and run, and how long it has only waited, at most `spare` seconds."""
 
     def __init__(self, spare: float) -> None:
@@ -17,7 +17,7 @@ class Question:
         self._waited = 0.0
         self._stopped: float | None = None
         self._waiting = self._running = 0
-        self._followers: list[Question] = []
+        self._followers: list[TimedQuestion] = []
         self._timeouts: dict[asyncio.Timeout, float] = {}
 
     def waited(self) -> float:
@@ -39,12 +39,12 @@ class Question:
         for follower in self._followers:
             follower.count(waiting, running)
 
-    def follow(self, other: "Question") -> None:
+    def follow(self, other: "TimedQuestion") -> None:
         """Count what the other question waits for and has under way as this one's, until `leave`."""
         other._followers.append(self)
         self.count(other._waiting, other._running)
 
-    def leave(self, other: "Question") -> None:
+    def leave(self, other: "TimedQuestion") -> None:
         """End what `follow` began."""
         other._followers.remove(self)
         self.count(-other._waiting, -other._running)
@@ -64,7 +64,7 @@ class Question:
                 timeout.reschedule(deadline + seconds)
 
 
-_question: ContextVar[Question | None] = ContextVar("question", default=None)
+_question: ContextVar[TimedQuestion | None] = ContextVar("question", default=None)
 
 
 @contextmanager
@@ -118,7 +118,7 @@ async def of(deadline: float) -> AsyncGenerator[None]:
     While requests of it wait at gates and none is under way its time stops, until LONGEST times its deadline is over.
     """
     seconds = max(0.0, deadline - asyncio.get_running_loop().time())
-    token = _question.set(Question((LONGEST - 1) * seconds))
+    token = _question.set(TimedQuestion((LONGEST - 1) * seconds))
     try:
         async with timeout_at(deadline):
             yield
@@ -127,9 +127,9 @@ async def of(deadline: float) -> AsyncGenerator[None]:
 
 
 @contextmanager
-def shared() -> Generator[Question]:
+def shared() -> Generator[TimedQuestion]:
     """Make a task that is created inside a question of its own, which several others can wait for with `joined`."""
-    token = _question.set(made := Question(0.0))
+    token = _question.set(made := TimedQuestion(0.0))
     try:
         yield made
     finally:
@@ -137,7 +137,7 @@ def shared() -> Generator[Question]:
 
 
 @contextmanager
-def joined(other: Question) -> Generator[None]:
+def joined(other: TimedQuestion) -> Generator[None]:
     """Count what another question waits for and has under way as the running question's own, inside a `with`."""
     question = _question.get()
     if question is not None:

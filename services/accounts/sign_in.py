@@ -42,7 +42,7 @@ class Journey:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class SignInProof:
     """Who Discord says it is, and what it granted us for them."""
 
     person: OAuthUser
@@ -108,18 +108,18 @@ async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Jou
     return Journey(row.purpose, row.verifier, row.return_path, row.user_id)
 
 
-async def ask(outside: Gateways, journey: Journey, code: str) -> Proof:
+async def ask(outside: Gateways, journey: Journey, code: str) -> SignInProof:
     """Exchange the code at Discord and ask who it is. Raises SignInFailed when Discord refuses or fails."""
     try:
         tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
-        return Proof(await outside.oauth.me(tokens.access_token), tokens)
+        return SignInProof(await outside.oauth.me(tokens.access_token), tokens)
     except ProviderError as error:
         _log.warning("A sign-in came to nothing: %s", error)
         raise SignInFailed from error
 
 
 async def finish(
-    db: AsyncSession, journey: Journey, proof: Proof, *, old_session_id: str | None, user_agent: str
+    db: AsyncSession, journey: Journey, proof: SignInProof, *, old_session_id: str | None, user_agent: str
 ) -> SignedIn:
     """Keep who signed in and open a new session for their browser; the one it had before is closed.
 

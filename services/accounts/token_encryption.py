@@ -15,7 +15,7 @@ from settings import ROOT, settings
 _PURPOSE = b"tokens of an OAuth grant, version 1"
 
 
-class Unreadable(Exception):
+class UnreadableToken(Exception):
     """What was stored was sealed with a key that this process does not have."""
 
 
@@ -29,7 +29,7 @@ def unseal(sealed: bytes) -> str:
     try:
         return _keys().decrypt(sealed).decode()
     except InvalidToken:
-        raise Unreadable("Sealed with another key: was SECRET_KEY changed without SECRET_KEY_PREVIOUS?") from None
+        raise UnreadableToken("Sealed with another key: was SECRET_KEY changed without SECRET_KEY_PREVIOUS?") from None
 
 
 def forget_keys() -> None:

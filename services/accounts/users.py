@@ -13,7 +13,7 @@ from gateways.discord.types import OAuthUser
 from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 from models import User, corrected, now, transaction
 from models.db.session import AsyncSession
-from services.accounts.token_encryption import Unreadable, seal, unseal
+from services.accounts.token_encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
 from services.core.errors import NotConnected, NotSignedIn, unavailable
 from services.wallets.wallets import WalletView, list_wallets
@@ -124,7 +124,7 @@ async def let_go(db: AsyncSession, user_id: int) -> str | None:
     db.add(user)
     try:
         return unseal(sealed)
-    except Unreadable:
+    except UnreadableToken:
         return None
 
 
@@ -141,7 +141,7 @@ def _usable(user: User) -> str | None:
         return None
     try:
         return unseal(user.access_token)
-    except Unreadable:
+    except UnreadableToken:
         return None
 
 
@@ -165,7 +165,7 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
             return token
         try:
             tokens = await outside.oauth.refresh(_token_set(user))
-        except Unreadable:
+        except UnreadableToken:
             tokens = None
         except ProviderRefused as refused:
             # 400 is invalid_grant; 401 would be our own client's credentials, which the person cannot mend.

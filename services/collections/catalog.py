@@ -15,7 +15,17 @@ from models.db.session import AsyncSession
 from services.collections import lookup, trait_options
 from services.collections.chain_search import address_on, asked_chain
 from services.collections.lookup import FROM_OPENSEA, Found
-from services.collections.urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, Site, is_address, is_link, read, site
+from services.collections.urls import (
+    MAGIC_EDEN,
+    OPENSEA,
+    CollectionReference,
+    LinkRefused,
+    Site,
+    is_address,
+    is_link,
+    read,
+    site,
+)
 from services.core.addresses import AddressRefused
 from services.core.collection_views import CollectionView
 from services.core.errors import FieldRefused, unavailable
@@ -61,7 +71,7 @@ async def parse(
 
 
 async def _found(
-    db: AsyncSession, outside: Gateways, named: Reference, blockchain: str, by_contract: lookup.ByContract
+    db: AsyncSession, outside: Gateways, named: CollectionReference, blockchain: str, by_contract: lookup.ByContract
 ) -> CollectionView:
     if named.mint is not None:
         return await lookup.by_mint(outside, named.mint, by_contract)

@@ -15,7 +15,7 @@ from services.collections.chain_search import (
     several,
     usable,
 )
-from services.collections.urls import Reference
+from services.collections.urls import CollectionReference
 from services.core.addresses import AddressRefused, shorten
 from services.core.chain_names import chain_title
 from services.core.collection_views import CollectionView
@@ -30,7 +30,7 @@ Found = tuple[CollectionView, str]
 ByContract = Callable[[str, str], Awaitable[CollectionView]]
 
 
-async def by_slug(outside: Gateways, named: Reference, blockchain: str) -> Found:
+async def by_slug(outside: Gateways, named: CollectionReference, blockchain: str) -> Found:
     """OpenSea's collection with this slug, on the page's chain, else on the form's, else on its only one.
 
     Raises FieldRefused (also where it has several contracts), CollectionNotFound, ProviderUnavailable.

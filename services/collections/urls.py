@@ -33,7 +33,7 @@ class LinkRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class CollectionReference:
     """What the text names, and on which `chain` where it says so. One of these is set, the others are None.
 
     `contract` is a collection's address (hexadecimal in lower case), `slug` OpenSea's name for one and `symbol` Magic
@@ -76,7 +76,7 @@ def is_address(text: str) -> bool:
     return SOLANA_SHORTEST <= len(text) <= SOLANA_LONGEST and text.isascii() and text.isalnum()
 
 
-def read(text: str, sites: Iterable[Site] = ()) -> Reference:
+def read(text: str, sites: Iterable[Site] = ()) -> CollectionReference:
     """What the text names; pages count on the marketplaces' own hosts and on `sites`. Raises LinkRefused."""
     given = text.strip()
     sites = tuple(sites)
@@ -85,11 +85,11 @@ def read(text: str, sites: Iterable[Site] = ()) -> Reference:
     if is_link(given, sites):
         return _page(given, sites)
     if is_solana(given):
-        return Reference(SOLANA, given)
-    return Reference(contract=_contract(given))
+        return CollectionReference(SOLANA, given)
+    return CollectionReference(contract=_contract(given))
 
 
-def _page(given: str, sites: tuple[Site, ...]) -> Reference:
+def _page(given: str, sites: tuple[Site, ...]) -> CollectionReference:
     try:
         parts = urlsplit(given if _SCHEME.match(given) else f"https://{given}")
         netloc = parts.netloc.lower()
@@ -112,18 +112,18 @@ def _segments(path: str) -> list[str]:
     return [unquote(part) for part in path.split("/") if part]
 
 
-def _opensea(path: list[str]) -> Reference:
+def _opensea(path: list[str]) -> CollectionReference:
     match path:
         case ["collection", slug, *_]:
-            return Reference(slug=_slug(slug))
+            return CollectionReference(slug=_slug(slug))
         case ["assets", contract, *_] if _HEX_ADDRESS.fullmatch(contract):
             # The oldest form, from when there was one chain.
-            return Reference("ethereum", _contract(contract))
+            return CollectionReference("ethereum", _contract(contract))
         case ["item" | "assets", chain, *rest] if _chain(chain) == SOLANA and rest:
             # A token has an address of its own there; before it may stand its collection's.
-            return Reference(SOLANA, mint=_solana(rest[-1]))
+            return CollectionReference(SOLANA, mint=_solana(rest[-1]))
         case ["item" | "assets", chain, contract, *_]:
-            return Reference(_chain(chain), _contract(contract))
+            return CollectionReference(_chain(chain), _contract(contract))
         case ["collection" | "item" | "assets", *_] | []:
             raise LinkRefused("That URL is not a collection's page. Copy the one that has /collection/ in it.")
         case _:
@@ -132,16 +132,20 @@ def _opensea(path: list[str]) -> Reference:
             )
 
 
-def _magic_eden(path: list[str]) -> Reference:
+def _magic_eden(path: list[str]) -> CollectionReference:
     match path:
         case ["marketplace", symbol, *_] | ["collections", "solana", symbol, *_]:
-            return Reference(SOLANA, symbol) if is_solana(symbol) else Reference(SOLANA, symbol=_symbol(symbol))
+            return (
+                CollectionReference(SOLANA, symbol)
+                if is_solana(symbol)
+                else CollectionReference(SOLANA, symbol=_symbol(symbol))
+            )
         case ["item-details", mint] | ["item-details", "solana", mint, *_]:
-            return Reference(SOLANA, mint=_solana(mint))
+            return CollectionReference(SOLANA, mint=_solana(mint))
         case ["collections", chain, slug, *_] if not slug.lower().startswith("0x"):
-            return Reference(_chain(chain), slug=_slug(slug))
+            return CollectionReference(_chain(chain), slug=_slug(slug))
         case ["collections" | "item-details", chain, contract, *_]:
-            return Reference(_chain(chain), _contract(contract))
+            return CollectionReference(_chain(chain), _contract(contract))
         case ["u", *_] | [_]:
             raise LinkRefused(
                 "That looks like a profile on Magic Eden, not a collection. Copy the collection's own URL."

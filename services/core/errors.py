@@ -142,7 +142,7 @@ class Retryable(HoldfastError):
         self.retry_after: float = max(1.0, retry_after)
 
 
-class TookTooLong(Retryable):
+class QuestionTimedOut(Retryable):
     """The database worked on one statement for longer than a screen may ask it to."""
 
     status: ClassVar[int] = 503
@@ -154,7 +154,7 @@ class TookTooLong(Retryable):
 def explained(fault: Exception) -> Exception:
     """Return the error that a person is told of a fault: TookTooLong where the database ended a long statement."""
     ended = isinstance(fault, OperationalError) and isinstance(fault.orig, QueryCanceled)
-    return TookTooLong() if ended else fault
+    return QuestionTimedOut() if ended else fault
 
 
 class TooMany(Retryable):

@@ -10,7 +10,7 @@ from services.core import queue
 from services.core.queue import Claim
 from services.engine import snapshot
 from services.engine.policy import GrantFacts
-from services.engine.snapshot import NOT_SEEN, Rules, Seen, Stored, Who
+from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.delegation_shares import Delegated
 from services.holdings.fetch_plan import Wants, by_chain, family_of
@@ -116,7 +116,9 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     return cases
 
 
-async def delegations_to_read(db: AsyncSession, claims: Sequence[Claim], rules: Rules) -> dict[str, delegations.Wanted]:
+async def delegations_to_read(
+    db: AsyncSession, claims: Sequence[Claim], rules: Rules
+) -> dict[str, delegations.WantedDelegations]:
     """Per chain whose delegations have to be read anew before these cases are loaded."""
     chains = {server_id: delegations.chains_of(terms) for server_id, terms in rules.items()}
     return await delegations.stale(db, chains, claims)
@@ -173,7 +175,7 @@ async def _leaves(rules: Rules) -> dict[int, list[Requirement]]:
 
 async def _asked(
     leaves: Mapping[int, Sequence[Requirement]],
-    members: Mapping[Who, Seen],
+    members: Mapping[Who, SeenMember],
     wallets: Mapping[Who, Iterable[tuple[str, str]]],
     delegated: Mapping[Who, Delegated],
 ) -> dict[tuple[int, str], tuple[list[str], list[str]]]:

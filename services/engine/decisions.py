@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gateways import Gateways
-from gateways.chains.token_sheet import Trail
-from gateways.discord.types import Member as LiveMember
+from gateways.chains.token_sheet import TokenHints
+from gateways.discord.types import GuildMember as LiveMember
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
 from services.collections import token_traits
@@ -23,7 +23,7 @@ from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegation_shares import Vault
 from services.holdings.delegations import Fetched, Pair
 from services.holdings.evaluate import Answers, Reading
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants, family_of, with_vaults
 from services.holdings.token_hints import Trails
 from services.holdings.verdicts import verdict
@@ -39,9 +39,9 @@ MEETING_SECONDS = 10.0
 """How long members are read from Discord for one look; who was not read by then comes up again soon."""
 
 
-async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Question]:
+async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, HoldingsQuestion]:
     """What has to be asked of each chain for each server, no older than what was seen before."""
-    asked: dict[Place, Question] = {}
+    asked: dict[Place, HoldingsQuestion] = {}
     newest = {case.claim.server_id: case.seen for case in cases}
     vaults = _vaults(cases)
     places = await _places(cases)
@@ -62,7 +62,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Ques
             for token_id in sorted(trail.ids)
         ]
         known = await token_traits.known(db, tokens[:MOST_KNOWN])
-        asked[server_id, chain] = Question(chain, wants, owners, not_before, hints, known, server_id)
+        asked[server_id, chain] = HoldingsQuestion(chain, wants, owners, not_before, hints, known, server_id)
     return asked
 
 
@@ -89,7 +89,7 @@ def _with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trail
         for contract in wants.with_traits:
             if ids := vault.cut(contract).ids:
                 trails = more.setdefault(contract, {})
-                trails[vault.address] = trails.get(vault.address, Trail()).with_ids(ids)
+                trails[vault.address] = trails.get(vault.address, TokenHints()).with_ids(ids)
     return more
 
 
@@ -123,7 +123,7 @@ def _delegated_leaves(case: Case, chain: str) -> list[Requirement]:
 async def look(
     outside: Gateways,
     cases: Sequence[Case],
-    wanted: Mapping[Place, Question],
+    wanted: Mapping[Place, HoldingsQuestion],
     now: datetime,
     *,
     answered: tuple[Mapping[Place, Answers], float] | None = None,
@@ -243,7 +243,7 @@ def _confirmable(item: Looked) -> list[Decision]:
 async def _confirm(
     outside: Gateways,
     done: Round,
-    wanted: Mapping[Place, Question],
+    wanted: Mapping[Place, HoldingsQuestion],
     answers: Mapping[Place, Answers],
     now: datetime,
 ) -> None:

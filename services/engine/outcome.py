@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gateways.discord.types import Member as LiveMember
+from gateways.discord.types import GuildMember as LiveMember
 from services.collections.token_traits import TokenTraits
 from services.core.answer import Answer
 from services.core.chain_names import chain_title
@@ -15,7 +15,7 @@ from services.holdings import evaluate as readings
 from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched
 from services.holdings.evaluate import Answers, Reading
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.rules.expression import requirements
 
 Place = tuple[int, str]
@@ -85,7 +85,7 @@ class Looked:
 class Round:
     """One look at a batch: the questions that were asked of the chains, and what came of each case."""
 
-    asked: list[tuple[Question, Answers]] = field(default_factory=list[tuple[Question, Answers]])
+    asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
     looked: list[Looked] = field(default_factory=list[Looked])
     traits: dict[readings.Place, TokenTraits | str] = field(default_factory=dict[readings.Place, TokenTraits | str])
     """The traits that were read for it."""

@@ -25,7 +25,7 @@ from services.engine.policy import Decision, GrantFacts, Move
 from services.engine.snapshot import terms_of
 from services.guilds import permissions
 from services.holdings import delegations
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check
 from services.rules.expression import parse, requirements
@@ -85,12 +85,12 @@ class Impact:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PreviewPlan:
     """Whom a change can concern, in batches with what has to be asked about them, as the database knew it."""
 
     roles: Mapping[str, str]
     """The roles in question: id → name."""
-    batches: tuple[tuple[Sequence[Case], Mapping[Place, Question]], ...]
+    batches: tuple[tuple[Sequence[Case], Mapping[Place, HoldingsQuestion]], ...]
     names: Mapping[str, str]
     concerned: int
     asked_by: int = 0
@@ -112,7 +112,7 @@ class Proposal:
     deletes: bool = False
 
 
-async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> Plan:
+async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
     """Whom to look at for a proposal, and what to ask about them.
 
     A rule in shadow that stays there is looked at as if it decided. Raises what doing it would raise: FieldRefused,
@@ -149,7 +149,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     )
 
 
-async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
+async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
     """Look at one batch after the other, and tell after each what is known so far; nothing is written.
 
     Ends early when the time is up.
@@ -170,7 +170,7 @@ async def look(outside: Gateways, plan: Plan) -> AsyncIterator[Impact]:
         turn.release()
 
 
-async def _look(outside: Gateways, plan: Plan, deadline: float) -> AsyncIterator[Impact]:
+async def _look(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncIterator[Impact]:
     impact = Impact(concerned=plan.concerned)
     for batch, wanted in plan.batches:
         try:
@@ -188,7 +188,7 @@ async def _look(outside: Gateways, plan: Plan, deadline: float) -> AsyncIterator
         yield impact
 
 
-async def whole(outside: Gateways, plan: Plan) -> Impact:
+async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
     """The same with one answer at the end."""
     impact = Impact(concerned=plan.concerned)
     async for impact in look(outside, plan):  # noqa: B007 - the last one is the whole
@@ -204,17 +204,17 @@ async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> N
 
 async def _plan(
     db: AsyncSession, outside: Gateways, server_id: int, terms: Sequence[RuleTerms], roles: Mapping[str, str]
-) -> Plan:
+) -> PreviewPlan:
     people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
     everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
     await _read_delegations(db, outside, everybody, terms)
-    batches: list[tuple[Sequence[Case], Mapping[Place, Question]]] = []
+    batches: list[tuple[Sequence[Case], Mapping[Place, HoldingsQuestion]]] = []
     for start in range(0, len(people), BATCH):
         batch = await cases.load(db, everybody[start : start + BATCH], {server_id: terms})
         for case in batch:
             case.grants = tuple(grant for grant in case.grants if grant.role_id in roles)
         batches.append((batch, await decisions.questions(db, batch)))
-    return Plan(roles, tuple(batches), dict(people), concerned)
+    return PreviewPlan(roles, tuple(batches), dict(people), concerned)
 
 
 async def _read_delegations(
@@ -263,7 +263,7 @@ async def _concerned(
     return [(str(discord_id), str(name)) for discord_id, name, _ in rows], int(rows[0][2]) if rows else 0
 
 
-def _outcomes(item: Looked, plan: Plan) -> list[MemberImpact]:
+def _outcomes(item: Looked, plan: PreviewPlan) -> list[MemberImpact]:
     who = item.case.claim.discord_id
     name = plan.names.get(who, who)
     if item.gone:

@@ -21,7 +21,7 @@ from services.engine.outcome import Place, Round
 from services.engine.snapshot import Stored
 from services.holdings import delegations, fetch
 from services.holdings.evaluate import Answers
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.holdings.shared_balances import MOST_WEIGHT, JointBalances
 from services.runtime import time_budget
 from services.runtime.tasks import stop
@@ -35,7 +35,7 @@ LOOK_SECONDS = 20.0
 
 
 @dataclass(slots=True)
-class Part:
+class BatchPart:
     """Claimed members who are looked at and settled together.
 
     Either all members of servers whose rules ask balances of the same chains, or those of one server that asks for very
@@ -60,13 +60,13 @@ class Part:
         """How many members it has."""
         return len(self.claims)
 
-    def first(self, members: int) -> "Part":
+    def first(self, members: int) -> "BatchPart":
         """Return the part with its first so many members alone."""
         some = None if self.cases is None else self.cases[:members]
         return replace(self, claims=self.claims[:members], cases=some)
 
 
-async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) -> list[Part]:
+async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) -> list[BatchPart]:
     """Read what is stored of claimed members, and part those who can be settled apart from each other.
 
     Those whom balances answer come first.
@@ -88,7 +88,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
         alike.setdefault(key, []).append(case)
     made = [
         # Whom a costly contract is asked about waits for nobody else's answer, and nobody for theirs.
-        Part(
+        BatchPart(
             [case.claim for case in some],
             known,
             JointBalances(outside.chains) if server_id in costly else joint,
@@ -100,7 +100,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
     ]
     for server_id in sorted(delegating):
         of_server = [claim for claim in claims if claim.server_id == server_id]
-        made.append(Part(of_server, found.only({server_id}), joint, server_id))
+        made.append(BatchPart(of_server, found.only({server_id}), joint, server_id))
     return sorted(made, key=lambda part: part.server_id is not None)
 
 
@@ -126,7 +126,7 @@ def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
     }
 
 
-async def look(outside: Gateways, worker: str, part: Part) -> None:
+async def look(outside: Gateways, worker: str, part: BatchPart) -> None:
     """Look at one part and settle it; what could not be read leaves its members due."""
     if part.server_id is None:
         await _look(outside, worker, part)
@@ -144,7 +144,7 @@ async def look_at(outside: Gateways, worker: str, claims: Sequence[Claim]) -> No
         await look(outside, worker, part)
 
 
-async def _look(outside: Gateways, worker: str, part: Part) -> None:
+async def _look(outside: Gateways, worker: str, part: BatchPart) -> None:
     async with reading() as db:
         batch = part.cases if part.cases is not None else await _with_delegations(db, outside, part)
         wanted = await decisions.questions(db, batch)
@@ -160,12 +160,12 @@ async def _look(outside: Gateways, worker: str, part: Part) -> None:
             log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
 
 
-_Answered = tuple[Sequence[Case], Mapping[Place, Question], tuple[Mapping[Place, Answers], float]]
+_Answered = tuple[Sequence[Case], Mapping[Place, HoldingsQuestion], tuple[Mapping[Place, Answers], float]]
 """Cases, what was asked for them, and what the chains answered with when they were first asked."""
 
 
 async def _as_answered(
-    outside: Gateways, batch: Sequence[Case], wanted: Mapping[Place, Question], joint: JointBalances
+    outside: Gateways, batch: Sequence[Case], wanted: Mapping[Place, HoldingsQuestion], joint: JointBalances
 ) -> AsyncGenerator[_Answered]:
     """Ask for a batch, and yield its cases as soon as everything that concerns their servers is answered.
 
@@ -194,7 +194,7 @@ async def _as_answered(
         await stop(*asking.values())
 
 
-async def _with_delegations(db: AsyncSession, outside: Gateways, part: Part) -> list[Case]:
+async def _with_delegations(db: AsyncSession, outside: Gateways, part: BatchPart) -> list[Case]:
     """Make the cases of a part once what vaults delegated to its members is known."""
     if stale := await cases.delegations_to_read(db, part.claims, part.found.rules):
         await release(db)

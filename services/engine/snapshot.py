@@ -66,7 +66,7 @@ Who = tuple[int, str]
 """A server's id and a member's Discord id."""
 
 
-class Seen(NamedTuple):
+class SeenMember(NamedTuple):
     """A claimed member as the gateway told us of them; without roles when it never did."""
 
     guild_id: str = ""
@@ -75,14 +75,14 @@ class Seen(NamedTuple):
     left: bool = False
 
 
-NOT_SEEN = Seen()
+NOT_SEEN = SeenMember()
 
 
 class Stored(NamedTuple):
     """What is stored of the members of a batch and their servers."""
 
     rules: Rules
-    members: Mapping[Who, Seen]
+    members: Mapping[Who, SeenMember]
     wallets: Mapping[Who, tuple[tuple[str, str], ...]]
     grants: Mapping[Who, tuple[GrantFacts, ...]]
     at: datetime
@@ -145,8 +145,8 @@ _MEMBERS = f"""
 """
 
 
-async def _members(rows: Rows) -> dict[Who, Seen]:
-    return {(server_id, discord_id): Seen(*said) async for server_id, discord_id, *said in in_steps(rows)}
+async def _members(rows: Rows) -> dict[Who, SeenMember]:
+    return {(server_id, discord_id): SeenMember(*said) async for server_id, discord_id, *said in in_steps(rows)}
 
 
 _WALLETS = f"""

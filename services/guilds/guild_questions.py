@@ -9,7 +9,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from gateways.discord.rest import DiscordGateway
-from gateways.discord.types import BotUser, Guild, Member
+from gateways.discord.types import BotUser, Guild, GuildMember
 
 ME_SECONDS = 60.0
 """The bot's own id never changes under one token."""
@@ -33,9 +33,11 @@ class GuildQuestions:
         """Return the guild. Raises as `DiscordGateway.guild` does."""
         return cast("Guild", await self._once(("guild", guild_id, person), lambda: discord.guild(guild_id)))
 
-    async def member(self, discord: DiscordGateway, guild_id: str, person: str) -> Member:
+    async def member(self, discord: DiscordGateway, guild_id: str, person: str) -> GuildMember:
         """Return the member. Raises as `DiscordGateway.member` does."""
-        return cast("Member", await self._once(("member", guild_id, person), lambda: discord.member(guild_id, person)))
+        return cast(
+            "GuildMember", await self._once(("member", guild_id, person), lambda: discord.member(guild_id, person))
+        )
 
     async def _once(self, key: tuple[str, ...], ask: Callable[[], Awaitable[object]]) -> object:
         """Ask, or wait for the same question of the same person: nobody waits in another person's queue."""

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, text, tuple_, update
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.discord.types import Member as LiveMember
+from gateways.discord.types import GuildMember as LiveMember
 from gateways.transport.errors import ProviderError
 from models import Grant, Member, Rule
 from models.db.session import AsyncSession

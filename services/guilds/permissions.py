@@ -21,7 +21,7 @@ from services.accounts.users import fresh_access_token
 from services.core.actors import Actor
 from services.core.errors import Conflict, Forbidden, NotConnected, ServerNotFound, unavailable
 from services.guilds import guild_questions
-from services.guilds.role_safety import Standing, standing
+from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
 
 
@@ -31,10 +31,10 @@ class Rights:
 
     server: Server
     guild: Guild | None
-    person: Standing | None
-    bot: Standing | None
+    person: RoleStanding | None
+    bot: RoleStanding | None
 
-    def guild_with_bot(self) -> tuple[Guild, Standing, Standing]:
+    def guild_with_bot(self) -> tuple[Guild, RoleStanding, RoleStanding]:
         """The guild, the person and the bot; Conflict when the bot is not in it."""
         if self.guild is None or self.person is None or self.bot is None:
             raise Conflict("The bot is not in this server. Invite it first.")

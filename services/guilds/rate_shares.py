@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from gateways import gateways
-from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, Turns
+from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, RequestTurns
 from models import transaction
 
 log = logging.getLogger("holdfast.services.rate_shares")
@@ -70,7 +70,7 @@ def shares(wishes: Sequence[Wish]) -> dict[str, float]:
 class Share:
     """This process's share, taken again every few seconds."""
 
-    def __init__(self, kind: str, turns: Turns) -> None:
+    def __init__(self, kind: str, turns: RequestTurns) -> None:
         self.name: str = uuid4().hex
         self._kind, self._turns = kind, turns
         self._last: float | None = None

@@ -62,7 +62,7 @@ LOWEST: Rank = (-1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RoleStanding:
     """Somebody's place in a guild: their highest role and all of their permissions."""
 
     top: Rank
@@ -90,7 +90,9 @@ def rank(role: RoleLike) -> Rank:
     return role.position, -int(role.id)
 
 
-def standing(guild_id: str, owner_id: str, roles: Iterable[RoleLike], user_id: str, held: Iterable[str]) -> Standing:
+def standing(
+    guild_id: str, owner_id: str, roles: Iterable[RoleLike], user_id: str, held: Iterable[str]
+) -> RoleStanding:
     """The place of a member with the `held` roles; @everyone (whose id is the guild's) counts for all."""
     theirs = set(held) | {guild_id}
     mine = [role for role in roles if role.id in theirs]
@@ -98,7 +100,7 @@ def standing(guild_id: str, owner_id: str, roles: Iterable[RoleLike], user_id: s
     for role in mine:
         permissions |= role.permissions
     top = max((rank(role) for role in mine), default=LOWEST)
-    return Standing(top, permissions, owner=user_id == owner_id)
+    return RoleStanding(top, permissions, owner=user_id == owner_id)
 
 
 def dangers(permissions: int) -> list[str]:
@@ -107,7 +109,7 @@ def dangers(permissions: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NotGrantable:
     """Why a role cannot be granted by a rule: a `cause` for programs, a sentence, and how to mend it."""
 
     cause: str
@@ -115,40 +117,40 @@ class Refusal:
     mend: str
 
 
-def judge(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None = None) -> Refusal | None:
+def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:
     """Why this role cannot be granted by a rule; None when it can.
 
     `person` configures the rule; without one only the role and the bot are judged (a rule that exists already).
     """
     if role.id == guild_id:
-        return Refusal(
+        return NotGrantable(
             "everyone",
             "@everyone belongs to every member already, so a rule cannot grant it.",
             "Choose another role for the rule.",
         )
     if role.managed or role.giver:
         cause = "linked" if role.giver == "linked" else "managed"
-        return Refusal(cause, f"{role.name} {_GIVERS[role.giver]}", "Choose another role for the rule.")
+        return NotGrantable(cause, f"{role.name} {_GIVERS[role.giver]}", "Choose another role for the rule.")
     if found := dangers(role.permissions):
-        return Refusal(
+        return NotGrantable(
             "dangerous",
             f"{role.name} carries the permission {found[0]}; a rule never grants a role with such power.",
             f"Take {' and '.join(found)} from {role.name} in Server Settings › Roles, or choose another role.",
         )
     if not bot.may_manage_roles:
-        return Refusal(
+        return NotGrantable(
             "manage_roles",
             "The bot lacks the permission Manage Roles in this server. Invite it again to give it that.",
             "Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again.",
         )
     if not bot.owner and rank(role) >= bot.top:
-        return Refusal(
+        return NotGrantable(
             "above_bot",
             f"{role.name} stands above the bot's own role. Move the bot's role above it in Server Settings › Roles.",
             f"Drag the bot's role above {role.name} in Server Settings › Roles.",
         )
     if person is not None and not person.owner and rank(role) >= person.top:
-        return Refusal(
+        return NotGrantable(
             "above_person",
             f"{role.name} is not below your own highest role, so you cannot hand it out.",
             "Choose a role below your own highest one.",
@@ -156,7 +158,7 @@ def judge(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None 
     return None
 
 
-def refusal(role: RoleLike, guild_id: str, bot: Standing, person: Standing | None = None) -> str | None:
+def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> str | None:
     """The sentence alone."""
     found = judge(role, guild_id, bot, person)
     return found.text if found else None

@@ -15,7 +15,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.marketplaces.quota import Use
 from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderError
-from gateways.transport.provider_reports import Pulse
+from gateways.transport.provider_reports import ProviderReport
 from models import ProviderState, corrected, now
 from models.db.session import AsyncSession
 from settings import settings
@@ -37,14 +37,14 @@ class Recorder:
     """What one process has noted and written so far."""
 
     _written: dict[str, tuple[str, datetime]] = field(default_factory=dict[str, tuple[str, datetime]])
-    _held: dict[str, Pulse] = field(default_factory=dict[str, Pulse])
+    _held: dict[str, ProviderReport] = field(default_factory=dict[str, ProviderReport])
     _uncounted: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def news(self) -> list[Pulse]:
+    def news(self) -> list[ProviderReport]:
         """What is worth writing now: changes at once, the rest every few seconds."""
         for noted in provider_reports.read_off():
             self._held[noted.provider] = noted
-        found: list[Pulse] = []
+        found: list[ProviderReport] = []
         for provider, noted in list(self._held.items()):
             before = self._written.get(provider)
             if before is None or before[0] != noted.state or noted.at - before[1] >= REPEATED_EVERY:
@@ -62,12 +62,12 @@ class Recorder:
         self._uncounted.clear()
 
 
-def bot_is(connected: bool, reason: str | None = None) -> Pulse:
+def bot_is(connected: bool, reason: str | None = None) -> ProviderReport:
     """The bot's own state, for `keep`."""
     return provider_reports.noted(BOT, provider_reports.OK if connected else provider_reports.DOWN, reason)
 
 
-async def keep(db: AsyncSession, noted: Sequence[Pulse]) -> None:
+async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
     """Write outcomes down; an older one than what is there changes nothing."""
     if not noted:
         return

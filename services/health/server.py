@@ -13,7 +13,7 @@ from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions as rights
-from services.guilds.role_safety import ADMINISTRATOR, Standing, find, judge
+from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, judge
 from services.health import backlog, provider_log, provider_status
 from services.health.views import (
     BAD,
@@ -59,7 +59,7 @@ class _Place:
 
     server: Server
     roles: tuple[Role, ...] | None
-    bot: Standing | None
+    bot: RoleStanding | None
 
 
 async def look(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> HealthView:
@@ -180,7 +180,7 @@ def _lowest(place: _Place) -> bool:
     return all(refused) and any(one is not None and one.cause == "above_bot" for one in refused)
 
 
-def _judged(roles: Sequence[Role], guild_id: str, bot: Standing, rule: Rule) -> RoleProblem | None:
+def _judged(roles: Sequence[Role], guild_id: str, bot: RoleStanding, rule: Rule) -> RoleProblem | None:
     role = find(roles, rule.role_id)
     if role is None:
         return _gone(rule)

@@ -21,7 +21,7 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class BalanceRead:
     """What one reading said of a server's wallets; `contracts` and `owners` may be fewer than the sheet's."""
 
     server_id: int
@@ -30,13 +30,13 @@ class Read:
     sheet: BalanceSheet
 
 
-async def remember(db: AsyncSession, reads: Iterable[Read]) -> None:
+async def remember(db: AsyncSession, reads: Iterable[BalanceRead]) -> None:
     """Keep trusted readings: two statements for each block and node, however many servers and wallets they have.
 
     Only changes get rows. What is unknown overwrites nothing, nor does an older block. A wallet of which something is
     unknown does not count as surveyed; what is known of it gets rows of its own.
     """
-    groups: dict[tuple[object, ...], list[Read]] = {}
+    groups: dict[tuple[object, ...], list[BalanceRead]] = {}
     for read in reads:
         sheet = read.sheet
         groups.setdefault((sheet.chain, sheet.block, sheet.source, sheet.block_time), []).append(read)
@@ -44,7 +44,7 @@ async def remember(db: AsyncSession, reads: Iterable[Read]) -> None:
         await _remember(db, some)
 
 
-async def _remember(db: AsyncSession, reads: Iterable[Read]) -> None:
+async def _remember(db: AsyncSession, reads: Iterable[BalanceRead]) -> None:
     """Keep readings of one node at one block."""
     said: dict[tuple[str, str], _Said] = {}
     told: list[tuple[tuple[str, ...], Sequence[str]]] = []

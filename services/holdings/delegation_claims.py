@@ -8,7 +8,7 @@ from sqlmodel import col, select
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE
-from services.holdings.delegation_shares import Delegated, Known, Said, Stake, Vault
+from services.holdings.delegation_shares import Delegated, KnownVaults, Said, Stake, Vault
 from services.holdings.delegations import TOO_MANY, Pair, said_before
 
 MOST_CLAIMS = 100
@@ -40,7 +40,7 @@ async def load(
             vaults=tuple(_vaults(who, found, said, claims, owned)),
             doubts=_doubts(who, found, reads, said, claims),
             known={
-                pair: Known(row.block, row.endpoint, said.get(pair, frozenset()))
+                pair: KnownVaults(row.block, row.endpoint, said.get(pair, frozenset()))
                 for pair in sorted(found)
                 if (row := reads.get(pair)) is not None and row.read_at is not None
             },

@@ -128,7 +128,7 @@ class Delegated:
 
     vaults: tuple[Vault, ...] = ()
     doubts: Mapping[str, str] = field(default_factory=dict[str, str])
-    known: Mapping[tuple[str, str], "Known"] = field(default_factory=dict[tuple[str, str], "Known"])
+    known: Mapping[tuple[str, str], "KnownVaults"] = field(default_factory=dict[tuple[str, str], "KnownVaults"])
 
     def on(self, chain: str) -> Iterator[Vault]:
         """The vaults on a chain."""
@@ -141,7 +141,7 @@ for none), and whether it counts if it is an ERC-721's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownVaults:
     """What a node last said about whose vaults one wallet may speak for."""
 
     block: int

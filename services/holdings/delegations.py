@@ -12,12 +12,12 @@ from sqlmodel import col, select
 import models
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.delegate_registry import Delegation, DelegationSheet
+from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
-from services.holdings.delegation_shares import Delegated, Known, Said
+from services.holdings.delegation_shares import Delegated, KnownVaults, Said
 from services.rules.expression import requirements
 from services.rules.terms import RuleTerms
 
@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedDelegations:
     """Whose delegations on one chain are to be read, at or after which block."""
 
     delegates: tuple[str, ...]
@@ -68,7 +68,7 @@ def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
 
 async def stale(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], claims: Iterable[queue.Claim]
-) -> dict[str, Wanted]:
+) -> dict[str, WantedDelegations]:
     """Per chain the wallets of these members whose delegations are not known well enough to decide by them."""
     asked = sorted(
         (chain, claim.discord_id, claim.priority >= queue.WAITING)
@@ -99,20 +99,20 @@ async def stale(
     for chain, address, block in result.all():
         delegates, newest = found.get(str(chain), ([], 0))
         found[str(chain)] = [*delegates, str(address)], max(newest, int(block))
-    return {chain: Wanted(tuple(delegates), newest) for chain, (delegates, newest) in found.items()}
+    return {chain: WantedDelegations(tuple(delegates), newest) for chain, (delegates, newest) in found.items()}
 
 
-async def read(outside: Gateways, wanted: Mapping[str, Wanted]) -> list[Fetched]:
+async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> list[Fetched]:
     """Ask each chain's registry; one chain's fault touches only its own answers."""
 
-    async def ask(chain: str, want: Wanted) -> Fetched:
+    async def ask(chain: str, want: WantedDelegations) -> Fetched:
         said = await _attempt(outside, chain, want.delegates, None, want.not_before)
         return Fetched(chain, want.delegates, said)
 
     return list(await asyncio.gather(*(ask(chain, want) for chain, want in wanted.items())))
 
 
-async def read_again(outside: Gateways, known: Mapping[Pair, Known]) -> list[Fetched]:
+async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> list[Fetched]:
     """Read a second time, at a settled block: by another node where one answers, else by the same one.
 
     The same node confirms only what it said at that block or before, and where there are others, minutes before.
@@ -140,7 +140,7 @@ async def read_again(outside: Gateways, known: Mapping[Pair, Known]) -> list[Fet
     return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))
 
 
-def disagreements(known: Mapping[Pair, Known], again: Iterable[Fetched]) -> dict[Pair, str]:
+def disagreements(known: Mapping[Pair, KnownVaults], again: Iterable[Fetched]) -> dict[Pair, str]:
     """Of whom a second read says something else than what was known, or nothing, and why."""
     found: dict[Pair, str] = {}
     for fetched in again:
@@ -155,7 +155,7 @@ def disagreements(known: Mapping[Pair, Known], again: Iterable[Fetched]) -> dict
     return found
 
 
-def said_of(listed: Sequence[Delegation]) -> Said:
+def said_of(listed: Sequence[RegisteredDelegation]) -> Said:
     """The delegations that are kept, as one fact; of two on the same thing the larger counts."""
     best: dict[tuple[str, str, str], tuple[int | None, bool]] = {}
     for one in listed[:MOST_KEPT]:
@@ -314,5 +314,6 @@ async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Sai
 
 
 __all__ = [
-    "Delegated", "Fetched", "Wanted", "chains_of", "disagreements", "doubt", "read", "read_again", "remember", "stale",
+    "Delegated", "Fetched", "WantedDelegations", "chains_of", "disagreements", "doubt", "read", "read_again",
+    "remember", "stale",
 ]  # fmt: skip

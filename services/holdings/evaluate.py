@@ -11,14 +11,23 @@ from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
 from services.holdings.delegation_shares import Delegated
 from services.holdings.fetch_plan import family_of
-from services.holdings.wallet_shares import Answers, Part, Place, doubts_of, part_of, part_of_vault, told_of, vaults_for
+from services.holdings.wallet_shares import (
+    Answers,
+    Place,
+    WalletShare,
+    doubts_of,
+    part_of,
+    part_of_vault,
+    told_of,
+    vaults_for,
+)
 from services.rules.expression import Requirement
 
 __all__ = [
     "Answers",
-    "Part",
     "Place",
     "Reading",
+    "WalletShare",
     "addresses_on",
     "conclude",
     "denied",
@@ -41,7 +50,7 @@ class Reading:
     source: str | None = None
     observed_at: datetime | None = None
     reason: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WalletShare, ...] = ()
     by_balance: bool = False
     """Whether the contract itself told how many there are, rather than one token after the other."""
     first: tuple[str, int] | None = None
@@ -115,7 +124,7 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
     return isinstance(told, TokenSheet) and bool(told.unsure)
 
 
-def conclude(parts: Iterable[Part], needed: int) -> tuple[Answer, str | None]:
+def conclude(parts: Iterable[WalletShare], needed: int) -> tuple[Answer, str | None]:
     """Yes as soon as enough is proved; no only when every wallet is known in full; and why it is unknown."""
     listed = tuple(parts)
     if sum(part.amount for part in listed) >= needed:

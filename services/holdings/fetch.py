@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateways import Gateways
-from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.evm.client import BalanceSheet
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
@@ -35,19 +35,19 @@ AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class HoldingsQuestion:
     """Whose holdings on one chain are wanted, how new the answer has to be, and what helps to find it."""
 
     chain: str
     wants: Wants
     owners: tuple[str, ...]
     not_before: int = 0
-    trails: Trails = field(default_factory=dict[str, Mapping[str, Trail]])
+    trails: Trails = field(default_factory=dict[str, Mapping[str, TokenHints]])
     traits: Mapping[Place, TokenTraits] = field(default_factory=dict[Place, TokenTraits])
     server_id: int = 0
 
 
-async def ask(outside: Gateways, question: Question, joint: JointBalances | None = None) -> Answers:
+async def ask(outside: Gateways, question: HoldingsQuestion, joint: JointBalances | None = None) -> Answers:
     """Read everything that is wanted; a fault of the provider becomes the reason why something is unknown.
 
     Questions with the same `joint` that begin together ask each chain for balances together.
@@ -59,14 +59,14 @@ async def ask(outside: Gateways, question: Question, joint: JointBalances | None
     return answers
 
 
-async def ask_all(outside: Gateways, questions: Sequence[Question]) -> list[Answers]:
+async def ask_all(outside: Gateways, questions: Sequence[HoldingsQuestion]) -> list[Answers]:
     """Every question at once; one chain's fault touches only its own answers."""
     together = JointBalances(outside.chains)
     return list(await asyncio.gather(*(ask(outside, question, together) for question in questions)))
 
 
 async def ask_again(
-    outside: Gateways, question: Question, before: Sequence[Answers], joint: JointBalances | None = None
+    outside: Gateways, question: HoldingsQuestion, before: Sequence[Answers], joint: JointBalances | None = None
 ) -> Answers:
     """Read a second time, at a settled block: by another node, or by the same one where no other answers.
 
@@ -77,7 +77,9 @@ async def ask_again(
     return await _Reader(outside, question, before, joint).all()
 
 
-async def ask_all_again(outside: Gateways, asked: Sequence[tuple[Question, Sequence[Answers]]]) -> list[Answers]:
+async def ask_all_again(
+    outside: Gateways, asked: Sequence[tuple[HoldingsQuestion, Sequence[Answers]]]
+) -> list[Answers]:
     """Read every question a second time at once, each beside the answers before."""
     joint = JointBalances(outside.chains, settled=True)
     return list(await asyncio.gather(*(ask_again(outside, question, before, joint) for question, before in asked)))
@@ -92,7 +94,11 @@ class _Reader:
     """Asks the parts of one question, for the first time or, with the answers before, once more elsewhere."""
 
     def __init__(
-        self, outside: Gateways, question: Question, before: Sequence[Answers], joint: JointBalances | None = None
+        self,
+        outside: Gateways,
+        question: HoldingsQuestion,
+        before: Sequence[Answers],
+        joint: JointBalances | None = None,
     ) -> None:
         self._chains = outside.chains
         self._joint = joint or JointBalances(outside.chains, settled=bool(before))
@@ -222,14 +228,14 @@ class _Reader:
             endpoint=node, not_before_block=question.not_before, settled=self._first is not None,
         )  # fmt: skip
 
-    def _hints(self, contract: str, want: TokenWant | None) -> Mapping[str, Trail]:
+    def _hints(self, contract: str, want: TokenWant | None) -> Mapping[str, TokenHints]:
         """The trails, with the ids that the first read found; what it searched does not count for another node."""
         hints = dict(self._question.trails.get(contract, {}))
         if self._first is not None:
             sheet = self._first.anything if want is None else self._first.tokens.get(want)
             if isinstance(sheet, TokenSheet):
                 for owner, trail in sheet.trails.items():
-                    hints[owner] = hints.get(owner, Trail()).with_ids(sorted(trail.ids))
+                    hints[owner] = hints.get(owner, TokenHints()).with_ids(sorted(trail.ids))
         return hints
 
 
@@ -240,7 +246,7 @@ async def _attempt(call: Callable[[int | None], Awaitable[S]], node: int | None)
         return str(fault)
 
 
-Asked = Sequence[tuple[Question, Answers]]
+Asked = Sequence[tuple[HoldingsQuestion, Answers]]
 """Questions, each with what the chain answered."""
 
 
@@ -252,7 +258,7 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
     await balance_snapshots.remember(
         db,
         [
-            balance_snapshots.Read(question.server_id, question.wants.balances, question.owners, answers.sheet)
+            balance_snapshots.BalanceRead(question.server_id, question.wants.balances, question.owners, answers.sheet)
             for question, answers in asked
             # A settled block is older than the one that the first read was of.
             if answers.sheet is not None and question.wants.balances and not answers.settled
@@ -270,7 +276,7 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
     await standards.remember(db, learnt)
 
 
-def _new_trails(question: Question, answers: Answers) -> Iterable[tuple[str, str, str, Trail]]:
+def _new_trails(question: HoldingsQuestion, answers: Answers) -> Iterable[tuple[str, str, str, TokenHints]]:
     sheets = [sheet for sheet in (*answers.tokens.values(), answers.anything) if isinstance(sheet, TokenSheet)]
     for sheet in sheets:
         before = question.trails.get(sheet.contract, {})

@@ -18,7 +18,7 @@ from services.holdings import balance_snapshots
 from services.holdings.delegation_shares import Delegated
 from services.holdings.evaluate import Reading, addresses_on, conclude, needed_of
 from services.holdings.fetch_plan import ANY
-from services.holdings.wallet_shares import Part, doubts_of, vaults_for
+from services.holdings.wallet_shares import WalletShare, doubts_of, vaults_for
 from services.rules.expression import Requirement
 
 ROWS_A_STATEMENT = 2_000
@@ -27,10 +27,10 @@ BALANCE = "balance"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LastSeen:
     """What one wallet was seen to hold of what one requirement asks for."""
 
-    part: Part
+    part: WalletShare
     block: int
     source: str
     observed_at: datetime
@@ -42,13 +42,13 @@ class Remembered:
 
     answer: Answer
     held: int | None
-    holding: tuple[Part, ...] = ()
+    holding: tuple[WalletShare, ...] = ()
     """The wallets and vaults that hold something; all that count, if none does."""
-    oldest: Seen | None = None
+    oldest: LastSeen | None = None
     reason: str | None = None
 
 
-Memory = Mapping[tuple[str, str, str, str], Seen]
+Memory = Mapping[tuple[str, str, str, str], LastSeen]
 """Chain, contract, wallet and scope → what was seen."""
 
 
@@ -66,26 +66,26 @@ def scope_of(leaf: Requirement) -> str:
 async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Sequence[str]) -> Memory:
     """What these wallets were last seen to hold of what these requirements ask for."""
     contracts = sorted({leaf.contract for leaf in leaves})
-    memory: dict[tuple[str, str, str, str], Seen] = {}
+    memory: dict[tuple[str, str, str, str], LastSeen] = {}
     balances = await db.exec(
         select(Observation).where(col(Observation.contract).in_(contracts), col(Observation.address).in_(addresses))
     )
     for row in balances.all():
-        part = Part(row.address, int(row.amount))
-        memory[row.chain, row.contract, row.address, BALANCE] = Seen(part, row.block, row.source, row.observed_at)
+        part = WalletShare(row.address, int(row.amount))
+        memory[row.chain, row.contract, row.address, BALANCE] = LastSeen(part, row.block, row.source, row.observed_at)
     for (chain, contract, address), one in (await balance_snapshots.newest(db, contracts, addresses)).items():
         key = (chain, contract, address, BALANCE)
         before = memory.get(key)
         if before is None or before.block <= one.block:
             # What the survey found unchanged since, or never more than nothing.
-            part = before.part if before is not None else Part(address, 0)
-            memory[key] = Seen(part, one.block, one.source, one.observed_at)
+            part = before.part if before is not None else WalletShare(address, 0)
+            memory[key] = LastSeen(part, one.block, one.source, one.observed_at)
     tokens = await db.exec(select(Tally).where(col(Tally.contract).in_(contracts), col(Tally.address).in_(addresses)))
     for row in tokens.all():
         key = (row.chain, row.contract, row.address, row.scope)
         if key not in memory or memory[key].block <= row.block:
-            part = Part(row.address, int(row.amount), (row.reason or "not complete") if row.at_least else None)
-            memory[key] = Seen(part, row.block, row.source, row.observed_at)
+            part = WalletShare(row.address, int(row.amount), (row.reason or "not complete") if row.at_least else None)
+            memory[key] = LastSeen(part, row.block, row.source, row.observed_at)
     return memory
 
 
@@ -96,16 +96,16 @@ def recall(
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
         return Remembered(Answer.NO, 0, reason="no proved wallet on this chain")
-    asked = [Part(address, 0) for address in addresses]
+    asked = [WalletShare(address, 0) for address in addresses]
     for vault in vaults_for(leaf, delegated):
         mark = vault.mark if leaf.type == "any_nft" else vault.cut(leaf.contract).mark
-        asked.append(Part(vault.address, 0, through=vault.through, mark=mark))
+        asked.append(WalletShare(vault.address, 0, through=vault.through, mark=mark))
     seen = [one for part in asked if (one := _seen(leaf, part, memory)) is not None]
     if not seen:
         return Remembered(Answer.UNKNOWN, None, tuple(asked), reason="not read yet")
     parts = [one.part for one in seen]
     if len(seen) < len(asked):
-        parts.append(Part("", 0, "not every wallet has been read yet"))
+        parts.append(WalletShare("", 0, "not every wallet has been read yet"))
     parts.extend(doubts_of(leaf, delegated))
     answer, reason = conclude(parts, needed_of(leaf))
     holding = tuple(part for part in parts if part.amount) or tuple(asked)
@@ -113,7 +113,7 @@ def recall(
     return Remembered(answer, sum(part.amount for part in parts), holding, oldest, reason)
 
 
-def _seen(leaf: Requirement, asked: Part, memory: Memory) -> Seen | None:
+def _seen(leaf: Requirement, asked: WalletShare, memory: Memory) -> LastSeen | None:
     found = memory.get((leaf.chain, leaf.contract, asked.address, scope_of(leaf) + asked.mark))
     if found is None:
         return None

@@ -8,12 +8,12 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlmodel import col, select
 
 import models
-from gateways.chains.token_sheet import Trail
+from gateways.chains.token_sheet import TokenHints
 from models.db.session import AsyncSession
 
 ROWS_A_STATEMENT = 2_000
 
-Trails = Mapping[str, Mapping[str, Trail]]
+Trails = Mapping[str, Mapping[str, TokenHints]]
 """Contract → wallet → trail, on one chain."""
 
 
@@ -29,24 +29,24 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
             col(models.TokenTrail.address) == any_(literal(list(owners), ARRAY(Text))),
         )
     )
-    found: dict[str, dict[str, Trail]] = {}
+    found: dict[str, dict[str, TokenHints]] = {}
     for row in rows.all():
         searched = {int(node): (int(first), int(last)) for node, (first, last) in row.searched.items()}
-        found.setdefault(row.contract, {})[row.address] = Trail(
+        found.setdefault(row.contract, {})[row.address] = TokenHints(
             frozenset(row.ids), searched, {one: int(block) for one, block in row.gone.items()}
         )
     return found
 
 
-async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, Trail]]) -> None:
+async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, TokenHints]]) -> None:
     """Keep trails (chain, contract, wallet, trail). What somebody else found meanwhile stays known.
 
     Ids are added, and dropped only where a look says so: blocks that count as searched must not lose what was found
     there. An id that came back meanwhile is found by the next look, which asks for what the owner holds first.
     """
-    merged: dict[tuple[str, str, str], Trail] = {}
+    merged: dict[tuple[str, str, str], TokenHints] = {}
     for chain, contract, address, trail in found:
-        merged[chain, contract, address] = _both(merged.get((chain, contract, address), Trail()), trail)
+        merged[chain, contract, address] = _both(merged.get((chain, contract, address), TokenHints()), trail)
     rows = {
         (chain, contract, address): {
             "chain": chain, "contract": contract, "address": address, "ids": sorted(trail.ids),
@@ -104,11 +104,11 @@ def still_wanted(db: AsyncSession, chain: str, contracts: Sequence[str], owners:
     )
 
 
-def _both(one: Trail, other: Trail) -> Trail:
+def _both(one: TokenHints, other: TokenHints) -> TokenHints:
     """What two looks found; of what a node searched, the longer stretch."""
     searched = dict(one.searched)
     for node, (first, last) in other.searched.items():
         before = searched.get(node, (0, -1))
         searched[node] = (first, last) if last - first >= before[1] - before[0] else before
     gone = dict(other.gone) | {token: min(block, other.gone.get(token, block)) for token, block in one.gone.items()}
-    return Trail(one.ids | other.ids, searched, gone, one.dropped | other.dropped)
+    return TokenHints(one.ids | other.ids, searched, gone, one.dropped | other.dropped)

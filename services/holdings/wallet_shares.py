@@ -44,7 +44,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WalletShare:
     """How many fitting tokens one wallet holds; there may be more, for the `reason`, unless that is None.
 
     Of a vault, `through` is the member's wallet that it delegated to, and where not all of its tokens are this member's
@@ -69,10 +69,10 @@ def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault
             yield vault
 
 
-def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[Part]:
+def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[WalletShare]:
     """A part for the vaults that are not known, if there may be any."""
     if delegated is not None and (reason := delegated.doubts.get(leaf.chain)) is not None:
-        yield Part("", 0, reason)
+        yield WalletShare("", 0, reason)
 
 
 def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
@@ -94,29 +94,31 @@ def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
     return sheet.unknown(contract) == len(sheet.owners) // 20
 
 
-def part_of(leaf: Requirement, address: str, answers: Answers) -> Part:
+def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
     """What a wallet holds of it."""
     told = told_of(leaf, answers)
     if address not in answers.owners:
-        return Part(address, 0, "not looked at")
+        return WalletShare(address, 0, "not looked at")
     if isinstance(told, BalanceSheet):
         amount = told.amount(leaf.contract, address)
-        return Part(address, amount or 0, None if amount is not None else "the contract gave no answer")
+        return WalletShare(address, amount or 0, None if amount is not None else "the contract gave no answer")
     if not isinstance(told, TokenSheet):
-        return Part(address, 0, "not looked at")
+        return WalletShare(address, 0, "not looked at")
     if leaf.type == "any_nft":
         return _anything(address, sum(told.of(address).values()), told.unsure.get(address), answers)
     return _fitting(leaf, address, told.of(address), told.unsure.get(address), answers)
 
 
-def _fitting(leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers) -> Part:
+def _fitting(
+    leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
+) -> WalletShare:
     """How many of these tokens fit."""
     if leaf.type == "token_id":
         wanted = _wanted(leaf)
-        return Part(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
+        return WalletShare(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
     if leaf.type == "trait":
         return _with_trait(leaf, address, held, reason, answers)
-    return Part(address, sum(held.values()), reason)
+    return WalletShare(address, sum(held.values()), reason)
 
 
 @lru_cache(maxsize=1_000)
@@ -128,7 +130,9 @@ def _wanted(leaf: Requirement) -> Callable[[str], bool]:
     return lambda one: int(one) in ids
 
 
-def _with_trait(leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers) -> Part:
+def _with_trait(
+    leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
+) -> WalletShare:
     kind, value = leaf.trait or ("", "")
     fitting, alone = 0, set[tuple[str, str]]()
     for token_id, amount in held.items():
@@ -141,10 +145,10 @@ def _with_trait(leaf: Requirement, address: str, held: Mapping[str, int], reason
         elif answer is Answer.UNKNOWN and reason is None:
             why = traits if isinstance(traits, str) else "not all of its traits could be read"
             reason = f"token {token_id[:44]}: {why}"
-    return Part(address, fitting, reason, alone=frozenset(alone), judged=frozenset(held))
+    return WalletShare(address, fitting, reason, alone=frozenset(alone), judged=frozenset(held))
 
 
-def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
+def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
     """The member's part of what fits in a vault."""
     if leaf.type == "any_nft":
         part = part_of(leaf, vault.address, answers) if vault.whole else _anything_of(leaf, vault, answers)
@@ -159,11 +163,11 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
     elif isinstance(told, BalanceSheet):
         part = _of_balance(leaf, vault, told, answers)
     else:
-        part = Part(vault.address, 0, told or "not looked at")
+        part = WalletShare(vault.address, 0, told or "not looked at")
     return replace(part, through=vault.through, mark=cut.mark)
 
 
-def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: Answers) -> Part:
+def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: Answers) -> WalletShare:
     """The member's part where the contract tells only how many there are: single tokens that are claimed go off."""
     cut, reason = vault.cut(leaf.contract), None
     named = answers.tokens.get((leaf.contract, cut.ids))
@@ -174,11 +178,11 @@ def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: A
     if cut.rest and balance is None:
         reason = "the contract gave no answer"
     if reason is not None or balance is None:
-        return Part(vault.address, sum(cut.of(held).values()), reason)
-    return Part(vault.address, cut.out_of(balance, held))
+        return WalletShare(vault.address, sum(cut.of(held).values()), reason)
+    return WalletShare(vault.address, cut.out_of(balance, held))
 
 
-def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
+def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
     """The same for whatever collection, where not all that is in the vault is the member's."""
     parts = [
         part_of_vault(Requirement("basic", leaf.chain, contract), vault, answers)
@@ -195,10 +199,12 @@ def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> Part:
         parts.append(_anything(vault.address, found, reason, answers, without=vault.named))
     reasons = [part.reason for part in parts if part.reason is not None]
     alone = frozenset[tuple[str, str]]().union(*(part.alone for part in parts))
-    return Part(vault.address, sum(part.amount for part in parts), reasons[0] if reasons else None, alone=alone)
+    return WalletShare(vault.address, sum(part.amount for part in parts), reasons[0] if reasons else None, alone=alone)
 
 
-def _anything(address: str, found: int, reason: str | None, answers: Answers, *, without: Sequence[str] = ()) -> Part:
+def _anything(
+    address: str, found: int, reason: str | None, answers: Answers, *, without: Sequence[str] = ()
+) -> WalletShare:
     """Anything that was found, and the balances of collections that tell for every wallet."""
     sheet = answers.sheet
     if sheet is not None and not found:
@@ -216,4 +222,4 @@ def _anything(address: str, found: int, reason: str | None, answers: Answers, *,
         reason = answers.fault
     told = answers.anything
     index = told.alone.get(address) if isinstance(told, TokenSheet) and not found else None
-    return Part(address, found, reason, alone=frozenset({(ANY_NFT, index)}) if index else frozenset())
+    return WalletShare(address, found, reason, alone=frozenset({(ANY_NFT, index)}) if index else frozenset())

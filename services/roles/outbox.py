@@ -10,7 +10,7 @@ from typing import Any
 from gateways import Gateways
 from gateways.discord.types import (
     GuildGone,
-    Member,
+    GuildMember,
     MemberGone,
     MissingAccess,
     MissingPermissions,
@@ -22,7 +22,13 @@ from models.db.session import AsyncSession, Question
 from services.roles import in_doubt as unanswered
 
 __all__ = [
-    "Intent", "Outcome", "Result", "TokenRejected", "carry_out", "failed", "open_intents",
+    "Intent",
+    "TokenRejected",
+    "WriteOutcome",
+    "WriteResult",
+    "carry_out",
+    "failed",
+    "open_intents",
 ]  # fmt: skip
 
 STALE_AFTER = timedelta(seconds=60)
@@ -84,7 +90,7 @@ class Intent:
         return "No longer holds what the rules ask for"
 
 
-class Result(Enum):
+class WriteResult(Enum):
     """What came of an intent."""
 
     DONE = "done"
@@ -103,11 +109,11 @@ class Result(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WriteOutcome:
     """The result of one intent, what was seen on the way, and why it failed if it did."""
 
-    result: Result
-    member: Member | None = None
+    result: WriteResult
+    member: GuildMember | None = None
     error: str | None = None
     pause: float | None = None
     unanswered: bool = False
@@ -223,7 +229,7 @@ async def open_intents(
 
 async def carry_out(
     outside: Gateways, intent: Intent, *, sure: bool, begin: Callable[[], Awaitable[bool]] | None = None
-) -> Outcome:
+) -> WriteOutcome:
     """Give or take the role.
 
     `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
@@ -237,18 +243,18 @@ async def carry_out(
         if not (sure and intent.giving):
             member = await outside.discord.membership(intent.guild_id, intent.discord_id)
             if member is None:
-                return Outcome(Result.LEFT, error="Discord: Unknown Member")
+                return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
             if (intent.role_id in member.roles) is intent.giving:
                 if (pause := _may_come(intent)) > 0:
-                    return Outcome(Result.WAIT, member, "the role may be given yet", pause=pause)
+                    return WriteOutcome(WriteResult.WAIT, member, "the role may be given yet", pause=pause)
                 # What nobody can have taken yet and is not there went without us: that is for the look to find out.
-                return Outcome(Result.AGAIN if sure else Result.ALREADY, member)
+                return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
             if intent.giving and member.pending:
-                return Outcome(Result.WAIT, member, "membership screening is not done", pause=60)
+                return WriteOutcome(WriteResult.WAIT, member, "membership screening is not done", pause=60)
         if not intent.giving and intent.age + intent.since_read > STALE_AFTER:
-            return Outcome(Result.AGAIN, member)
+            return WriteOutcome(WriteResult.AGAIN, member)
         if not intent.giving and begin is not None and not await begin():
-            return Outcome(Result.AGAIN, member)
+            return WriteOutcome(WriteResult.AGAIN, member)
         sent = True
         if intent.giving:
             await outside.discord.add_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
@@ -257,24 +263,28 @@ async def carry_out(
     except TokenRejected:
         raise
     except MemberGone as fault:
-        return await _unless_there(_member_there(outside, intent), Outcome(Result.LEFT, error=str(fault)), intent)
+        return await _unless_there(
+            _member_there(outside, intent), WriteOutcome(WriteResult.LEFT, error=str(fault)), intent
+        )
     except RoleGone as fault:
-        return await _unless_there(_role_there(outside, intent), Outcome(Result.NO_ROLE, error=str(fault)), intent)
+        return await _unless_there(
+            _role_there(outside, intent), WriteOutcome(WriteResult.NO_ROLE, error=str(fault)), intent
+        )
     except (GuildGone, MissingAccess) as fault:
         # A guild that the bot has left is 10004 where it is asked for, and 50001 in all of its parts.
-        away = replace(odd(intent, str(fault)), result=Result.NO_GUILD)
+        away = replace(odd(intent, str(fault)), result=WriteResult.NO_GUILD)
         return await _unless_there(_bot_there(outside, intent), away, intent)
     except NotYet as fault:
-        return Outcome(Result.NOT_YET, pause=fault.retry_after)
+        return WriteOutcome(WriteResult.NOT_YET, pause=fault.retry_after)
     except (ProviderBusy, ProviderRefused, ProviderError) as fault:
         if isinstance(fault, ProviderRefused) and forbids(fault):
-            return Outcome(Result.REFUSED, error=str(fault), code=fault.code)
+            return WriteOutcome(WriteResult.REFUSED, error=str(fault), code=fault.code)
         said = isinstance(fault, ProviderBusy) or (isinstance(fault, ProviderRefused) and bool(fault.code))
         outcome = failed(intent, str(fault)) if said else odd(intent, str(fault))
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
         pause = max(outcome.pause or 0, fault.retry_after or 0)
         return replace(outcome, pause=pause, unanswered=perhaps)
-    return Outcome(Result.DONE)
+    return WriteOutcome(WriteResult.DONE)
 
 
 def forbids(fault: ProviderRefused) -> bool:
@@ -299,7 +309,7 @@ async def _bot_there(outside: Gateways, intent: Intent) -> bool:
     return True
 
 
-async def _unless_there(there: Coroutine[None, None, bool], gone: Outcome, intent: Intent) -> Outcome:
+async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, intent: Intent) -> WriteOutcome:
     """Return `gone` only if a second, different request says the same; one wrong answer must change nothing."""
     try:
         if not await there:
@@ -321,12 +331,12 @@ def _may_come(intent: Intent) -> float:
     return (unanswered.LATE - intent.given_ago - intent.since_read).total_seconds()
 
 
-def failed(intent: Intent, error: str) -> Outcome:
+def failed(intent: Intent, error: str) -> WriteOutcome:
     """To be tried again after a pause that grows with the attempts."""
-    return Outcome(Result.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
+    return WriteOutcome(WriteResult.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
 
 
-def odd(intent: Intent, error: str) -> Outcome:
+def odd(intent: Intent, error: str) -> WriteOutcome:
     """Discord is out of order or contradicts itself: try again soon, for it does not say when it is right again."""
     outcome = failed(intent, error)
     return replace(outcome, pause=min(outcome.pause or 0, LONGEST_ODD_PAUSE), outage=True)

@@ -12,7 +12,7 @@ from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.guilds.members import left_many, seen_many
 from services.roles import in_doubt
-from services.roles.outbox import LONGEST_PAUSE, Intent, Outcome, Result
+from services.roles.outbox import LONGEST_PAUSE, Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from services.runtime import counters
 
@@ -29,7 +29,7 @@ async def stands(db: AsyncSession, intent: Intent) -> bool:
     return (await db.exec(select(Grant.id).where(_standing(intent)))).first() is not None
 
 
-async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Write down what came of an intent, if it is still the one that stands in the ledger.
 
     Where the ledger has no line of it any more its member has left, and perhaps come back: what was seen and done
@@ -41,26 +41,26 @@ async def record(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
     if outcome.unanswered:
         await in_doubt.note(db, *intent.line, giving=intent.giving)
     match outcome.result:
-        case Result.NOT_YET:
+        case WriteResult.NOT_YET:
             return
-        case Result.DONE | Result.ALREADY:
+        case WriteResult.DONE | WriteResult.ALREADY:
             if state is not None:
                 await _succeeded(db, intent, outcome.result, state)
-            if intent.trial and outcome.result is Result.DONE:
+            if intent.trial and outcome.result is WriteResult.DONE:
                 await pausing.accepted(db, intent.server_id, intent.role_id)
-        case Result.WAIT:
+        case WriteResult.WAIT:
             await _postpone(db, intent, outcome)
-        case Result.AGAIN:
+        case WriteResult.AGAIN:
             await _back_to_held(db, intent)
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
-        case Result.LEFT:
+        case WriteResult.LEFT:
             if state is not None:
                 await left_many(db, [(intent.server_id, intent.discord_id)])
-        case Result.NO_ROLE:
+        case WriteResult.NO_ROLE:
             await pausing.role_gone(db, intent.server_id, intent.role_id)
-        case Result.NO_GUILD:
+        case WriteResult.NO_GUILD:
             await _postpone(db, intent, outcome)
-        case Result.REFUSED:
+        case WriteResult.REFUSED:
             await _refused(db, intent, outcome)
     # Last, because every write counts in the same few rows: each waits for the one before it to commit.
     change = "give" if intent.giving else "take"
@@ -78,7 +78,7 @@ def _taken(intent: Intent) -> Any:
     return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
 
 
-async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: str) -> None:
+async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, state: str) -> None:
     if intent.giving:
         standing = await db.execute(
             update(Grant)
@@ -114,7 +114,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
             role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
             data={
                 **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
-                "seenDone": result is Result.ALREADY,
+                "seenDone": result is WriteResult.ALREADY,
             },
         ),
     )  # fmt: skip
@@ -126,14 +126,14 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: Result, state: st
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 
 
-async def _never_came(db: AsyncSession, intent: Intent, result: Result) -> bool:
+async def _never_came(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:
     """Whether a role was still to be given when it was to be taken, and is not there without a removal of ours."""
-    if intent.giving or result is not Result.ALREADY or intent.evidence.get("given") is not False:
+    if intent.giving or result is not WriteResult.ALREADY or intent.evidence.get("given") is not False:
         return False
     return intent.line not in await in_doubt.removals(db, [intent.line])
 
 
-async def _postpone(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+async def _postpone(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     pause = timedelta(seconds=outcome.pause or LONGEST_PAUSE)
     await db.execute(
         update(Grant)
@@ -150,7 +150,7 @@ async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = No
     )
 
 
-async def _refused(db: AsyncSession, intent: Intent, outcome: Outcome) -> None:
+async def _refused(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     # Discord shuts out an address after 10,000 refusals in 10 minutes, so the rules for this role are paused.
     reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
     if advice := _ADVICE.get(outcome.code or 0):

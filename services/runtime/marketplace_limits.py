@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlmodel import select
 
 from gateways import gateways
-from gateways.marketplaces.quota import Quota, Standing
+from gateways.marketplaces.quota import Quota, QuotaStanding
 from models import MarketLimit, transaction
 
 log = logging.getLogger("holdfast.services.market_limits")
@@ -40,13 +40,13 @@ async def exchange(quota: Quota) -> None:
 _CHANGING = ("seconds", "base", "remaining", "resets_at", "told_at", "kept")
 
 
-def _standing(row: MarketLimit) -> Standing:
-    return Standing(
+def _standing(row: MarketLimit) -> QuotaStanding:
+    return QuotaStanding(
         row.reads, row.seconds, row.base, row.remaining, row.resets_at.timestamp(), row.told_at.timestamp(), row.kept
     )
 
 
-def _rows(provider: str, told: Iterable[Standing]) -> Iterable[dict[str, object]]:
+def _rows(provider: str, told: Iterable[QuotaStanding]) -> Iterable[dict[str, object]]:
     for one in told:
         yield {
             "provider": provider, "reads": one.limit, "seconds": one.length, "base": one.base,

@@ -21,7 +21,7 @@ from services.core.actors import Actor
 from services.core.audit import EventView
 from services.guilds import permissions
 from services.rules.expression import parse, requirements
-from services.servers.activity_sentences import Known, readings_of, sentence
+from services.servers.activity_sentences import KnownNames, readings_of, sentence
 
 BY_ITSELF = "itself"
 """Who did it, where nobody did."""
@@ -118,7 +118,7 @@ async def lines(
     return [_line(event, known, undone) for event in found]
 
 
-def _line(event: EventView, known: Known, undone: frozenset[str]) -> LogLine:
+def _line(event: EventView, known: KnownNames, undone: frozenset[str]) -> LogLine:
     return LogLine(
         event=event,
         text=sentence(event, known),
@@ -187,14 +187,14 @@ async def _by_rule(db: AsyncSession, server_id: int, rule_id: int) -> ColumnElem
     return or_(about, col(Event.id).in_(found)) if len(found) <= FEW_LINES else or_(about, named)
 
 
-async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]) -> Known:
+async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]) -> KnownNames:
     """The names behind the ids of these lines, in a handful of statements."""
     people = {one for event in events for one in (event.actor, event.subject) if one}
     rules = {event.rule_id for event in events if event.rule_id}
     rules |= {one for event in events for one in cast("list[int]", event.data.get("ruleIds") or [])}
     roles = {event.role_id for event in events if event.role_id}
     places = [place for event in events for place in _places(event.data)]
-    return Known(
+    return KnownNames(
         people=await _people(db, server_id, people),
         roles=await _named(db, _ROLES, server_id, sorted(roles)),
         rules={int(key): name for key, name in (await _named(db, _RULES, server_id, sorted(map(str, rules)))).items()},
@@ -280,7 +280,7 @@ async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     roles, rules, people = found
     role_names = await _named(db, _ROLES, server_id, roles)
     rule_names = await _named(db, _RULES, server_id, rules)
-    known = Known(people=await _people(db, server_id, set(people)))
+    known = KnownNames(people=await _people(db, server_id, set(people)))
     return LogChoices(
         tuple(sorted(role_names.items(), key=lambda one: one[1].casefold())),
         tuple(sorted(((int(one), name) for one, name in rule_names.items()), key=lambda one: one[1].casefold())),

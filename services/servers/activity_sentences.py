@@ -16,7 +16,7 @@ FORGOTTEN = "forgotten-"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNames:
     """The names behind the ids of some lines: people, roles and rules by id, collections by chain and contract."""
 
     people: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -38,7 +38,7 @@ class Told:
     """One line with everything that its sentence is made of."""
 
     event: EventView
-    known: Known
+    known: KnownNames
 
     @property
     def who(self) -> str:
@@ -91,7 +91,7 @@ def members(count: int) -> str:
     return {0: "nobody", 1: "1 member"}.get(count, f"{count} members")
 
 
-def sentence(event: EventView, known: Known) -> str:
+def sentence(event: EventView, known: KnownNames) -> str:
     """What happened; a kind without words of its own is told by its name."""
     told = Told(event, known)
     words = SENTENCES.get(event.kind)

@@ -21,7 +21,7 @@ from services.holdings import last_seen
 from services.holdings.evaluate import needed_of
 from services.holdings.last_seen import Remembered
 from services.holdings.verdicts import verdict
-from services.holdings.wallet_shares import Part
+from services.holdings.wallet_shares import WalletShare
 from services.roles import breaker
 from services.rules.expression import Requirement, requirements
 from services.rules.wording import Names, in_words
@@ -161,7 +161,7 @@ def _requirement(leaf: Requirement, held: Remembered, names: Names, shared: bool
     )
 
 
-def _shown(part: Part) -> str:
+def _shown(part: WalletShare) -> str:
     """A wallet as people read it; a vault with the wallet that it delegated to."""
     if not part.through:
         return shorten(part.address)

@@ -22,7 +22,7 @@ class RoleLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecheckReport:
     """The roles of one server for one member; `settled` is False while something is still under way."""
 
     added: tuple[RoleLine, ...]
@@ -61,14 +61,14 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     return not result.scalar_one()
 
 
-async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> Outcome:
+async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
     """What is different from `before` (role ids), and why the rest is as it is. Raises MemberNotFound."""
     seen = await explain.own(db, actor, server_id)
     why_unknown = await _doubt(db, actor, server_id)
     return compare(seen, before, why_unknown, settled=await settled(db, actor, server_id))
 
 
-def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> Outcome:
+def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> RecheckReport:
     """The same from what is known, without a look at anything."""
     added = [_line(role) for role in seen.roles if role.held and role.role_id not in before]
     removed = [_lack(role) for role in seen.roles if not role.held and role.role_id in before]
@@ -76,7 +76,7 @@ def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *,
     rest = [role for role in seen.roles if not role.held and role.role_id not in before]
     unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
     missing = [_lack(role) for role in rest if not _unknown(role)]
-    return Outcome(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)
+    return RecheckReport(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)
 
 
 def _line(role: RoleWhy) -> RoleLine:

@@ -10,7 +10,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
 from services.triggers.chain_cursor import ANY
-from services.triggers.transfer_poller import Unreadable
+from services.triggers.transfer_poller import UnreadableTransfers
 
 SOLANA = CHAINS["solana"].key
 OWNERS_AT_ONCE = 200
@@ -21,7 +21,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AssetQuestion:
     """What these wallets hold of a collection, or with ANY whether they hold anything at all."""
 
     collection: str
@@ -38,7 +38,7 @@ class Polled:
     lists: Mapping[Place, int]
 
 
-async def questions(db: AsyncSession) -> list[Question]:
+async def questions(db: AsyncSession) -> list[AssetQuestion]:
     """Everything to be asked once: for each collection of a rule the wallets of its servers' members."""
     result = await db.execute(
         text(
@@ -57,7 +57,9 @@ async def questions(db: AsyncSession) -> list[Question]:
     wanted: dict[str, list[str]] = {}
     for collection, address in result.all():
         wanted.setdefault(str(collection), []).append(str(address))
-    return [Question(collection, owners) for collection, addresses in wanted.items() for owners in _groups(addresses)]
+    return [
+        AssetQuestion(collection, owners) for collection, addresses in wanted.items() for owners in _groups(addresses)
+    ]
 
 
 @dataclass
@@ -66,14 +68,14 @@ class Poll:
 
     lists: dict[Place, int] = field(default_factory=dict[Place, int])
 
-    async def ask(self, outside: Gateways, question: Question) -> Polled:
+    async def ask(self, outside: Gateways, question: AssetQuestion) -> Polled:
         """Ask once; nothing is remembered before `keep`. Raises Unreadable."""
         try:
             return await self._ask(outside, question)
         except ProviderError as fault:
-            raise Unreadable(str(fault)) from fault
+            raise UnreadableTransfers(str(fault)) from fault
 
-    async def _ask(self, outside: Gateways, question: Question) -> Polled:
+    async def _ask(self, outside: Gateways, question: AssetQuestion) -> Polled:
         owners = question.owners
         if question.collection == ANY:
             sheet = await outside.chains.anything(SOLANA, owners)

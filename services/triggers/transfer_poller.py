@@ -13,7 +13,7 @@ from zlib import crc32
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.transfer_logs import CONTRACTS, NOBODY, WALLETS, Read, Transfer, Transfers
+from gateways.evm.transfer_logs import CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, Transfers
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.sightings import Moved
@@ -43,7 +43,7 @@ def followed_chains(outside: Gateways) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PollResult:
     """The outcome of one look: everything up to `position` is read.
 
     `head` is the newest block that a node of the chain named lately.
@@ -64,7 +64,7 @@ class Look:
     """Whether the position before was one that the chain has not reached."""
 
 
-class Unreadable(Exception):
+class UnreadableTransfers(Exception):
     """The node whose turn it was gave no usable answer; the next look asks another. The text says why."""
 
 
@@ -74,7 +74,7 @@ async def new_blocks(outside: Gateways, chain: str) -> AsyncGenerator[None]:
         async for _ in outside.heads.follow(chain):
             yield
     except ProviderError as fault:
-        raise Unreadable(str(fault)) from fault
+        raise UnreadableTransfers(str(fault)) from fault
 
 
 @dataclass
@@ -156,14 +156,14 @@ class Reader:
         """Somebody else follows the chain now, or nobody has to."""
         self._memory = _Memory()
 
-    async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> Look:
+    async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> PollResult:
         """Read on from the stored position. Raises Unreadable."""
         try:
             return await self._look(outside.transfers, stored, addresses)
         except ProviderError as fault:
-            raise Unreadable(str(fault)) from fault
+            raise UnreadableTransfers(str(fault)) from fault
 
-    async def _look(self, transfers: Transfers, stored: Position, addresses: Sequence[str]) -> Look:
+    async def _look(self, transfers: Transfers, stored: Position, addresses: Sequence[str]) -> PollResult:
         endpoints = self._endpoints(transfers)
         endpoint = self._next(endpoints)
         try:
@@ -209,7 +209,7 @@ class Reader:
         self._memory.fresh = False
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()
-        return Look(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
+        return PollResult(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
 
     def _endpoints(self, transfers: Transfers) -> Sequence[int]:
         """The nodes that can be asked. Raises ProviderRefused where none can."""
@@ -257,7 +257,7 @@ class Reader:
 
     async def _back(
         self, transfers: Transfers, stored: Position, endpoint: int, endpoints: Sequence[int]
-    ) -> Look | None:
+    ) -> PollResult | None:
         """The look that goes back to where the chain is, once all nodes that answer have been before the position for
         long: a wrong head led to it. None until then.
         """
@@ -279,7 +279,7 @@ class Reader:
         position = await self._beginning(transfers, newest.block, endpoint)
         log.warning("went back to where the chain is chain=%s from=%d to=%d", self.chain, stored.block, position.block)
         self.forget()
-        return Look(position, newest.block, missed=True, went_back=True)
+        return PollResult(position, newest.block, missed=True, went_back=True)
 
     async def _is_there(self, transfers: Transfers, stored: Position, endpoint: int) -> bool:
         """Whether the stored position is the chain's still."""
@@ -334,7 +334,9 @@ class Reader:
         self._memory.answered[endpoint] = asyncio.get_running_loop().time()
         self._memory.read[endpoint] = last
 
-    async def _read(self, transfers: Transfers, addresses: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def _read(
+        self, transfers: Transfers, addresses: Sequence[str], first: int, last: int, endpoint: int
+    ) -> LogRead:
         ask = transfers.of_contracts if self.kind == CONTRACTS else transfers.of_wallets
         read = await ask(self.chain, addresses, first, last, endpoint)
         if read.skipped:
@@ -364,7 +366,7 @@ class WalletReader:
         """Somebody else follows the chain now, or nobody has to."""
         self._readers = []
 
-    async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> Look:
+    async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> PollResult:
         """Read one part on; the position is that of the part that is furthest behind. Raises Unreadable."""
         slices = max(1, ceil(len(addresses) / self._most))
         if slices != len(self._readers):

@@ -14,7 +14,7 @@ from services.core.addresses import AddressRefused, parse, shorten
 from services.core.ages import in_time
 from services.wallets import ownership
 from services.wallets.bio_text import Marker, bare_name, handle_marker, judge, prefix
-from services.wallets.ownership import VERIFIED, LinkedProfile, Proof, Verdict
+from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletProof
 from settings import settings
 
 METHOD = "opensea_bio"
@@ -61,7 +61,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
         return Verdict(False, _not_yet(marker, row, username), again=True, stretch=_stretch(outside))
     evidence = {"marker": marker.value, "source": "OpenSea"}
     try:
-        await ownership.keep(db, actor, row, Proof(METHOD, evidence, strong=marker is Marker.CODE))
+        await ownership.keep(db, actor, row, WalletProof(METHOD, evidence, strong=marker is Marker.CODE))
     except ownership.HeldByAnother:
         return Verdict(
             False,

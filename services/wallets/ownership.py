@@ -54,7 +54,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class WalletProof:
     """How a wallet was proved. `strong` proofs cannot be made by taking over a name, so they move a wallet.
 
     `evidence` is kept with the wallet. `spends` is the transaction (hash, chain) that must not prove anything again.
@@ -102,7 +102,7 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
         raise TooManyWallets(has, most)
 
 
-async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: Proof) -> None:
+async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProof) -> None:
     """Make the challenge's address the actor's wallet and use the challenge up; roles are looked at at once.
 
     Raises HeldByAnother, AlreadySpent and TooManyWallets, and then has written nothing. A challenge that somebody

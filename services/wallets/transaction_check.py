@@ -29,7 +29,7 @@ _SITES = {urlsplit(chain.explorer).hostname or "": key for key, chain in CHAINS.
 _HASH = re.compile(r"(?<![0-9a-zA-Z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """What a transaction is worth for a challenge."""
 
     PROVES = "proves"
@@ -39,7 +39,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedTransaction:
     """What one challenge asks for; `first_blocks` has per chain the head of when it was made, where that is known."""
 
     address: str
@@ -53,7 +53,7 @@ class Wanted:
 class Judgement:
     """An outcome and its sentence; `marker` says by what it matches: `amount`, `code` or nothing."""
 
-    outcome: Outcome
+    outcome: TransactionOutcome
     message: str
     marker: str = ""
     confirmations: int = 0
@@ -61,7 +61,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class TransactionReference:
     """A transaction that somebody named; `chain` where the link says which."""
 
     hash: str
@@ -98,24 +98,24 @@ def in_coins(wei: int) -> str:
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
-def read_reference(text: str) -> Reference | None:
+def read_reference(text: str) -> TransactionReference | None:
     """The transaction that a pasted hash or explorer link names; None where there is none in it."""
     found = _HASH.findall(text)
     if len(found) != 1:
         return None
     given = text.strip()
     host = urlsplit(given if "//" in given else f"https://{given}").hostname or ""
-    return Reference(found[0].lower(), _SITES.get(host.removeprefix("www.")))
+    return TransactionReference(found[0].lower(), _SITES.get(host.removeprefix("www.")))
 
 
-def marker(transaction: Transaction, wanted: Wanted) -> str:
+def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
     """By what the transaction carries this challenge's mark: its exact amount, or its code; empty for neither."""
     if transaction.value == wanted.amount_wei:
         return "amount"
     return "code" if transaction.data == wanted.code.encode() else ""
 
 
-def judge(transaction: Transaction, wanted: Wanted) -> Judgement:
+def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
     """Whether the transaction proves that whoever was shown the challenge holds the wallet."""
     chain = CHAINS[transaction.chain]
     if transaction.sender != wanted.address:
@@ -134,13 +134,13 @@ def judge(transaction: Transaction, wanted: Wanted) -> Judgement:
             f"{in_coins(wanted.amount_wei)} {chain.coin}, or your code {wanted.code} as its data."
         )
     if transaction.block is None:
-        return Judgement(Outcome.WAITS, waits(transaction.chain, 0), by, 0, chain.confirmations)
+        return Judgement(TransactionOutcome.WAITS, waits(transaction.chain, 0), by, 0, chain.confirmations)
     if not transaction.succeeded:
         return _refused(f"That transaction failed on {chain.title}, so it proves nothing. Please send it again.")
     if transaction.confirmations < chain.confirmations:
         said = waits(transaction.chain, transaction.confirmations)
-        return Judgement(Outcome.WAITS, said, by, transaction.confirmations, chain.confirmations)
-    return Judgement(Outcome.PROVES, "", by, transaction.confirmations, chain.confirmations)
+        return Judgement(TransactionOutcome.WAITS, said, by, transaction.confirmations, chain.confirmations)
+    return Judgement(TransactionOutcome.PROVES, "", by, transaction.confirmations, chain.confirmations)
 
 
 def waits(chain: str, confirmations: int) -> str:
@@ -155,7 +155,7 @@ def waits(chain: str, confirmations: int) -> str:
     )
 
 
-def judge_memo(transaction: SolanaTransaction, wanted: Wanted) -> Judgement:
+def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Judgement:
     """The same for a finalized transaction on Solana, which carries the code as its memo and is signed by the wallet.
 
     A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions).
@@ -172,10 +172,10 @@ def judge_memo(transaction: SolanaTransaction, wanted: Wanted) -> Judgement:
         return _refused(f"That transaction has no memo that reads {wanted.code}, and nothing else.")
     if not transaction.ok:
         return _refused("That transaction failed on Solana, so it proves nothing. Please send it again.")
-    return Judgement(Outcome.PROVES, "", "memo")
+    return Judgement(TransactionOutcome.PROVES, "", "memo")
 
 
-def _is_older(transaction: Transaction, wanted: Wanted) -> bool:
+def _is_older(transaction: Transaction, wanted: WantedTransaction) -> bool:
     first = wanted.first_blocks.get(transaction.chain, 0)
     if first and transaction.block is not None:
         return transaction.block <= first
@@ -183,4 +183,4 @@ def _is_older(transaction: Transaction, wanted: Wanted) -> bool:
 
 
 def _refused(message: str) -> Judgement:
-    return Judgement(Outcome.REFUSED, message)
+    return Judgement(TransactionOutcome.REFUSED, message)

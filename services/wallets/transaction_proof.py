@@ -13,7 +13,7 @@ from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
 from services.wallets import ownership, watch, watch_memos, watch_schedule
 from services.wallets.ownership import SPENT, VERIFIED, Verdict
-from services.wallets.transaction_check import Outcome, in_coins, marker, read_reference, waits
+from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
 from services.wallets.watch_state import OpenChallenge
 
 METHOD = watch_schedule.METHOD
@@ -123,7 +123,7 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
 
 async def _answered(db: AsyncSession, one: OpenChallenge) -> Verdict:
     """What a pasted transaction came to; that it is the wrong one says nothing about what may still come."""
-    if one.judged is not None and one.judged.outcome is Outcome.REFUSED:
+    if one.judged is not None and one.judged.outcome is TransactionOutcome.REFUSED:
         return Verdict(False, one.judged.message)
     return await _settled(db, one)
 
@@ -151,7 +151,7 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
         return Verdict(True, VERIFIED)
-    if one.judged is not None and one.judged.outcome is Outcome.PROVES:
+    if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
         return Verdict(False, row.note)
     return _waiting(one)
 

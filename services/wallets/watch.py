@@ -10,8 +10,8 @@ from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
 from services.wallets import watch_memos
-from services.wallets.transaction_check import Outcome, judge, marker
-from services.wallets.watch_state import Found, OpenChallenge, Point, Seen
+from services.wallets.transaction_check import TransactionOutcome, judge, marker
+from services.wallets.watch_state import JudgedTransaction, OpenChallenge, Point, SeenTransaction
 
 PATIENCE = 12.0
 """Seconds that one look waits for the slowest chain; what a chain says later is found by the next look."""
@@ -140,14 +140,14 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
                 one.unreachable.add(chain)
             return
         take(one, found)
-        if one.judged is not None and one.judged.outcome is not Outcome.REFUSED:
+        if one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
             return
 
 
 def take(one: OpenChallenge, found: Transaction) -> None:
     """Judge a transaction for the challenge; one that waits for confirmations is remembered."""
-    one.found, one.judged = Found(found.chain, found.hash, found.block), judge(found, one.wanted)
-    if one.judged.outcome is Outcome.REFUSED:
+    one.found, one.judged = JudgedTransaction(found.chain, found.hash, found.block), judge(found, one.wanted)
+    if one.judged.outcome is TransactionOutcome.REFUSED:
         one.note = one.judged.message
         if one.seen is not None and one.seen.hash == found.hash:
             one.seen = None
@@ -156,11 +156,11 @@ def take(one: OpenChallenge, found: Transaction) -> None:
     one.note, one.seen = "", _seen(found, before)
 
 
-def _seen(found: Transaction, before: int) -> Seen:
+def _seen(found: Transaction, before: int) -> SeenTransaction:
     """What is remembered; `before` is the block that it was in, in case it is in none at the moment."""
     block = found.block if found.block is not None else before
     needed = CHAINS[found.chain].confirmations
-    return Seen(found.chain, found.hash, block, found.nonce, min(found.confirmations, needed), needed)
+    return SeenTransaction(found.chain, found.hash, block, found.nonce, min(found.confirmations, needed), needed)
 
 
 def _gone(one: OpenChallenge) -> None:

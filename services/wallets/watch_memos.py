@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
-from services.wallets.transaction_check import Outcome, judge_memo
-from services.wallets.watch_state import Found, OpenChallenge, Point
+from services.wallets.transaction_check import TransactionOutcome, judge_memo
+from services.wallets.watch_state import JudgedTransaction, OpenChallenge, Point
 
 
 async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
@@ -28,7 +28,7 @@ async def _look(outside: Gateways, one: OpenChallenge) -> None:
     for signature in newer:
         if signature.memo is not None and one.code in signature.memo:
             await judge_signature(outside, one, signature.signature)
-            if one.judged is not None and one.judged.outcome is Outcome.PROVES:
+            if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
                 return
     if newer:
         one.points["solana"] = replace(point, block=newer[-1].slot)
@@ -39,6 +39,6 @@ async def judge_signature(outside: Gateways, one: OpenChallenge, signature: str)
     found = await outside.solana.memo_transaction(signature)
     if found is None:
         return False
-    one.found, one.judged = Found("solana", found.signature, found.slot), judge_memo(found, one.wanted)
+    one.found, one.judged = JudgedTransaction("solana", found.signature, found.slot), judge_memo(found, one.wanted)
     one.note = one.judged.message
     return True

@@ -16,9 +16,9 @@ from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.runtime import schedules
 from services.wallets import ownership, watch
-from services.wallets.ownership import SPENT, Proof
-from services.wallets.transaction_check import Outcome
-from services.wallets.watch_state import OpenChallenge, Point, Seen
+from services.wallets.ownership import SPENT, WalletProof
+from services.wallets.transaction_check import TransactionOutcome
+from services.wallets.watch_state import OpenChallenge, Point, SeenTransaction
 
 log = logging.getLogger("holdfast.services.open_challenges")
 
@@ -124,9 +124,9 @@ async def load(db: AsyncSession, ids: Sequence[int]) -> list[OpenChallenge]:
     return list(watched.values())
 
 
-def seen_of(stored: dict[str, Any]) -> Seen | None:
+def seen_of(stored: dict[str, Any]) -> SeenTransaction | None:
     """The transaction that waits, as the challenge's row has it."""
-    return Seen(**stored) if stored else None
+    return SeenTransaction(**stored) if stored else None
 
 
 async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
@@ -141,7 +141,7 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
         row.seen, row.note = asdict(one.seen) if one.seen else {}, one.note
         db.add(row)
         await db.flush()
-        if one.judged is not None and one.judged.outcome is Outcome.PROVES:
+        if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
             user = await db.get_one(User, one.user_id)
             try:
                 await ownership.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
@@ -151,7 +151,7 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
                 await db.flush()
 
 
-def proof(one: OpenChallenge) -> Proof:
+def proof(one: OpenChallenge) -> WalletProof:
     """What is kept with a wallet that was proved by the transaction found."""
     assert one.found is not None
     assert one.judged is not None
@@ -159,7 +159,7 @@ def proof(one: OpenChallenge) -> Proof:
         "marker": one.judged.marker, "source": CHAINS[one.found.chain].title, "chain": one.found.chain,
         "hash": one.found.hash, "block": one.found.block,
     }  # fmt: skip
-    return Proof(METHOD, evidence, strong=True, spends=(one.found.hash, one.found.chain))
+    return WalletProof(METHOD, evidence, strong=True, spends=(one.found.hash, one.found.chain))
 
 
 async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from gateways.evm.transactions import Transaction
 from models import now
-from services.wallets.transaction_check import Judgement, Wanted
+from services.wallets.transaction_check import Judgement, WantedTransaction
 
 AT_ONCE = timedelta(seconds=30)
 """A trail that begins within this time begins with the challenge."""
@@ -24,7 +24,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenTransaction:
     """The transaction that may prove a wallet, and how far it is confirmed."""
 
     chain: str
@@ -36,7 +36,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JudgedTransaction:
     """A transaction that was judged."""
 
     chain: str
@@ -60,19 +60,19 @@ class OpenChallenge:
     amount_wei: int
     created_at: datetime
     points: dict[str, Point]
-    seen: Seen | None = None
+    seen: SeenTransaction | None = None
     note: str = ""
-    stored: tuple[Seen | None, str] = (None, "")
-    found: Found | None = None
+    stored: tuple[SeenTransaction | None, str] = (None, "")
+    found: JudgedTransaction | None = None
     judged: Judgement | None = None
     unreachable: set[str] = field(default_factory=set)
     candidates: list[Transaction] = field(default_factory=list)
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedTransaction:
         """What the challenge asks for."""
         first = {chain: point.first_block for chain, point in self.points.items()}
-        return Wanted(self.address, self.code, self.amount_wei, self.created_at, first)
+        return WantedTransaction(self.address, self.code, self.amount_wei, self.created_at, first)
 
     def begins_at(self, block: int) -> int:
         """The first block of a trail that begins now at `block`: 0 where that is not at once."""

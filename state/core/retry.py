@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from services.core.errors import HoldfastError, TookTooLong, explained
+from services.core.errors import HoldfastError, QuestionTimedOut, explained
 from state.core.timing import QUERY_ATTEMPTS, RETRY_SECONDS
 
 T = TypeVar("T")
@@ -30,4 +30,4 @@ def _may_heal(fault: Exception) -> bool:
     """Whether the same question may be answered a moment later: a fault of ours or of a provider, not an answer."""
     told = explained(fault)
     # What took too long is not asked for twice at once: that would take too long again, and keep others from it.
-    return not isinstance(told, TookTooLong) and (not isinstance(told, HoldfastError) or told.status >= 500)
+    return not isinstance(told, QuestionTimedOut) and (not isinstance(told, HoldfastError) or told.status >= 500)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.live_check import Result, ask_all
+from app.live_check import CheckResult, ask_all
 from gateways import close_gateways, gateways
 from gateways.discord.application import read_application
 from gateways.transport.errors import ProviderConfused
@@ -37,7 +37,7 @@ async def requests(sandbox: str, since: int) -> dict[str, Any]:
         return (await control.get("/control/requests", params={"since": since})).json()
 
 
-def by_name(results: list[Result]) -> dict[str, Result]:
+def by_name(results: list[CheckResult]) -> dict[str, CheckResult]:
     return {one.name: one for one in results}
 
 

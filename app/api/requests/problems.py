@@ -16,12 +16,12 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller
-from app.api.requests.shapes import Answer
+from app.api.requests.shapes import ApiAnswer
 from app.http.begun import Begun
 from gateways.transport.errors import ProviderError
 from models import DatabaseUrlMissing
 from services.core import request_ids
-from services.core.errors import HoldfastError, NotSignedIn, Retryable, TookTooLong, explained, unavailable
+from services.core.errors import HoldfastError, NotSignedIn, QuestionTimedOut, Retryable, explained, unavailable
 from services.runtime.database_faults import first_line, is_absent
 
 router = APIRouter(include_in_schema=False)
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
-class ProblemAnswer(Answer):
+class ProblemAnswer(ApiAnswer):
     """What went wrong, in a sentence for a person; some errors offer more beside it."""
 
     model_config = ConfigDict(extra="allow")
@@ -116,7 +116,7 @@ async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
 
 
 async def _database_away(request: Request, error: Exception) -> Response:
-    if isinstance(late := explained(error), TookTooLong):
+    if isinstance(late := explained(error), QuestionTimedOut):
         _log.error("statement ended path=%s", request.url.path, exc_info=error)
         return told(late)
     if is_absent(error) or isinstance(error, DatabaseUrlMissing):

@@ -12,19 +12,19 @@ from services.core.texts import can_be_kept
 _LARGEST_ID = 2**31 - 1
 
 
-class Answer(BaseModel):
+class ApiAnswer(BaseModel):
     """What a call answers, filled from a view."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
 
 
-class Done(Answer):
+class Done(ApiAnswer):
     """That it is done."""
 
     success: bool = True
 
 
-class AcceptedAnswer(Answer):
+class AcceptedAnswer(ApiAnswer):
     """That the work has been noted and will be done soon."""
 
     message: str
@@ -82,4 +82,4 @@ InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 
-__all__ = ["AcceptedAnswer", "Answer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]
+__all__ = ["AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PathId", "Payload", "QueryId", "Text"]

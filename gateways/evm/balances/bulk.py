@@ -19,7 +19,7 @@ from gateways.evm.balances.program import (
     call_data,
     read_answer,
 )
-from gateways.evm.rpc.errors import TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
@@ -52,7 +52,7 @@ class NothingCame(ProviderConfused):
 
 
 @dataclass(slots=True)
-class Pace:
+class ReadPace:
     """How much one node takes in a call; learnt from its answers and kept between reads."""
 
     checks: int = FIRST_CHECKS
@@ -125,7 +125,7 @@ class LoopRead:
     """One bulk read: fills the cells of what is asked."""
 
     node: Node
-    pace: Pace
+    pace: ReadPace
     head: Head
     asked: Sequence[Asked]
     costly: CostlyContracts = field(default_factory=CostlyContracts)
@@ -193,7 +193,7 @@ class LoopRead:
         entries = _entries([(run.address, run.piece.weight, run.first, run.piece.owners) for run in runs])
         try:
             answer = await self._ask(1, entries, owners)
-        except (TooMuch, TookTooLong) as fault:
+        except (TooMuch, NodeTimedOut) as fault:
             if self._is_silent(fault):
                 raise
             if sum(piece.owners * len(piece.contracts) for piece in pieces) <= FEWEST_CHECKS:
@@ -224,7 +224,7 @@ class LoopRead:
 
     def _is_silent(self, fault: ProviderError) -> bool:
         """Return whether the node has answered nothing at all so far, and not in time for the second time."""
-        if self.silences is not None and isinstance(fault, TookTooLong):
+        if self.silences is not None and isinstance(fault, NodeTimedOut):
             self.silences += 1
         return (self.silences or 0) >= MOST_SILENCES
 
@@ -334,7 +334,7 @@ class LoopRead:
             entries = _entries([(address, 1, index, 1) for index, (address, _, _, _) in enumerate(some)])
             try:
                 answer = await self._ask(8, entries, owners)
-            except (TooMuch, TookTooLong) as fault:
+            except (TooMuch, NodeTimedOut) as fault:
                 if len(some) <= FEWEST_CHECKS:
                     # The node answers calls, as it did before this one, so the contracts are to blame.
                     for _, asked, contract, at in some:

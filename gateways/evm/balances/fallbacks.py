@@ -10,7 +10,7 @@ from secrets import randbelow
 from gateways.chains.balance_sheet import MOST, Asked
 from gateways.chains.costly_contracts import CostlyContracts
 from gateways.evm.balances.bulk import AT_ONCE, NothingCame
-from gateways.evm.rpc.errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
@@ -145,7 +145,7 @@ class FallbackRead:
             return
         try:
             await ask(ranges)
-        except (TooMuch, TookTooLong, Reverted):
+        except (TooMuch, NodeTimedOut, Reverted):
             contracts = {one.address for one in ranges}
             if len(contracts) == 1 and sum(one.size for one in ranges) <= GIVE_UP_BELOW:
                 self.strikes.update(contracts)

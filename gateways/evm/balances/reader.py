@@ -6,7 +6,7 @@ from time import monotonic
 
 from gateways.chains.balance_sheet import Asked, BalanceSheet
 from gateways.chains.costly_contracts import CostlyContracts
-from gateways.evm.balances.bulk import LoopRead, NothingCame, Pace
+from gateways.evm.balances.bulk import LoopRead, NothingCame, ReadPace
 from gateways.evm.balances.fallbacks import FallbackRead
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import RpcRefused, TooMuch
@@ -34,7 +34,7 @@ class BulkReader:
         self.node = node
         self.way: Way | None = None
         self._way_until = 0.0
-        self._pace = Pace()
+        self._pace = ReadPace()
         self.costly = CostlyContracts()
 
     async def read(

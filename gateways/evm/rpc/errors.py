@@ -27,7 +27,7 @@ class TooMuch(RpcRefused):
     """The call wants more gas, time or bytes than the node gives; a smaller one may pass."""
 
 
-class TookTooLong(ProviderDown):
+class NodeTimedOut(ProviderDown):
     """No answer within the time for one request; a smaller one may pass."""
 
 

@@ -15,7 +15,7 @@ import orjson
 
 from gateways.chains.catalogue import Chain
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
-from gateways.evm.rpc.errors import RpcRefused, StateMissing, TookTooLong, TooMuch, rpc_error
+from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, rpc_error
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import clock, provider_reports, question_time
 from gateways.transport.connections import GatedClient, TurnedAway, agent, timeouts, tls
@@ -65,7 +65,7 @@ def stale_seconds(chain: Chain, least: float = STALE_AFTER) -> float:
     return max(least, STALE_BLOCKS * chain.block_seconds)
 
 
-_SharedHead = tuple[asyncio.Task[Head], question_time.Question]
+_SharedHead = tuple[asyncio.Task[Head], question_time.TimedQuestion]
 
 
 async def _joined(under_way: _SharedHead) -> Head:
@@ -337,7 +337,7 @@ class Node:
         except TurnedAway:
             raise ProviderDown(self.name, "it answers nobody") from None
         except (TimeoutError, httpx.TimeoutException):
-            raise TookTooLong(self.name, f"no answer within {self.request_seconds:g} s") from None
+            raise NodeTimedOut(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
             raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
         clock.note(self._host, headers)

@@ -26,7 +26,7 @@ class NodeLimits:
     """Whether the node knows the tag `finalized`."""
 
 
-class Found(TypedDict):
+class LearntLimits(TypedDict):
     """Some fields of NodeLimits."""
 
     log_blocks: NotRequired[int | None]
@@ -55,7 +55,7 @@ def known(url: str) -> NodeLimits:
     return _known.get(digest(url), _NOTHING)
 
 
-def note(url: str, **found: Unpack[Found]) -> None:
+def note(url: str, **found: Unpack[LearntLimits]) -> None:
     """Note what has just been found out about a node."""
     name = digest(url)
     before = _known.get(name, _NOTHING)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateways.chains.indexer import LISTS, Item, Listing, item_of, listed_of
-from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.tokens.batch_call import Asker, Question
 from gateways.evm.tokens.program import Said, Silence
@@ -36,7 +36,7 @@ class AnythingReader:
     async def read(
         self,
         owners: Sequence[str],
-        trails: Mapping[str, Trail],
+        trails: Mapping[str, TokenHints],
         listing: Listing,
         not_before_block: int,
         deadline: float,
@@ -58,7 +58,7 @@ class AnythingReader:
         )  # fmt: skip
 
     async def follow(
-        self, owners: Sequence[str], trails: dict[str, Trail], head: Head, until: float
+        self, owners: Sequence[str], trails: dict[str, TokenHints], head: Head, until: float
     ) -> tuple[set[str], str]:
         """Follow every token that came to these owners in the node's logs; see `LogReader.search`."""
         return await self._logs.search("", False, owners, trails, head, until)
@@ -107,7 +107,7 @@ class _Look:
     reader: AnythingReader
     head: Head
     owners: Sequence[str]
-    trails: dict[str, Trail]
+    trails: dict[str, TokenHints]
     held: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     unsure: dict[str, str] = field(default_factory=dict[str, str])
     alone: dict[str, str] = field(default_factory=dict[str, str])
@@ -147,7 +147,7 @@ class _Look:
         if not doubtful:
             return
         until = deadline - self.reader.node.request_seconds - KEPT_FOR_THE_CHAIN
-        before = {owner: self.trails.get(owner, Trail()).ids for owner in doubtful}
+        before = {owner: self.trails.get(owner, TokenHints()).ids for owner in doubtful}
         complete, _ = await self.reader.follow(doubtful, self.trails, self.head, until)
         fresh = {owner: _items(self.trails[owner].ids - before[owner]) for owner in doubtful}
         await self._verify({owner: items for owner, items in fresh.items() if items})
@@ -167,7 +167,7 @@ class _Look:
         newest = await self.reader.node.head(max(not_before_block, self.head.block))
         first = max(0, newest.block - math.ceil(LATELY / self.reader.node.chain.block_seconds))
         searched = {self.reader.node.index: (0, min(first, self.head.block))}
-        trails = {owner: Trail(searched=searched) for owner in owners}
+        trails = {owner: TokenHints(searched=searched) for owner in owners}
         until = deadline - self.reader.node.request_seconds - KEPT_FOR_THE_CHAIN
         complete, why = await self.reader.follow(owners, trails, newest, until)
         for owner in owners:
@@ -188,14 +188,14 @@ class _Look:
                 self.unsure[owner] = UNVERIFIED
             self.denied.setdefault(owner, set()).update(denied)
 
-    def kept(self, *, settled: bool) -> dict[str, Trail]:
+    def kept(self, *, settled: bool) -> dict[str, TokenHints]:
         """The trails after this read: what was found besides, and without what is gone at a settled block."""
-        found: dict[str, Trail] = {}
+        found: dict[str, TokenHints] = {}
         for owner in self.owners:
-            before = self.trails.get(owner, Trail())
+            before = self.trails.get(owner, TokenHints())
             gone = self.denied.get(owner, set[str]()) & before.ids if settled else set[str]()
-            left = Trail(before.ids - gone, before.searched, dropped=frozenset(gone))
+            left = TokenHints(before.ids - gone, before.searched, dropped=frozenset(gone))
             kept = left.with_ids(self.held.get(owner, ()))
-            if kept != Trail():
+            if kept != TokenHints():
                 found[owner] = kept
         return found

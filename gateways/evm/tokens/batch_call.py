@@ -7,9 +7,9 @@ from time import monotonic
 from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
 from gateways.evm.balances.program import SCRATCH
 from gateways.evm.rpc import node_limits
-from gateways.evm.rpc.errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
-from gateways.evm.tokens.program import CODE, Answer, Said, Silence, call_data, read_answer
+from gateways.evm.tokens.program import CODE, CallAnswer, Said, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 Question = tuple[bytes, bytes]
@@ -65,7 +65,7 @@ class Asker:
         if monotonic() >= self._batches_until:
             try:
                 return await self._patiently(self._by_program, head, questions)
-            except (TooMuch, TookTooLong):
+            except (TooMuch, NodeTimedOut):
                 raise
             except (NothingCame, RpcRefused):
                 self._batches_until = monotonic() + REMEMBERED
@@ -92,7 +92,7 @@ class Asker:
             piece = questions[len(said) : len(said) + self._size]
             try:
                 answer = await self._run(head, piece, gas)
-            except (TooMuch, TookTooLong):
+            except (TooMuch, NodeTimedOut):
                 if len(piece) <= FEWEST_QUESTIONS:
                     raise
                 self._size = max(FEWEST_QUESTIONS, self._size // 2)
@@ -108,11 +108,11 @@ class Asker:
         return said
 
     @staticmethod
-    def _room(answer: Answer) -> int:
+    def _room(answer: CallAnswer) -> int:
         """How many such questions fit into four fifths of the node's gas."""
         return max(FEWEST_QUESTIONS, (answer.gas - 2 * CALL_GAS) * 4 * len(answer.said) // (5 * answer.gas_used))
 
-    async def _run(self, head: Head, questions: list[Question], gas: int) -> Answer:
+    async def _run(self, head: Head, questions: list[Question], gas: int) -> CallAnswer:
         data = call_data(secrets.token_bytes(26), gas, questions)
         params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(head.block), {SCRATCH: {"code": CODE}})
         said = binary(self.node.name, await patiently(self.node, "eth_call", params))
@@ -133,7 +133,7 @@ class Asker:
                 continue
             try:
                 said += await self._batch(head, questions[len(said) : len(said) + size], gas)
-            except (TooMuch, TookTooLong):
+            except (TooMuch, NodeTimedOut):
                 if size > 1:
                     size = max(1, size // 4)
                     continue

@@ -8,7 +8,7 @@ from typing import Protocol
 from gateways.chains.attributes import TraitList
 from gateways.chains.balance_sheet import packed
 from gateways.chains.token_links import LONGEST_DOCUMENT, with_id
-from gateways.evm.rpc.errors import Reverted, RpcRefused, TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Node, binary
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderError
@@ -101,7 +101,7 @@ async def _read(node: Node, contract: str, tokens: list[tuple[str, int]]) -> dic
     ]  # fmt: skip
     try:
         said = await _calls(node, contract, calls)
-    except (TooMuch, TookTooLong):
+    except (TooMuch, NodeTimedOut):
         if len(tokens) == 1:
             return {}
         half = len(tokens) // 2

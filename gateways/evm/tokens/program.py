@@ -74,7 +74,7 @@ CODE = "0x" + assemble(SOURCE).hex()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """What one run of the program said: the answers of as many questions as it got to."""
 
     said: tuple[Said, ...]
@@ -90,7 +90,7 @@ def call_data(nonce: bytes, gas: int, questions: list[tuple[bytes, bytes]]) -> b
     return nonce + gas.to_bytes(4, "big") + length.to_bytes(2, "big") + body
 
 
-def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> Answer:
+def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> CallAnswer:
     """The answer to this call data, or ProviderConfused when any of its marks is missing or wrong."""
     step = int.from_bytes(data[30:32], "big") + 20
     count = (len(data) - FIRST_WORD) // step
@@ -114,4 +114,4 @@ def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> Ans
             raise ProviderConfused(provider, "the answers contradict their own count")
         if number < reached:
             said.append(int.from_bytes(answer[at + 1 : at + 33], "big") if status == 1 else Silence(status))
-    return Answer(tuple(said), words[2], words[3], words[3] - words[4])
+    return CallAnswer(tuple(said), words[2], words[3], words[3] - words[4])

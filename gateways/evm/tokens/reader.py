@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gateways.chains.indexer import Listing
-from gateways.chains.token_sheet import TokenIds, TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenIds, TokenSheet
 from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.erc721 import Erc721
@@ -27,7 +27,7 @@ class TokenReader:
         contract: str,
         owners: Sequence[str],
         wanted: TokenIds | None,
-        trails: Mapping[str, Trail],
+        trails: Mapping[str, TokenHints],
         listing: Listing,
         not_before_block: int,
         deadline: float,
@@ -57,7 +57,7 @@ class TokenReader:
         trails = {
             owner: trail.with_ids(map(str, sorted(found)))
             for owner, found in read.amounts.items()
-            if (trail := read.trails.get(owner, Trail())) != Trail() or found
+            if (trail := read.trails.get(owner, TokenHints())) != TokenHints() or found
         }
         return TokenSheet(
             chain=self.node.chain.key, contract=contract, block=read.head.block, block_time=read.head.time,

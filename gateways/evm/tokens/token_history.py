@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
-from gateways.chains.token_sheet import MOST_IDS_KEPT, Trail
+from gateways.chains.token_sheet import MOST_IDS_KEPT, TokenHints
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
-from gateways.evm.rpc.errors import NeedsAddress, TookTooLong, TooMuch
+from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.transport import question_time
@@ -51,7 +51,7 @@ class TooNarrow(ProviderRefused):
 
 
 @dataclass(slots=True)
-class Search:
+class HistorySearch:
     """One search under way; `low` and `high` are the ends of what was searched for each owner, empty if low > high."""
 
     contract: str
@@ -88,7 +88,7 @@ class LogReader:
         contract: str,
         many: bool,
         owners: Sequence[str],
-        trails: dict[str, Trail],
+        trails: dict[str, TokenHints],
         head: Head,
         until: float,
         pieces: int | None = None,
@@ -104,9 +104,9 @@ class LogReader:
         topics = (TRANSFER_SINGLE, TRANSFER_BATCH) if many else (TRANSFER, CONSECUTIVE)
         if not contract:
             topics = tuple(_RECEIVER)
-        search, here = Search(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.index
+        search, here = HistorySearch(contract, topics, head, until, pieces or PIECES_A_LOOK), self.node.index
         for owner in owners:
-            trail = trails.get(owner, Trail())
+            trail = trails.get(owner, TokenHints())
             search.low[owner], search.high[owner] = trail.searched.get(here, (head.block + 1, head.block))
             search.found[owner] = set(trail.ids)
         reason = "its history has not been searched in full yet"
@@ -116,15 +116,15 @@ class LogReader:
         except ProviderError as fault:
             reason = f"its history could not be searched ({fault})"
         for owner in owners:
-            trail = trails.get(owner, Trail()).with_ids(sorted(search.found[owner]))
+            trail = trails.get(owner, TokenHints()).with_ids(sorted(search.found[owner]))
             searched = dict(trail.searched)
             low, high = search.low[owner], min(search.high[owner], head.block - SETTLED)
             if low <= high:
                 searched[here] = (low, high)
-            trails[owner] = Trail(trail.ids, searched)
+            trails[owner] = TokenHints(trail.ids, searched)
         return {owner for owner in owners if search.complete(owner)}, reason
 
-    async def _forward(self, search: Search) -> None:
+    async def _forward(self, search: HistorySearch) -> None:
         """From where earlier searches ended to the head."""
         behind = sorted((high, owner) for owner, high in search.high.items() if high < search.head.block)
         for group in _groups([owner for _, owner in behind]):
@@ -136,7 +136,7 @@ class LogReader:
                         search.high[owner] = max(search.high[owner], end)
                     start = end + 1
 
-    async def _backward(self, search: Search) -> None:
+    async def _backward(self, search: HistorySearch) -> None:
         """From where earlier searches began to the chain's first block."""
         missing = sorted(
             (-low, owner) for owner, low in search.low.items() if low > 0 and search.high[owner] >= search.head.block
@@ -153,10 +153,10 @@ class LogReader:
                     end = start - 1
 
     @staticmethod
-    def _time_left(search: Search) -> bool:
+    def _time_left(search: HistorySearch) -> bool:
         return search.pieces > 0 and question_time.now() < search.until
 
-    async def _piece(self, search: Search, owners: Sequence[str], start: int, end: int) -> bool:
+    async def _piece(self, search: HistorySearch, owners: Sequence[str], start: int, end: int) -> bool:
         """Read one piece; False when it was too much for the node and a smaller one is to be tried."""
         padded = ["0x" + "0" * 24 + owner[2:] for owner in owners]
         # One question for the events that have the owner in the same place.
@@ -177,7 +177,7 @@ class LogReader:
             if size == 1 or wants_address or not too_much(fault):
                 raise
             stated = stated_blocks(str(fault))
-            fewer = max(1, size // (8 if isinstance(fault, TookTooLong) else 2))
+            fewer = max(1, size // (8 if isinstance(fault, NodeTimedOut) else 2))
             self._most = self._ceiling = stated if stated is not None and stated < size else fewer
             self._in_a_row, self._until = 0, monotonic() + RANGE_REMEMBERED if about_range(fault) else 0.0
             if about_range(fault) and self._most == stated and search.contract:
@@ -197,7 +197,7 @@ class LogReader:
             self._ceiling, self._in_a_row = self._ceiling * 2, 0
         self._most = min(self._most * 2, self._ceiling)
 
-    def _read(self, search: Search, logs: object, owners: set[str], start: int, end: int) -> None:
+    def _read(self, search: HistorySearch, logs: object, owners: set[str], start: int, end: int) -> None:
         if not isinstance(logs, list):
             raise ProviderConfused(self.node.name, "the logs are no list")
         for item in cast("list[object]", logs):
@@ -242,7 +242,7 @@ def too_much(fault: ProviderError) -> bool:
     """
     if isinstance(fault, Unauthorized | NeedsAddress):
         return False
-    if isinstance(fault, TookTooLong | TooMuch):
+    if isinstance(fault, NodeTimedOut | TooMuch):
         return True
     words = _METHOD.sub("", str(fault))
     if isinstance(fault, ProviderBusy):

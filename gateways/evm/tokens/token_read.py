@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gateways.chains.indexer import Listing, listed_of
-from gateways.chains.token_sheet import TokenIds, Trail
+from gateways.chains.token_sheet import TokenHints, TokenIds
 from gateways.evm.rpc.node import Head
 from gateways.evm.tokens.batch_call import Asker
 from gateways.evm.tokens.program import Said
@@ -38,7 +38,7 @@ class TokenRead:
     contract: bytes
     owners: tuple[str, ...]
     wanted: TokenIds | None
-    trails: dict[str, Trail]
+    trails: dict[str, TokenHints]
     deadline: float
     amounts: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
     unsure: dict[str, str] = field(default_factory=dict[str, str])

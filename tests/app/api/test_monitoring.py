@@ -12,7 +12,7 @@ import models
 from app.api import api
 from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderBusy, ProviderDown
-from gateways.transport.provider_reports import Pulse
+from gateways.transport.provider_reports import ProviderReport
 from models import Cursor, Schedule, now, transaction
 from services.core import queue
 from services.health import provider_log
@@ -125,7 +125,7 @@ async def test_metrics_count_over_all_processes(browser: Browser):
         recorder.counted()
         assert recorder.counts() == {}
     async with transaction() as db:
-        await provider_log.keep(db, [Pulse("base:0", "down", now(), "no answer")])
+        await provider_log.keep(db, [ProviderReport("base:0", "down", now(), "no answer")])
     found = await numbers(browser)
     assert found["holdfast_provider_answers_total", "ok", "base:0"] == 2
     assert found["holdfast_provider_errors_total", "base:0"] == 4

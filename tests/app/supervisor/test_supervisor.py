@@ -15,7 +15,7 @@ import pytest
 
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
 from app.supervisor.processes import Pauses, Program
-from app.supervisor.supervisor import Plan, StartFailed, Supervisor
+from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
 from tests.conftest import free_port
 from tests.support.product import kill_session
 
@@ -39,8 +39,8 @@ def patient(name: str, port: int | None = None) -> Program:
     return child(name, code, port)
 
 
-def plan(directory: Path, *programs: Program, pauses: Pauses = QUICK, migrate: tuple[str, ...] = ()) -> Plan:
-    return Plan(
+def plan(directory: Path, *programs: Program, pauses: Pauses = QUICK, migrate: tuple[str, ...] = ()) -> ProcessPlan:
+    return ProcessPlan(
         data_dir=directory, cwd=directory, url="http://localhost:1", programs=programs, environment=marked(directory),
         pauses=pauses, migrate=migrate,
     )  # fmt: skip
@@ -173,7 +173,7 @@ async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[
     )
     base = plan(tmp_path, child("web", code))
     supervisor = Supervisor(
-        Plan(**{**vars(base), "health": (port, "/health", "localhost"), "ready_text": "ready!"}), say=said.append
+        ProcessPlan(**{**vars(base), "health": (port, "/health", "localhost"), "ready_text": "ready!"}), say=said.append
     )
     task = asyncio.create_task(supervisor.run())
     await until(lambda: "ready!" in said)
@@ -198,7 +198,7 @@ async def test_a_second_start_is_told_where_the_first_one_runs(tmp_path: Path, s
 async def test_postgres_is_brought_up_handed_down_and_brought_back(short_dir: Path, said: list[str]) -> None:
     tell = "import os, signal; open('notes', 'a').write(os.environ['DATABASE_URL'] + '\\n'); signal.pause()"
     base = plan(short_dir, child("bot", tell), migrate=("true",))
-    supervisor = Supervisor(Plan(**{**vars(base), "database": short_dir / "db"}), say=said.append)
+    supervisor = Supervisor(ProcessPlan(**{**vars(base), "database": short_dir / "db"}), say=said.append)
     task = asyncio.create_task(supervisor.run())
     await until(lambda: notes(short_dir))
     found = running(short_dir)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gateways.discord.invalid_requests import ALLOWED, Refusals
-from gateways.discord.rate_limiter import READS, WRITES, Limiter, Turns, WaitTooLong, in_turn_of
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, WaitTooLong, in_turn_of
 from gateways.discord.rest import Discord
 from gateways.transport.errors import NotYet
 from tests.gateways.clockwork import TickingDiscord, run
@@ -99,7 +99,7 @@ def test_four_thousand_waiting_writes_cost_little_each() -> None:
 
 def test_one_key_that_asks_for_much_keeps_nobody_else_waiting() -> None:
     async def story() -> None:
-        turns, served = Turns(10), list[str]()
+        turns, served = RequestTurns(10), list[str]()
 
         async def ask(lane: str, key: str) -> None:
             await turns.take(lane, key, 10_000)
@@ -117,7 +117,7 @@ def test_one_key_that_asks_for_much_keeps_nobody_else_waiting() -> None:
 
 def test_role_writes_have_two_of_three_turns_while_reads_wait_too() -> None:
     async def story() -> None:
-        turns, served = Turns(10), list[str]()
+        turns, served = RequestTurns(10), list[str]()
 
         async def ask(lane: str, key: str) -> None:
             await turns.take(lane, key, 10_000)
@@ -131,7 +131,7 @@ def test_role_writes_have_two_of_three_turns_while_reads_wait_too() -> None:
 
 def test_a_share_is_kept_to_and_next_to_nothing_is_sent_once_it_lapsed() -> None:
     async def story() -> None:
-        loop, turns, moments = asyncio.get_running_loop(), Turns(48), list[float]()
+        loop, turns, moments = asyncio.get_running_loop(), RequestTurns(48), list[float]()
         began = loop.time()
         turns.lease(20, began + 5)
 
@@ -149,7 +149,7 @@ def test_a_share_is_kept_to_and_next_to_nothing_is_sent_once_it_lapsed() -> None
 
 def test_who_gave_up_takes_nobodys_turn() -> None:
     async def story() -> None:
-        turns = Turns(1)
+        turns = RequestTurns(1)
         await turns.take(READS, "a", 10_000)
         began = asyncio.get_running_loop().time()
         with pytest.raises(WaitTooLong):

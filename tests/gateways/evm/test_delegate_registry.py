@@ -10,7 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from gateways.evm.delegate_registry import DelegateRegistry, Delegation, own_rights
+from gateways.evm.delegate_registry import DelegateRegistry, RegisteredDelegation, own_rights
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderError
 from tests.gateways.wire import Wire
@@ -70,9 +70,9 @@ async def test_everything_a_contract_and_single_tokens_can_be_delegated(
     await control.delegate(vault, hot, contract=many, token_id="2")
     sheet = await registry.incoming(CHAIN, [hot.upper().replace("0X", "0x"), cold])
     whole, contract, token, amount = sorted(sheet.found[hot], key=lambda one: (one.kind, one.token_id != "7"))
-    assert whole == Delegation("all", hot, vault, "", "", None)
-    assert contract == Delegation("contract", hot, vault, plain, "", None)
-    assert token == Delegation("token", hot, vault, plain, "7", None)
+    assert whole == RegisteredDelegation("all", hot, vault, "", "", None)
+    assert contract == RegisteredDelegation("contract", hot, vault, plain, "", None)
+    assert token == RegisteredDelegation("token", hot, vault, plain, "7", None)
     assert (amount.contract, amount.token_id) == (many, "2")
     assert (amount.amount or 0) > 1
     assert (sheet.found[cold], sheet.unsure) == ((), {})
@@ -166,7 +166,7 @@ async def test_what_is_no_list_of_the_delegate_is_refused(hand_made: DelegateReg
 async def test_the_real_registry_says_no_amount_where_there_is_none(hand_made: DelegateRegistry, server: Wire) -> None:
     server.says(answering(ALL))
     assert (await hand_made.incoming("base", [HOT])).found[HOT] == (
-        Delegation("all", HOT, "0x" + "22" * 20, "", "", None),
+        RegisteredDelegation("all", HOT, "0x" + "22" * 20, "", "", None),
     )
 
 

@@ -14,7 +14,7 @@ from gateways.evm.rpc.pool import NodePool
 from services.core.answer import Answer
 from services.holdings import fetch
 from services.holdings.evaluate import read
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants
 from services.rules.expression import Requirement
 from tests.gateways.evm.tokens.test_reader import no_override
@@ -92,7 +92,7 @@ async def test_no_type_of_rule_is_denied_by_a_contract_that_says_nothing(end: Fr
     )
     chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=5.0, deadline=60.0), Lists())
     outside = cast("Gateways", SimpleNamespace(chains=chains))
-    answers = await fetch.ask(outside, Question("base", wants, (ANN, BEN)))
+    answers = await fetch.ask(outside, HoldingsQuestion("base", wants, (ANN, BEN)))
     await chains.close()
 
     def judged(leaf: Requirement, who: str) -> Answer:

@@ -21,7 +21,7 @@ from gateways.evm.rpc import node as evm
 from gateways.evm.rpc.node import Decode, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.token_history import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
-from gateways.evm.transfer_logs import Log, Read, Transfer, TransferLogs, decode_logs, read_logs
+from gateways.evm.transfer_logs import Log, LogRead, Transfer, TransferLogs, decode_logs, read_logs
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.wire import Wire
 
@@ -288,7 +288,7 @@ async def test_a_node_that_fails_is_never_an_empty_list(server: Wire) -> None:
 async def test_wallets_are_found_as_senders_and_receivers_of_every_event(server: Wire) -> None:
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": []}))
     pool = NodePool({"base": [server.url]})
-    assert await TransferLogs(pool).of_wallets("base", [ALICE], 1, 2, 0) == Read([], 2)
+    assert await TransferLogs(pool).of_wallets("base", [ALICE], 1, 2, 0) == LogRead([], 2)
     await pool.close()
     asked = [json.loads(one.body)["params"][0]["topics"] for one in server.asked]
     many = [TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE]
@@ -336,7 +336,7 @@ C1, C2, C3, C4 = ("0x" + digit * 40 for digit in "1234")
 CAPPED = {"code": -32005, "message": "query returned more than 10000 results"}
 
 
-async def read_until(transfers: TransferLogs, contracts: list[str], *, tries: int = 1) -> Read:
+async def read_until(transfers: TransferLogs, contracts: list[str], *, tries: int = 1) -> LogRead:
     """What is read of one block, by the first of so many tries that does not fail."""
     for _ in range(tries - 1):
         try:

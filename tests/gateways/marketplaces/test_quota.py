@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateways.marketplaces.quota import LONGEST_PAUSE, MOST_ASKED, SHARES, SLOWEST, Outlook, Quota, Standing, Use
+from gateways.marketplaces.quota import LONGEST_PAUSE, MOST_ASKED, SHARES, SLOWEST, Outlook, Quota, QuotaStanding, Use
 from gateways.transport import clock
 from gateways.transport.errors import ProviderBusy
 from gateways.transport.fair_turns import on_behalf_of
@@ -124,7 +124,7 @@ class Board:
     """Where processes leave what they know, as they do in the database."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Standing] = {}
+        self.rows: dict[int, QuotaStanding] = {}
 
     def meet(self, *quotas: Quota) -> None:
         for quota in quotas:

@@ -8,7 +8,7 @@ import pytest
 
 from gateways.chains.balance_sheet import Segment
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.token_sheet import Trail
+from gateways.chains.token_sheet import TokenHints
 from gateways.solana import asset_lists, holders
 from gateways.solana import node as solana_node
 from gateways.solana.client import SolanaChains
@@ -224,10 +224,10 @@ async def test_a_list_that_lacks_what_the_index_itself_knows_is_not_believed(
         (asset(TOKENS[0], burnt=True), True),
     ):
         index.known = {TOKENS[0]: now}
-        sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], trails={OWNER: Trail(frozenset({TOKENS[0]}))})
+        sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], trails={OWNER: TokenHints(frozenset({TOKENS[0]}))})
         assert (OWNER in sheet.unsure, sheet.held) == (not certain, {})
     index.known = {TOKENS[0]: asset(TOKENS[0])}
-    trail = Trail(frozenset({f"{COLLECTION}:{TOKENS[0]}"}))
+    trail = TokenHints(frozenset({f"{COLLECTION}:{TOKENS[0]}"}))
     index.assets.append(
         asset(TOKENS[2], OTHER, grouping=[{"group_key": "collection", "group_value": KNOWN_COLLECTION}])
     )
@@ -240,9 +240,9 @@ async def test_a_token_that_is_somebody_elses_leaves_the_trail_once_that_is_sett
     index = Index(node, asset(TOKENS[1], OTHER))
     elsewhere, burnt, lost = TOKENS[0], TOKENS[3], TOKENS[4]
     index.known = {elsewhere: asset(elsewhere, OTHER), burnt: asset(burnt, burnt=True)}
-    trail = Trail(frozenset({elsewhere, burnt}))
+    trail = TokenHints(frozenset({elsewhere, burnt}))
 
-    async def looked(before: Trail) -> Trail:
+    async def looked(before: TokenHints) -> TokenHints:
         return (await chains.tokens(SOLANA, COLLECTION, [OWNER], trails={OWNER: before})).trails[OWNER]
 
     first = await looked(trail)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateways.chains.attributes import Trait
-from gateways.chains.token_sheet import Trail
+from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains
 from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.metadata_links import SolanaRecords
@@ -266,7 +266,7 @@ async def test_a_token_that_was_seen_and_is_nowhere_leaves_its_owner_unsure(
 ) -> None:
     contract, bob = (await otters.collection())["contract"], await otters.wallet("bob")
     token = next(iter((await owned(otters))[bob]))
-    trail = Trail(frozenset({token, NOBODY[0]}))
+    trail = TokenHints(frozenset({token, NOBODY[0]}))
     sheet = await chains.tokens(SOLANA, contract, [bob], trails={bob: trail})
     assert (sheet.of(bob), "no longer knows" in sheet.unsure[bob]) == ({token: 1}, True)
     assert sheet.trails[bob].ids == trail.ids

@@ -12,7 +12,7 @@ from gateways import gateways
 from jobs import follower
 from jobs.__main__ import lives
 from jobs.follower import Follower
-from jobs.follower_turns import Turns
+from jobs.follower_turns import FollowerTurns
 from models import Cursor, transaction
 from services.runtime.tasks import stop
 from services.triggers import chain_cursor, transfer_poller
@@ -187,7 +187,7 @@ async def test_what_a_look_found_but_could_not_write_down_is_found_again(
         await town.buys("carol")
         look = transfer_poller.Reader.look
 
-        async def slow_look(*arguments: Any) -> transfer_poller.Look:
+        async def slow_look(*arguments: Any) -> transfer_poller.PollResult:
             """The process stood still for so long that its lease is over when it goes on."""
             found = await look(*arguments)
             async with transaction() as db:
@@ -217,7 +217,7 @@ async def test_while_there_is_no_new_block_only_the_head_is_asked_for(town: Town
 
 async def test_all_chains_of_a_process_take_their_turns_at_once(town: Town) -> None:
     await town.rule("Holder")
-    turns = Turns("one")
+    turns = FollowerTurns("one")
     base, polygon, ethereum = await asyncio.gather(turns.of("base"), turns.of("polygon"), turns.of("ethereum"))
     assert base is not None
     assert base.watched.contracts
@@ -232,7 +232,7 @@ async def test_all_chains_of_a_process_take_their_turns_at_once(town: Town) -> N
 
 
 async def test_who_reads_for_all_chains_may_be_stopped(town: Town) -> None:
-    turns = Turns("one")
+    turns = FollowerTurns("one")
     first = asyncio.create_task(turns.of("base"))
     second = asyncio.create_task(turns.of("polygon"))
     await asyncio.sleep(0)

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from gateways.evm.transfer_logs import WALLETS, Read
+from gateways.evm.transfer_logs import WALLETS, LogRead
 from gateways.transport.errors import ProviderRefused
 from jobs.follower import Follower
-from jobs.follower_turns import Turns
+from jobs.follower_turns import FollowerTurns
 from models import Cursor, transaction
 from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine
@@ -29,11 +29,11 @@ def flooded(monkeypatch: pytest.MonkeyPatch, town: Town) -> Callable[[], list[tu
         transfers, asked = gateways().transfers, list[tuple[str, ...]]()
         ask = transfers.of_contracts
 
-        async def of_contracts(chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+        async def of_contracts(chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
             asked.append(tuple(contracts))
             read = await ask(chain, [one for one in contracts if one != HOSTILE], first, last, endpoint)
             too_much = {HOSTILE: "Base (node 1): the answer is too large"} if HOSTILE in contracts else {}
-            return Read(read.transfers, read.last, too_much)
+            return LogRead(read.transfers, read.last, too_much)
 
         monkeypatch.setattr(transfers, "of_contracts", of_contracts)
         return asked
@@ -83,11 +83,11 @@ async def test_a_node_that_gives_no_logs_of_wallets_is_followed_for_contracts(
     await town.change(await town.rule("Whale"), expression=ANYTHING)
     await town.prove("carol")
 
-    async def refuse(*_: Any) -> Read:
+    async def refuse(*_: Any) -> LogRead:
         raise ProviderRefused("Base (node 1)", "JSON-RPC error -32701 (Please specify an address)", status=200)
 
     monkeypatch.setattr(gateways().transfers, "of_wallets", refuse)
-    turns = Turns("one")
+    turns = FollowerTurns("one")
     contracts, wallets = Follower("base", turns), Follower("base", turns, kind=WALLETS)
     async with engine():
         await contracts.once()

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from gateways import gateways
 from jobs import solana_follower
-from jobs.follower_turns import Turns
+from jobs.follower_turns import FollowerTurns
 from jobs.solana_follower import AssetFollower
 from models import Cursor, transaction
 from services.rules.expression import Requirement
@@ -29,7 +29,7 @@ async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
     monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "100000")
     solana_follower.settings.cache_clear()
     running: list[asyncio.Task[None]] = []
-    yield lambda: running.append(asyncio.create_task(AssetFollower(Turns("one")).run()))
+    yield lambda: running.append(asyncio.create_task(AssetFollower(FollowerTurns("one")).run()))
     await stop(*running)
 
 
@@ -89,7 +89,7 @@ async def test_no_more_is_asked_than_the_share_of_the_rate_allows(
     await otters.buys("dave")
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
     await otters.proves("carol")
-    one, since = AssetFollower(Turns("one")), await town.mark()
+    one, since = AssetFollower(FollowerTurns("one")), await town.mark()
     assert await one.once()
     asked = len(await town.requests(since, SOLANA))
     assert asked > 0
@@ -105,7 +105,7 @@ async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, ott
     async with transaction() as db:
         await db.execute(text("DELETE FROM due"))
     await town.break_("down", SOLANA)
-    running = asyncio.create_task(AssetFollower(Turns("one")).run())
+    running = asyncio.create_task(AssetFollower(FollowerTurns("one")).run())
 
     async def told() -> bool:
         async with transaction() as db:
@@ -119,6 +119,6 @@ async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, ott
 
 async def test_one_process_reads_at_a_time(town: Town, otters: Otters) -> None:
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
-    first, second = AssetFollower(Turns("one")), AssetFollower(Turns("other"))
+    first, second = AssetFollower(FollowerTurns("one")), AssetFollower(FollowerTurns("other"))
     assert await first.once()
     assert not await second.once()

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from gateways.discord.types import Member as LiveMember
+from gateways.discord.types import GuildMember as LiveMember
 from gateways.discord.types import refusal
 from gateways.transport.errors import ProviderConfused
 from jobs.reconciler import Looker
@@ -17,7 +17,7 @@ from services.engine import decisions
 from services.engine.outcome import Round
 from services.guilds.members import MemberFacts
 from services.roles import outbox, results
-from services.roles.outbox import Intent, Outcome
+from services.roles.outbox import Intent, WriteOutcome
 from services.rules import pausing
 from services.runtime.tasks import stop
 from services.triggers import gateway_events
@@ -44,7 +44,7 @@ async def about_to_lose_it(town: Town, engine: Engine) -> Intent:
     return await the_intent()
 
 
-async def recorded(intent: Intent, outcome: Outcome) -> None:
+async def recorded(intent: Intent, outcome: WriteOutcome) -> None:
     async with transaction() as db:
         await results.record(db, intent, outcome)
 
@@ -161,7 +161,7 @@ async def test_who_came_back_before_it_was_written_down_that_they_had_left_is_th
     carol = {"guild": town.name, "user": town.people["carol"]["id"]}
     await town.call("members", **carol, action="leave")
     outcome = await outbox.carry_out(gateways(), intent, sure=True)
-    assert outcome.result is outbox.Result.LEFT
+    assert outcome.result is outbox.WriteResult.LEFT
     await town.call("members", **carol, action="join")
     await goes_and_comes_back(town)
     await recorded(intent, outcome)
@@ -305,7 +305,7 @@ async def refused_role(town: Town) -> int:
     async with transaction() as db:
         first, _ = await outbox.open_intents(db, 10, ())
     outcome = await outbox.carry_out(gateways(), first, sure=True)
-    assert outcome.result is outbox.Result.REFUSED
+    assert outcome.result is outbox.WriteResult.REFUSED
     await recorded(first, outcome)
     return rule_id
 

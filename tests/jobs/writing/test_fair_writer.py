@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from gateways.discord.types import Member, refusal
+from gateways.discord.types import GuildMember, refusal
 from gateways.transport.errors import ProviderConfused, ProviderDown
 from jobs import role_writer
 from jobs.role_writer import Writer
@@ -57,8 +57,8 @@ async def test_one_guild_that_hangs_and_fails_slows_no_other(
     async def all_held(guild: int) -> bool:
         return await states(guild) == {"held": 40}
 
-    async def without_it(_: str, user: str) -> Member:
-        return Member(user, user, None, None, None, frozenset(), pending=False)
+    async def without_it(_: str, user: str) -> GuildMember:
+        return GuildMember(user, user, None, None, None, frozenset(), pending=False)
 
     monkeypatch.setattr(gateways().discord, "member", without_it)
     task = asyncio.create_task(Writer(asyncio.Event()).run())

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from services.accounts.token_encryption import Unreadable, forget_keys, seal, unseal
+from services.accounts.token_encryption import UnreadableToken, forget_keys, seal, unseal
 from settings import settings
 
 
@@ -32,17 +32,17 @@ def test_a_change_of_the_key_leaves_everything_readable_and_seals_with_the_new_o
     after = seal("a token")
     keys("the second")
     assert unseal(after) == "a token", "what was sealed since needs the old key no more"
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableToken):
         unseal(before)
 
 
 def test_without_the_right_key_or_with_a_byte_changed_nothing_is_read(keys: Callable[..., None]) -> None:
     keys("the first")
     sealed = seal("a token")
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableToken):
         unseal(sealed[:-2] + b"AA")
     keys("another")
-    with pytest.raises(Unreadable, match="SECRET_KEY_PREVIOUS"):
+    with pytest.raises(UnreadableToken, match="SECRET_KEY_PREVIOUS"):
         unseal(sealed)
 
 

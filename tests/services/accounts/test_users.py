@@ -13,7 +13,7 @@ import models
 from gateways import close_gateways, gateways
 from models import User, now, transaction
 from services.accounts import sessions, sign_in, token_encryption, users
-from services.accounts.token_encryption import Unreadable, seal, unseal
+from services.accounts.token_encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
 from services.core.errors import NotConnected
 from settings import settings
@@ -149,7 +149,7 @@ async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monk
     keys("second", "first")
     assert unseal(sealed) == "token"
     keys("second", None)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableToken):
         unseal(sealed)
     settings.cache_clear()
     token_encryption.forget_keys()

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.collections.urls import MAGIC_EDEN, OPENSEA, LinkRefused, Reference, is_address, is_link, read, site
+from services.collections.urls import (
+    MAGIC_EDEN,
+    OPENSEA,
+    CollectionReference,
+    LinkRefused,
+    is_address,
+    is_link,
+    read,
+    site,
+)
 from services.core.addresses import is_solana
 
 CONTRACT = "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
@@ -18,37 +27,43 @@ LOCAL = (site(OPENSEA, "http://localhost:3210/opensea"), site(MAGIC_EDEN, "http:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        (CONTRACT, Reference(contract=CONTRACT)),
-        (f"  {CHECKSUMMED}\n", Reference(contract=CONTRACT)),
-        ("https://opensea.io/collection/mellow-cats", Reference(slug="mellow-cats")),
-        ("https://www.opensea.io/collection/Mellow-Cats/overview?tab=items#top", Reference(slug="mellow-cats")),
-        ("opensea.io/collection/mellow-cats/", Reference(slug="mellow-cats")),
-        ("HTTPS://OpenSea.IO/collection/mellow-cats", Reference(slug="mellow-cats")),
-        (f"https://opensea.io/item/ape_chain/{CONTRACT}/7", Reference("apechain", CONTRACT)),
-        (f"https://opensea.io/assets/base/{CHECKSUMMED}/7", Reference("base", CONTRACT)),
-        (f"https://opensea.io/assets/matic/{CONTRACT}", Reference("polygon", CONTRACT)),
-        (f"https://opensea.io/assets/{CONTRACT}/7", Reference("ethereum", CONTRACT)),
-        (f"https://magiceden.io/collections/apechain/{CONTRACT}", Reference("apechain", CONTRACT)),
-        (f"https://magiceden.us/collections/polygon/{CHECKSUMMED}?x=1", Reference("polygon", CONTRACT)),
-        ("https://magiceden.io/collections/ethereum/smol-brains", Reference("ethereum", slug="smol-brains")),
-        (f"https://magiceden.us/item-details/base/{CONTRACT}/7", Reference("base", CONTRACT)),
-        ("http://localhost:3210/opensea/collection/mellow-cats", Reference(slug="mellow-cats")),
-        (f"localhost:3210/opensea/item/base/{CONTRACT}/1", Reference("base", CONTRACT)),
-        (f"http://localhost:3210/magiceden/collections/base/{CONTRACT}", Reference("base", CONTRACT)),
-        (ADDRESS, Reference("solana", ADDRESS)),
-        (f" {ADDRESS}\n", Reference("solana", ADDRESS)),
-        (f"https://opensea.io/item/solana/{ADDRESS}", Reference("solana", mint=ADDRESS)),
-        (f"https://opensea.io/assets/solana/{ADDRESS}?x=1", Reference("solana", mint=ADDRESS)),
-        (f"http://localhost:3210/opensea/item/solana/{OTHER}/{ADDRESS}", Reference("solana", mint=ADDRESS)),
-        ("https://magiceden.io/marketplace/Okay_Bears?activeTab=items", Reference("solana", symbol="Okay_Bears")),
-        (f"https://magiceden.us/marketplace/{ADDRESS}", Reference("solana", ADDRESS)),
-        ("https://magiceden.io/collections/solana/okay_bears", Reference("solana", symbol="okay_bears")),
-        (f"https://magiceden.io/item-details/{ADDRESS}?name=x", Reference("solana", mint=ADDRESS)),
-        (f"https://magiceden.us/item-details/solana/{ADDRESS}", Reference("solana", mint=ADDRESS)),
-        ("http://localhost:3210/magiceden/marketplace/otters", Reference("solana", symbol="otters")),
+        (CONTRACT, CollectionReference(contract=CONTRACT)),
+        (f"  {CHECKSUMMED}\n", CollectionReference(contract=CONTRACT)),
+        ("https://opensea.io/collection/mellow-cats", CollectionReference(slug="mellow-cats")),
+        (
+            "https://www.opensea.io/collection/Mellow-Cats/overview?tab=items#top",
+            CollectionReference(slug="mellow-cats"),
+        ),
+        ("opensea.io/collection/mellow-cats/", CollectionReference(slug="mellow-cats")),
+        ("HTTPS://OpenSea.IO/collection/mellow-cats", CollectionReference(slug="mellow-cats")),
+        (f"https://opensea.io/item/ape_chain/{CONTRACT}/7", CollectionReference("apechain", CONTRACT)),
+        (f"https://opensea.io/assets/base/{CHECKSUMMED}/7", CollectionReference("base", CONTRACT)),
+        (f"https://opensea.io/assets/matic/{CONTRACT}", CollectionReference("polygon", CONTRACT)),
+        (f"https://opensea.io/assets/{CONTRACT}/7", CollectionReference("ethereum", CONTRACT)),
+        (f"https://magiceden.io/collections/apechain/{CONTRACT}", CollectionReference("apechain", CONTRACT)),
+        (f"https://magiceden.us/collections/polygon/{CHECKSUMMED}?x=1", CollectionReference("polygon", CONTRACT)),
+        ("https://magiceden.io/collections/ethereum/smol-brains", CollectionReference("ethereum", slug="smol-brains")),
+        (f"https://magiceden.us/item-details/base/{CONTRACT}/7", CollectionReference("base", CONTRACT)),
+        ("http://localhost:3210/opensea/collection/mellow-cats", CollectionReference(slug="mellow-cats")),
+        (f"localhost:3210/opensea/item/base/{CONTRACT}/1", CollectionReference("base", CONTRACT)),
+        (f"http://localhost:3210/magiceden/collections/base/{CONTRACT}", CollectionReference("base", CONTRACT)),
+        (ADDRESS, CollectionReference("solana", ADDRESS)),
+        (f" {ADDRESS}\n", CollectionReference("solana", ADDRESS)),
+        (f"https://opensea.io/item/solana/{ADDRESS}", CollectionReference("solana", mint=ADDRESS)),
+        (f"https://opensea.io/assets/solana/{ADDRESS}?x=1", CollectionReference("solana", mint=ADDRESS)),
+        (f"http://localhost:3210/opensea/item/solana/{OTHER}/{ADDRESS}", CollectionReference("solana", mint=ADDRESS)),
+        (
+            "https://magiceden.io/marketplace/Okay_Bears?activeTab=items",
+            CollectionReference("solana", symbol="Okay_Bears"),
+        ),
+        (f"https://magiceden.us/marketplace/{ADDRESS}", CollectionReference("solana", ADDRESS)),
+        ("https://magiceden.io/collections/solana/okay_bears", CollectionReference("solana", symbol="okay_bears")),
+        (f"https://magiceden.io/item-details/{ADDRESS}?name=x", CollectionReference("solana", mint=ADDRESS)),
+        (f"https://magiceden.us/item-details/solana/{ADDRESS}", CollectionReference("solana", mint=ADDRESS)),
+        ("http://localhost:3210/magiceden/marketplace/otters", CollectionReference("solana", symbol="otters")),
     ],
 )
-def test_every_form_of_an_address_or_page_is_understood(text: str, named: Reference) -> None:
+def test_every_form_of_an_address_or_page_is_understood(text: str, named: CollectionReference) -> None:
     assert read(text, LOCAL) == named
 
 

@@ -415,7 +415,7 @@ async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once
     await mark(1, "5", queue.WAITING)
     looked_at: list[Claim] = []
 
-    async def parts(_db: AsyncSession, _outside: object, claims: list[Claim]) -> list[reconcile.Part]:
+    async def parts(_db: AsyncSession, _outside: object, claims: list[Claim]) -> list[reconcile.BatchPart]:
         looked_at.extend(claims)
         if len(looked_at) == 1:
             raise OperationalError("the look", {}, Exception("the server closed the connection"))

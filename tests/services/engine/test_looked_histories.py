@@ -21,7 +21,7 @@ from gateways.chains.attributes import Trait, TraitList
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
-from gateways.chains.token_sheet import TokenSheet, Trail
+from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.transport.errors import ProviderDown
 from services.core import queue
 from services.core.answer import Answer
@@ -31,7 +31,7 @@ from services.engine.cases import Case
 from services.engine.outcome import Looked, Place
 from services.engine.policy import GrantFacts, Move, keeps_differently
 from services.holdings import confirmation
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import by_chain
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, requirements
 from services.rules.terms import RuleTerms
@@ -153,14 +153,14 @@ class Nodes:
 
     async def tokens(
         self, chain: str, contract: str, owners: Sequence[str], *, token_ids: Sequence[str],
-        trails: Mapping[str, Trail], endpoint: int | None, not_before_block: int, settled: bool,
+        trails: Mapping[str, TokenHints], endpoint: int | None, not_before_block: int, settled: bool,
     ) -> TokenSheet:  # fmt: skip
         node, block, at, held, whole = self._view(endpoint, settled=settled)
         mine = {one[1]: 1 for one in sorted(held) if one[0] == contract and (not token_ids or one[1] in token_ids)}
         return self._sheet(contract, node, block, at, mine, whole=whole, alone="")
 
     async def anything(
-        self, chain: str, owners: Sequence[str], *, trails: Mapping[str, Trail], endpoint: int | None,
+        self, chain: str, owners: Sequence[str], *, trails: Mapping[str, TokenHints], endpoint: int | None,
         not_before_block: int, settled: bool,
     ) -> TokenSheet:  # fmt: skip
         node, block, at, held, whole = self._view(endpoint, settled=settled)
@@ -251,8 +251,8 @@ class Play:
             Claim(1, "77", 0, 0, queue.SWEPT), snowflake(), True, True, False, frozenset({"role"}), terms,
             (("evm", WALLET),), (self.grant,), wants,
         )  # fmt: skip
-        wanted: dict[Place, Question] = {
-            (1, chain): Question(chain, want, (WALLET,), server_id=1) for chain, want in wants.items()
+        wanted: dict[Place, HoldingsQuestion] = {
+            (1, chain): HoldingsQuestion(chain, want, (WALLET,), server_id=1) for chain, want in wants.items()
         }
         (item,) = (await decisions.look(self.outside, [case], wanted, self.world.now)).looked
         self.again_in = item.again_in

@@ -10,7 +10,7 @@ import pytest
 from gateways import Gateways
 from services.engine import decisions, preview
 from services.engine.outcome import Round
-from services.engine.preview import AT_ONCE, Plan
+from services.engine.preview import AT_ONCE, PreviewPlan
 
 OUTSIDE = cast("Gateways", SimpleNamespace())
 
@@ -39,7 +39,7 @@ def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
 
 def asks(user_id: int) -> "asyncio.Task[preview.Impact]":
     batch: Any = ([f"user {user_id}"], {})
-    plan = Plan(roles={}, batches=(batch,), names={}, concerned=1, asked_by=user_id)
+    plan = PreviewPlan(roles={}, batches=(batch,), names={}, concerned=1, asked_by=user_id)
     return asyncio.create_task(preview.whole(OUTSIDE, plan))
 
 

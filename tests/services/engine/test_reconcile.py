@@ -18,7 +18,7 @@ from models import AsyncSession, Member, Rule, User, Wallet, now, transaction
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import cases, reconcile
-from services.engine.reconcile import Part
+from services.engine.reconcile import BatchPart
 from services.rules.expression import Requirement, to_document
 from services.runtime.listen import Listener
 from services.runtime.tasks import stop
@@ -60,7 +60,7 @@ async def test_a_server_that_names_a_costly_contract_is_read_in_a_lane_and_nobod
         costly["base"] = frozenset({dear})
         after = await reconcile.parts(db, outside, claims)
 
-    def joint_with(parts: Sequence[Part]) -> dict[str, set[str]]:
+    def joint_with(parts: Sequence[BatchPart]) -> dict[str, set[str]]:
         """By member's kind of server, whose balances are asked for in the same question."""
         kinds = {names[claim.server_id]: part.joint for part in parts for claim in part.claims}
         return {kind: {other for other, joint in kinds.items() if joint is mine} for kind, mine in kinds.items()}
@@ -203,12 +203,12 @@ class Stage:
         monkeypatch.setattr(reconciler, "PACE_SECONDS", 0.02)
         monkeypatch.setattr(reconciler, "IDLE_SECONDS", 0.02)
 
-    async def parts(self, _db: AsyncSession, _outside: object, claims: Sequence[Claim]) -> list[Part]:
+    async def parts(self, _db: AsyncSession, _outside: object, claims: Sequence[Claim]) -> list[BatchPart]:
         by_server: dict[int, list[Claim]] = {}
         for claim in claims:
             by_server.setdefault(claim.server_id, []).append(claim)
         return [
-            Part(
+            BatchPart(
                 some,
                 None,  # pyright: ignore[reportArgumentType]
                 None,  # pyright: ignore[reportArgumentType]
@@ -218,7 +218,7 @@ class Stage:
             for server_id, some in by_server.items()
         ]
 
-    async def look(self, _outside: object, worker: str, part: Part) -> None:
+    async def look(self, _outside: object, worker: str, part: BatchPart) -> None:
         (server_id,) = {claim.server_id for claim in part.claims}
         self.under_way.append(server_id)
         try:

@@ -5,7 +5,7 @@ import random
 import pytest
 from sqlalchemy import text
 
-from gateways.discord.rate_limiter import READS, WRITES, Turns
+from gateways.discord.rate_limiter import READS, WRITES, RequestTurns
 from models import transaction
 from services.guilds.rate_shares import BOT, JOBS, KEPT, TOTAL, WEB, WRITER, Share, Wish, shares
 
@@ -35,7 +35,7 @@ def test_what_nobody_wants_is_at_hand_for_writes_and_for_screens() -> None:
     assert found["j"] > 3 * KEPT[WEB]
 
 
-class Measured(Turns):
+class Measured(RequestTurns):
     """Turns that remember the share they were given."""
 
     share = 0.0
@@ -45,7 +45,7 @@ class Measured(Turns):
         super().lease(per_second, until)
 
 
-def wants(turns: Turns, count: int, lane: str = READS) -> None:
+def wants(turns: RequestTurns, count: int, lane: str = READS) -> None:
     turns._asked[lane] += count
 
 

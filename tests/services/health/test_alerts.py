@@ -8,7 +8,7 @@ from sqlmodel import select, update
 from gateways.discord.types import MissingAccess
 from gateways.evm.transfer_logs import CONTRACTS
 from gateways.transport.errors import ProviderDown
-from gateways.transport.provider_reports import Pulse
+from gateways.transport.provider_reports import ProviderReport
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from services.health import alerts, provider_log
 from services.health.alerts import Telling
@@ -85,9 +85,9 @@ async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_ch
     await a_logging_server()
     async with transaction() as db:
         await provider_log.keep(
-            db, [Pulse("base:0", "down", now()), Pulse("base:1", "ok", now() - timedelta(minutes=9))]
+            db, [ProviderReport("base:0", "down", now()), ProviderReport("base:1", "ok", now() - timedelta(minutes=9))]
         )
-        await provider_log.keep(db, [Pulse("polygon:0", "down", now() - timedelta(minutes=9))])
+        await provider_log.keep(db, [ProviderReport("polygon:0", "down", now() - timedelta(minutes=9))])
     assert await tell_all() == []
     async with transaction() as db:
         await db.exec(update(ProviderState).values(since=now() - timedelta(minutes=2)))

@@ -16,7 +16,7 @@ from gateways.transport.errors import (
     ProviderRefused,
     Unauthorized,
 )
-from gateways.transport.provider_reports import Pulse, Stale
+from gateways.transport.provider_reports import ProviderReport, Stale
 from models import ProviderState, now, transaction
 from services.health import provider_log, provider_status
 from services.health.provider_log import Recorder
@@ -63,7 +63,9 @@ async def test_the_newest_outcome_stands_and_since_is_when_the_state_began() -> 
     start = now() - timedelta(minutes=5)
     for seconds, state, block in ((0, "ok", 10), (30, "down", None), (60, "down", None), (20, "ok", 11)):
         async with transaction() as db:
-            await provider_log.keep(db, [Pulse("base:0", state, start + timedelta(seconds=seconds), None, block)])
+            await provider_log.keep(
+                db, [ProviderReport("base:0", state, start + timedelta(seconds=seconds), None, block)]
+            )
     async with transaction() as db:
         row = (await provider_log.states(db))["base:0"]
     assert (row.state, row.block) == ("down", 10)
@@ -131,7 +133,7 @@ def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_no
 @pytest.mark.usefixtures("database")
 async def test_who_was_silent_or_in_trouble_is_asked() -> None:
     async with transaction() as db:
-        await provider_log.keep(db, [Pulse("base:0", "ok", now()), Pulse("opensea", "down", now())])
+        await provider_log.keep(db, [ProviderReport("base:0", "ok", now()), ProviderReport("opensea", "down", now())])
         assert await provider_log.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(minutes=1)))
         assert await provider_log.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
@@ -149,7 +151,7 @@ async def test_a_node_is_asked_as_rarely_as_its_chain_is_followed(
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", pace)
     settings.cache_clear()
     async with transaction() as db:
-        await provider_log.keep(db, [Pulse(name, "ok", now()) for name in ("base:0", "base:1")])
+        await provider_log.keep(db, [ProviderReport(name, "ok", now()) for name in ("base:0", "base:1")])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=unheard)))
         found = await provider_log.silent(db, Outside())  # pyright: ignore[reportArgumentType]
         known = await provider_log.states(db)
@@ -164,7 +166,7 @@ async def test_a_node_in_trouble_is_asked_again_soon_at_any_pace(monkeypatch: py
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "3600")
     settings.cache_clear()
     async with transaction() as db:
-        await provider_log.keep(db, [Pulse("base:0", "ok", now()), Pulse("base:1", "down", now())])
+        await provider_log.keep(db, [ProviderReport("base:0", "ok", now()), ProviderReport("base:1", "down", now())])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=25)))
         assert await provider_log.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
     settings.cache_clear()

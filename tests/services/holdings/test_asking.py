@@ -9,7 +9,7 @@ from typing import Any, cast
 from gateways import Gateways
 from gateways.chains.token_sheet import TokenSheet
 from services.holdings import fetch
-from services.holdings.fetch import AT_ONCE, Question
+from services.holdings.fetch import AT_ONCE, HoldingsQuestion
 from services.holdings.fetch_plan import Wants
 from services.runtime import time_budget
 
@@ -37,7 +37,7 @@ class Crowded:
 async def test_not_all_contracts_are_asked_at_once_so_that_none_spends_its_deadline_in_the_line() -> None:
     chains = Crowded()
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=chains)))
-    question = Question("base", Wants(tokens=MANY), ("0x" + "a1" * 20,))
+    question = HoldingsQuestion("base", Wants(tokens=MANY), ("0x" + "a1" * 20,))
     first = await fetch.ask(outside, question)
     second = await fetch.ask_again(outside, question, (first,))
     assert set(first.tokens) == set(second.tokens) == set(MANY)
@@ -61,7 +61,7 @@ async def test_what_a_server_has_no_time_left_for_is_unknown_and_the_rest_is_kno
     slow = MANY[3]
     outside = cast(Gateways, cast(object, SimpleNamespace(chains=HalfSlow(slow[0]))))
     with time_budget.of(0.2):
-        answers = await fetch.ask(outside, Question("base", Wants(tokens=MANY), ("0x" + "a1" * 20,)))
+        answers = await fetch.ask(outside, HoldingsQuestion("base", Wants(tokens=MANY), ("0x" + "a1" * 20,)))
     assert answers.tokens.pop(slow) == fetch.OUT_OF_TIME
     assert len(answers.tokens) == len(MANY) - 1
     assert all(isinstance(one, TokenSheet) for one in answers.tokens.values())

@@ -10,7 +10,7 @@ from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from models import transaction
 from services.holdings import fetch
 from services.holdings.evaluate import Answers
-from services.holdings.fetch import Question
+from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import Wants
 from tests.support.builders import CONTRACT, a_server, address
 from tests.support.statements import Statements
@@ -22,12 +22,12 @@ Told = tuple[str, int, int | None]
 """A wallet, a block, and how many the contract said that it held then; None for no answer."""
 
 
-def _asked(told: Told, server_id: int) -> tuple[Question, Answers]:
+def _asked(told: Told, server_id: int) -> tuple[HoldingsQuestion, Answers]:
     owner, block, amount = told
     cells = Cells(1, 1)
     cells.put(0, 0, amount)
     sheet = BalanceSheet("base", block, NOW, 0, "Base node 1", packed([CONTRACT]), packed([owner]), cells)
-    question = Question("base", Wants(balances=(CONTRACT,)), (owner,), server_id=server_id)
+    question = HoldingsQuestion("base", Wants(balances=(CONTRACT,)), (owner,), server_id=server_id)
     return question, Answers(frozenset([owner]), sheet=sheet)
 
 
@@ -67,7 +67,9 @@ async def test_a_reading_that_came_too_late_does_not_hide_the_newer_one_of_the_s
     assert (await remembered(((one, 26, 3),), ((one, 10, 0), (one, 27, 0))))[one] == (0, 27)
 
 
-def _joint(server_id: int, contracts: tuple[str, ...], held: Mapping[str, int | None]) -> tuple[Question, Answers]:
+def _joint(
+    server_id: int, contracts: tuple[str, ...], held: Mapping[str, int | None]
+) -> tuple[HoldingsQuestion, Answers]:
     """What a server's share of one reading at block 9 says: how many each wallet holds of every contract."""
     owners = tuple(sorted(held))
     cells = Cells(len(contracts), len(owners))
@@ -75,7 +77,7 @@ def _joint(server_id: int, contracts: tuple[str, ...], held: Mapping[str, int | 
         for column, owner in enumerate(owners):
             cells.put(row, column, held[owner])
     sheet = BalanceSheet("base", 9, NOW, 0, "Base node 1", packed(contracts), packed(owners), cells)
-    return Question("base", Wants(balances=contracts), owners, server_id=server_id), Answers(
+    return HoldingsQuestion("base", Wants(balances=contracts), owners, server_id=server_id), Answers(
         frozenset(owners), sheet=sheet
     )
 

@@ -21,7 +21,7 @@ from services.holdings.confirmation import (
     question_of,
     second_of,
 )
-from services.holdings.evaluate import Part, Reading
+from services.holdings.evaluate import Reading, WalletShare
 from services.rules.expression import Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -35,7 +35,7 @@ ONE, TWO = Means(1, 1), Means(2, 2)
 
 def reading(answer: Answer = NO, block: int = 100, node: int = 1, leaf: Requirement = COUNT, *said: str) -> Reading:
     """An answer of one node; `said` are sources that alone told of a token."""
-    part = Part(WALLET, 0, alone=frozenset(("7", source) for source in said), judged=frozenset("7"))
+    part = WalletShare(WALLET, 0, alone=frozenset(("7", source) for source in said), judged=frozenset("7"))
     held = None if answer is UNKNOWN else 0
     return Reading(leaf, answer, 1, held, block, f"Base node {node}", NOW, parts=(part,))
 
@@ -138,7 +138,7 @@ def test_the_same_marketplace_twice_is_one_source() -> None:
 
 def test_a_marketplace_about_a_token_and_a_node_without_it_are_one_source_each() -> None:
     denied = reading(NO, 100, 1, TRAIT, "OpenSea")
-    without = replace(reading(NO, 98, 2, TRAIT), parts=(Part(WALLET, 0),))
+    without = replace(reading(NO, 98, 2, TRAIT), parts=(WalletShare(WALLET, 0),))
     for first, second in ((denied, without), (without, denied)):
         assert confirm(first, second, earlier(ago=timedelta(hours=1)), TWO, NOW).reading.answer is UNKNOWN
     assert question_of(denied) != question_of(without), "nor does one of them confirm the other at the next look"
@@ -193,14 +193,14 @@ def test_a_node_that_another_one_denied_does_not_begin_to_confirm_itself() -> No
 
 def test_a_token_that_one_source_alone_denied_has_to_be_held_at_the_settled_block_too() -> None:
     first = reading(NO, 100, 1, TRAIT, "OpenSea")
-    found = confirm(first, replace(reading(NO, 98, 2, TRAIT), parts=(Part(WALLET, 0),)), None, TWO, NOW)
+    found = confirm(first, replace(reading(NO, 98, 2, TRAIT), parts=(WalletShare(WALLET, 0),)), None, TWO, NOW)
     assert (found.reading.answer, found.reading.reason) == (UNKNOWN, "not settled yet")
     assert found.wait == 2 * CHAINS["base"].block_seconds + 1
 
 
 def in_part(amount: int, node: int = 2, block: int = 98, reason: str | None = "cut off") -> Reading:
     """An answer of a node that knows of so many, and cannot say whether these are all."""
-    part = Part(WALLET, amount, reason, judged=frozenset("7"))
+    part = WalletShare(WALLET, amount, reason, judged=frozenset("7"))
     return Reading(COUNT, UNKNOWN if reason else NO, 3, amount, block, f"Base node {node}", NOW, parts=(part,))
 
 
@@ -246,9 +246,9 @@ def test_what_a_node_in_part_does_show_is_never_overruled(others: list[Reading])
 
 def test_one_wallet_that_a_node_knows_in_full_is_compared_though_another_is_not_known() -> None:
     other = "0x" + "b2" * 20
-    known, unknown = Part(WALLET, 1), Part(other, 0, "cut off")
-    first = replace(whole(0, block=100), parts=(Part(WALLET, 2), Part(other, 0)))
+    known, unknown = WalletShare(WALLET, 1), WalletShare(other, 0, "cut off")
+    first = replace(whole(0, block=100), parts=(WalletShare(WALLET, 2), WalletShare(other, 0)))
     partial = replace(in_part(1), parts=(known, unknown))
     for amount, answer in ((1, NO), (2, UNKNOWN), (0, UNKNOWN)):
-        self_said = replace(whole(0), parts=(Part(WALLET, amount), Part(other, 0)))
+        self_said = replace(whole(0), parts=(WalletShare(WALLET, amount), WalletShare(other, 0)))
         assert second_of(first, [partial, self_said], None, TWO, NOW).answer is answer

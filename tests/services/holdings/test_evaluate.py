@@ -13,7 +13,7 @@ from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from gateways.chains.token_sheet import TokenSheet
 from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
-from services.holdings.evaluate import Answers, Part, conclude, read, unread
+from services.holdings.evaluate import Answers, WalletShare, conclude, read, unread
 from services.rules.expression import Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -228,20 +228,24 @@ def test_the_evidence_names_what_was_seen_and_no_wallet() -> None:
     first = read(requirement, wallets, answers_for(requirement, tokens("base", {ann: {ids[0]: 1}}, {ben: "a fault"})))
     assert (first.needed, first.held, first.block, first.source) == (2, 1, 70, "base node 1")
     assert (first.observed_at, first.reason) == (NOW, "a fault")
-    assert first.parts == (Part(ann, 1), Part(ben, 0, "a fault"))
+    assert first.parts == (WalletShare(ann, 1), WalletShare(ben, 0, "a fault"))
     assert ann not in str(first.document())
 
 
-parts = st.lists(st.builds(Part, st.just("w"), st.integers(0, 3), st.sampled_from([None, None, "a fault"])), max_size=5)
+parts = st.lists(
+    st.builds(WalletShare, st.just("w"), st.integers(0, 3), st.sampled_from([None, None, "a fault"])), max_size=5
+)
 
 
 @given(parts, st.integers(1, 5), st.randoms())
-def test_more_is_never_less_order_is_nothing_and_a_no_is_complete(found: list[Part], needed: int, order: Any) -> None:
+def test_more_is_never_less_order_is_nothing_and_a_no_is_complete(
+    found: list[WalletShare], needed: int, order: Any
+) -> None:
     answer, _ = conclude(found, needed)
     mixed = list(found)
     order.shuffle(mixed)
     assert conclude(mixed, needed)[0] is answer
-    more = [Part(part.address, part.amount + 1, part.reason) for part in found]
+    more = [WalletShare(part.address, part.amount + 1, part.reason) for part in found]
     if answer is YES:
         assert conclude(more, needed)[0] is YES
     if answer is NO:
@@ -249,4 +253,4 @@ def test_more_is_never_less_order_is_nothing_and_a_no_is_complete(found: list[Pa
         # Whatever a doubtful part might have held, the answer would have been the same.
         assert sum(part.amount for part in found) < needed
     if answer is UNKNOWN:
-        assert conclude([Part(part.address, part.amount) for part in found], needed)[0] is NO
+        assert conclude([WalletShare(part.address, part.amount) for part in found], needed)[0] is NO

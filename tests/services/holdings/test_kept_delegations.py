@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 import models
-from gateways.evm.delegate_registry import Delegation, DelegationSheet
+from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
 from services.holdings import delegations
 from services.holdings.delegations import Fetched
 
@@ -13,7 +13,7 @@ MANY = 10_000
 WALLETS = tuple(f"0x{number:040x}" for number in range(1, MANY + 1))
 
 
-def sheet(found: dict[str, tuple[Delegation, ...]], unsure: dict[str, str]) -> DelegationSheet:
+def sheet(found: dict[str, tuple[RegisteredDelegation, ...]], unsure: dict[str, str]) -> DelegationSheet:
     """What a registry said at one block."""
     return DelegationSheet("base", 7, models.now(), 0, "Base (node 1)", found, unsure)
 

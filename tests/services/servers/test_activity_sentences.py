@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from services.core.audit import EventView
-from services.servers.activity_sentences import SENTENCES, Known, sentence
+from services.servers.activity_sentences import SENTENCES, KnownNames, sentence
 from settings import ROOT
 
 CATS = "0x" + "c0" * 20
-KNOWN = Known(
+KNOWN = KnownNames(
     people={"1": "Ada", "2": "Carol", "3": "dave"},
     roles={"9": "Holder"},
     rules={7: "Cats", 8: "Dogs"},

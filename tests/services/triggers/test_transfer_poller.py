@@ -9,11 +9,11 @@ import pytest
 
 from gateways import Gateways
 from gateways.evm.rpc.node import Head
-from gateways.evm.transfer_logs import Read, Transfer
+from gateways.evm.transfer_logs import LogRead, Transfer
 from gateways.transport.errors import ProviderDown
 from services.triggers import transfer_poller
 from services.triggers.chain_cursor import Position
-from services.triggers.transfer_poller import Look, Reader, Unreadable, WalletReader
+from services.triggers.transfer_poller import PollResult, Reader, UnreadableTransfers, WalletReader
 
 CONTRACT, SELLER, BUYER = (f"0x{number:040x}" for number in (1, 2, 3))
 
@@ -62,7 +62,7 @@ class Node:
     def for_wallets(self, chain: str) -> Sequence[int]:
         return [] if self.refuses_wallets else [0]
 
-    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         self.asked_wallets.append(tuple(wallets))
         found = [
             Transfer(block, hex(block), CONTRACT, wallet, wallet)
@@ -70,9 +70,9 @@ class Node:
             if first <= block <= last
             for wallet in wallets
         ]
-        return Read(found, last)
+        return LogRead(found, last)
 
-    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> Read:
+    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         self._answers("logs")
         last = min(last, first + self.reads - 1)
         found = [
@@ -80,7 +80,7 @@ class Node:
             for block in sorted(self.moved)
             if first <= block <= last
         ]
-        return Read(found, last, self.excessive)
+        return LogRead(found, last, self.excessive)
 
 
 class Reading:
@@ -91,7 +91,7 @@ class Reading:
         self.reader = Reader("base")
         self.position = Position(0, "")
 
-    async def look(self) -> Look:
+    async def look(self) -> PollResult:
         outside: Any = type("Outside", (), {"transfers": self.node})
         found = await self.reader.look(cast("Gateways", outside), self.position, (CONTRACT,))
         self.position = found.position
@@ -139,7 +139,7 @@ async def test_a_node_that_cannot_name_a_block_loses_no_transfer(reading: Readin
     node = reading.node
     node.moved = {node.block + 1}
     node.nameless = True
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableTransfers):
         await reading.look()
     node.nameless = False
     assert (await reading.look()).moved
@@ -195,9 +195,9 @@ async def test_a_position_beyond_every_node_goes_back_and_everybody_is_looked_at
 ) -> None:
     node = reading.node
     reading.position = Position(400_000_000, "0x1")
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableTransfers):
         await reading.look()
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableTransfers):
         await reading.look()
     at_once(monkeypatch)
     look = await reading.look()
@@ -220,7 +220,7 @@ async def test_a_node_that_is_a_little_behind_moves_no_position(
     monkeypatch.setattr(transfer_poller, "BEYOND_SECONDS", 3_600.0)
     node.block, node.grows_by = far.block - 30, 0
     for _ in range(20):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableTransfers):
             await reading.look()
     assert reading.position == far
     node.block = far.block + 20
@@ -232,7 +232,7 @@ async def test_a_head_that_the_node_itself_does_not_have_begins_nothing() -> Non
     node = Node()
     reading = Reading(node)
     node.gone = set(range(1_000_000))
-    with pytest.raises(Unreadable, match="does not have"):
+    with pytest.raises(UnreadableTransfers, match="does not have"):
         await reading.look()
     assert reading.position == Position(0, "")
 
@@ -243,7 +243,7 @@ async def test_after_a_long_absence_the_first_look_that_succeeds_says_so(monkeyp
     reading.position = Position(5, "0x5")
     monkeypatch.setattr(transfer_poller, "MOST_BEHIND_SECONDS", 60)
     node.nameless = True
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableTransfers):
         await reading.look()
     node.nameless = False
     assert (await reading.look()).missed
@@ -261,7 +261,7 @@ class WalletReading:
         self.reader = WalletReader("base", 10)
         self.position = Position(0, "")
 
-    async def look(self) -> Look:
+    async def look(self) -> PollResult:
         outside: Any = type("Outside", (), {"transfers": self.node})
         found = await self.reader.look(cast("Gateways", outside), self.position, self.wallets)
         self.position = found.position
@@ -300,5 +300,5 @@ async def test_wallets_are_asked_only_of_nodes_that_give_their_logs() -> None:
     node = Node(block=1_000)
     node.refuses_wallets = True
     reading = WalletReading(node)
-    with pytest.raises(Unreadable, match="no node gives logs of wallets"):
+    with pytest.raises(UnreadableTransfers, match="no node gives logs of wallets"):
         await reading.look()

@@ -17,7 +17,7 @@ import pytest
 
 from gateways.marketplaces.client import MarketWire
 from gateways.marketplaces.opensea import OpenSea
-from gateways.marketplaces.quota import SHARES, Standing, Use
+from gateways.marketplaces.quota import SHARES, QuotaStanding, Use
 from gateways.transport import clock
 from gateways.transport.errors import ProviderBusy
 from gateways.transport.fair_turns import on_behalf_of
@@ -85,7 +85,7 @@ class Town:
 
     async def share(self) -> None:
         """As `market_limits.keep` does with the database."""
-        shared: dict[int, Standing] = {}
+        shared: dict[int, QuotaStanding] = {}
         while True:
             for client in (self.web, self.bot, self.jobs):
                 shared |= {one.limit: one for one in client.quota.exchange(shared)}

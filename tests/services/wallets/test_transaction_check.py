@@ -8,9 +8,9 @@ import pytest
 from gateways.evm.transactions import Transaction
 from gateways.solana.memo_proof import SolanaTransaction
 from services.wallets.transaction_check import (
-    Outcome,
-    Reference,
-    Wanted,
+    TransactionOutcome,
+    TransactionReference,
+    WantedTransaction,
     ask,
     data_of,
     in_coins,
@@ -22,7 +22,7 @@ from services.wallets.transaction_check import (
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 MINE, THEIRS = "0x" + "aa" * 20, "0x" + "bb" * 20
 CODE, AMOUNT = "holdfast-abcdefghjk", 123_456_789_012
-WANTED = Wanted(MINE, CODE, AMOUNT, MADE, {"base": 100})
+WANTED = WantedTransaction(MINE, CODE, AMOUNT, MADE, {"base": 100})
 GOOD = Transaction(
     "base", "0x" + "11" * 32, MINE, MINE, AMOUNT, b"", 7, block=101, block_time=MADE + timedelta(seconds=4),
     succeeded=True, confirmations=2,
@@ -33,27 +33,31 @@ HASH = "0x" + "Ab" * 32
 @pytest.mark.parametrize(
     ("changes", "outcome", "said"),
     [
-        ({}, Outcome.PROVES, ""),
-        ({"value": 0, "data": CODE.encode()}, Outcome.PROVES, ""),
-        ({"confirmations": 99}, Outcome.PROVES, ""),
-        ({"sender": THEIRS}, Outcome.REFUSED, "was sent from 0xbbbb...bbbb, not from 0xaaaa...aaaa"),
-        ({"sender": THEIRS, "to": THEIRS}, Outcome.REFUSED, "was sent from"),
-        ({"to": THEIRS}, Outcome.REFUSED, "goes to somebody else"),
-        ({"to": None}, Outcome.REFUSED, "goes to somebody else"),
-        ({"block": 100}, Outcome.REFUSED, "older than your challenge"),
-        ({"chain": "polygon", "block_time": MADE - timedelta(minutes=2)}, Outcome.REFUSED, "older"),
-        ({"succeeded": False}, Outcome.REFUSED, "failed on Base"),
-        ({"value": AMOUNT + 1}, Outcome.REFUSED, "has to carry exactly 0.000000123456789012 ETH"),
-        ({"value": 0}, Outcome.REFUSED, "carries 0 ETH"),
-        ({"value": 0, "data": CODE.encode() + b"l"}, Outcome.REFUSED, "your code holdfast-abcdefghjk as its data"),
-        ({"value": 0, "data": b"holdfast-zzzzzzzzzz"}, Outcome.REFUSED, "has to carry"),
-        ({"confirmations": 1}, Outcome.WAITS, "has 1 of 2 confirmations; 1 is missing"),
-        ({"chain": "ethereum", "confirmations": 1}, Outcome.WAITS, "1 of 3 confirmations; 2 are missing"),
-        ({"block": None, "confirmations": 0}, Outcome.WAITS, "waits to be taken into a block of Base"),
+        ({}, TransactionOutcome.PROVES, ""),
+        ({"value": 0, "data": CODE.encode()}, TransactionOutcome.PROVES, ""),
+        ({"confirmations": 99}, TransactionOutcome.PROVES, ""),
+        ({"sender": THEIRS}, TransactionOutcome.REFUSED, "was sent from 0xbbbb...bbbb, not from 0xaaaa...aaaa"),
+        ({"sender": THEIRS, "to": THEIRS}, TransactionOutcome.REFUSED, "was sent from"),
+        ({"to": THEIRS}, TransactionOutcome.REFUSED, "goes to somebody else"),
+        ({"to": None}, TransactionOutcome.REFUSED, "goes to somebody else"),
+        ({"block": 100}, TransactionOutcome.REFUSED, "older than your challenge"),
+        ({"chain": "polygon", "block_time": MADE - timedelta(minutes=2)}, TransactionOutcome.REFUSED, "older"),
+        ({"succeeded": False}, TransactionOutcome.REFUSED, "failed on Base"),
+        ({"value": AMOUNT + 1}, TransactionOutcome.REFUSED, "has to carry exactly 0.000000123456789012 ETH"),
+        ({"value": 0}, TransactionOutcome.REFUSED, "carries 0 ETH"),
+        (
+            {"value": 0, "data": CODE.encode() + b"l"},
+            TransactionOutcome.REFUSED,
+            "your code holdfast-abcdefghjk as its data",
+        ),
+        ({"value": 0, "data": b"holdfast-zzzzzzzzzz"}, TransactionOutcome.REFUSED, "has to carry"),
+        ({"confirmations": 1}, TransactionOutcome.WAITS, "has 1 of 2 confirmations; 1 is missing"),
+        ({"chain": "ethereum", "confirmations": 1}, TransactionOutcome.WAITS, "1 of 3 confirmations; 2 are missing"),
+        ({"block": None, "confirmations": 0}, TransactionOutcome.WAITS, "waits to be taken into a block of Base"),
     ],
 )  # fmt: skip
 def test_only_a_fresh_confirmed_transaction_of_the_wallet_to_itself_with_its_mark_proves(
-    changes: dict[str, object], outcome: Outcome, said: str
+    changes: dict[str, object], outcome: TransactionOutcome, said: str
 ) -> None:
     judgement = judge(replace(GOOD, **changes), WANTED)
     assert judgement.outcome is outcome, judgement.message
@@ -83,13 +87,13 @@ MEMO = SolanaTransaction("sig", 51, MADE, True, ("me", "payer"), ("hello", CODE)
 def test_on_solana_the_wallet_signs_a_memo_with_the_code(changes: dict[str, object], said: str) -> None:
     wanted = replace(WANTED, address="me", first_blocks={"solana": 50})
     judgement = judge_memo(replace(MEMO, **changes), wanted)
-    assert (judgement.outcome is Outcome.PROVES) == (said == "")
+    assert (judgement.outcome is TransactionOutcome.PROVES) == (said == "")
     assert said in judgement.message
 
 
 def test_a_memo_of_a_trail_that_began_late_is_judged_by_its_time() -> None:
     wanted = replace(WANTED, address="me", first_blocks={})
-    assert judge_memo(MEMO, wanted).outcome is Outcome.PROVES
+    assert judge_memo(MEMO, wanted).outcome is TransactionOutcome.PROVES
     assert "older" in judge_memo(replace(MEMO, time=MADE - timedelta(hours=1)), wanted).message
 
 
@@ -111,7 +115,7 @@ def test_a_memo_of_a_trail_that_began_late_is_judged_by_its_time() -> None:
     ],
 )
 def test_a_hash_or_a_link_names_a_transaction_and_perhaps_its_chain(pasted: str, chain: str | None) -> None:
-    assert read_reference(pasted) == Reference(HASH.lower(), chain)
+    assert read_reference(pasted) == TransactionReference(HASH.lower(), chain)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from models import Challenge, Wallet, transaction
 from services.core.errors import FieldRefused
 from services.wallets import challenges, ownership, wallets
-from services.wallets.ownership import Proof, TooManyWallets
+from services.wallets.ownership import TooManyWallets, WalletProof
 from settings import settings
 from tests.jobs.conftest import product as product
 from tests.jobs.conftest import town as town
@@ -65,7 +65,7 @@ async def test_a_transaction_adds_no_wallet_beyond_the_limit_either(town: Town) 
         made = [await challenges.current(db, carol, "evm", address()) for _ in range(3)]
         found = [await db.get_one(Challenge, one.id) for one in made]
         for number, row in enumerate(found):
-            spent = Proof("transaction", {}, strong=True, spends=(f"0x{number:064x}", "base"))
+            spent = WalletProof("transaction", {}, strong=True, spends=(f"0x{number:064x}", "base"))
             if number < 2:
                 await ownership.keep(db, carol, row, spent)
                 continue

@@ -12,7 +12,7 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transactions import EvmTransactions
 from models import now
 from services.wallets import watch
-from services.wallets.transaction_check import Outcome
+from services.wallets.transaction_check import TransactionOutcome
 from services.wallets.watch_state import OpenChallenge
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
@@ -65,7 +65,7 @@ async def proof(end: Front, past: int) -> list[str]:
         await watch.look(outside, [one])
     await pool.close()
     assert one.judged is not None
-    assert one.judged.outcome is Outcome.PROVES
+    assert one.judged.outcome is TransactionOutcome.PROVES
     return end.methods()
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 import models
 from app.api.requests import problems
 from models import limit_statements, transaction
-from services.core.errors import TookTooLong, explained
+from services.core.errors import QuestionTimedOut, explained
 from state.core import retry
 from state.core.errors import show_fault
 
@@ -55,5 +55,5 @@ async def test_a_screen_that_takes_too_long_says_so_and_does_not_ask_twice() -> 
     with pytest.raises(OperationalError) as caught:
         await retry.ask(read)
     assert asked == 1
-    assert isinstance(explained(caught.value), TookTooLong)
+    assert isinstance(explained(caught.value), QuestionTimedOut)
     assert "took too long" in str(show_fault(caught.value))

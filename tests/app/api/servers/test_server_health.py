@@ -7,7 +7,7 @@ import pytest
 from sqlmodel import col, update
 
 from gateways import gateways
-from gateways.transport.provider_reports import Pulse
+from gateways.transport.provider_reports import ProviderReport
 from models import Breaker, Rule, Server, now, transaction
 from services.core import queue
 from services.health import provider_log
@@ -203,7 +203,7 @@ async def test_nobody_else_sees_it(new_browser: Callable[[], Browser], town: Tow
 async def test_a_bot_that_was_not_heard_for_long_does_not_count_as_connected(owner: Browser, town: Town) -> None:
     assert (await health(owner, town))["bot"]["connected"] is False
     async with transaction() as db:
-        refused = Pulse(provider_log.BOT, "down", now(), "Turn on Server Members Intent")
+        refused = ProviderReport(provider_log.BOT, "down", now(), "Turn on Server Members Intent")
         await provider_log.keep(db, [refused])
         await db.exec(update(Server).where(col(Server.id) == town.server_id).values(bot_invited=True))
     assert "Turn on Server Members Intent" in (await health(owner, town))["bot"]["text"]

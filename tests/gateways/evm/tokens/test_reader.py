@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateways.chains.token_sheet import LARGEST_ID, TokenSheet, Trail
+from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
@@ -76,7 +76,7 @@ async def test_an_enumerable_collection_tells_every_token(chains: EvmChains) -> 
 
 
 async def test_known_tokens_are_verified_and_counted_against_the_balance(chains: EvmChains) -> None:
-    known = {ANN: Trail(frozenset({"1", "2", str(HUGE)})), BEN: Trail(frozenset({"2", "3"}))}
+    known = {ANN: TokenHints(frozenset({"1", "2", str(HUGE)})), BEN: TokenHints(frozenset({"2", "3"}))}
     for contract in (PLAIN, TWIN):
         assert sure(await chains.tokens("base", contract, OWNERS, trails=known)) == ALL_721
 
@@ -103,7 +103,7 @@ async def test_ids_of_many_amounts_are_asked_directly(chains: EvmChains) -> None
 
 @pytest.mark.parametrize("contract", [LISTED, PLAIN])
 async def test_a_range_of_millions_is_never_expanded(chains: EvmChains, end: Front, contract: str) -> None:
-    known = {owner: Trail(frozenset({"1", "2", "3", str(HUGE)})) for owner in (ANN, BEN)}
+    known = {owner: TokenHints(frozenset({"1", "2", "3", str(HUGE)})) for owner in (ANN, BEN)}
     sheet = await chains.tokens("base", contract, OWNERS, token_ids=["2-5000000", "3"], trails=known)
     assert sure(sheet) == {BEN: {"2": 1, "3": 1}}
     assert end.bytes < 100_000
@@ -111,7 +111,7 @@ async def test_a_range_of_millions_is_never_expanded(chains: EvmChains, end: Fro
 
 async def test_the_answers_are_the_same_without_state_override(chains: EvmChains, end: Front) -> None:
     end.change = no_override
-    known = {ANN: Trail(frozenset({"1", "2", str(HUGE)})), BEN: Trail(frozenset({"2", "3"}))}
+    known = {ANN: TokenHints(frozenset({"1", "2", str(HUGE)})), BEN: TokenHints(frozenset({"2", "3"}))}
     assert sure(await chains.tokens("base", LISTED, OWNERS)) == ALL_721
     assert sure(await chains.tokens("base", PLAIN, OWNERS, trails=known)) == ALL_721
     assert sure(await chains.tokens("base", PLAIN, OWNERS, token_ids=["2", "5"])) == {BEN: {"2": 1}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.token_sheet import LARGEST_ID, TokenSheet, Trail
+from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens import any_nft, token_history
@@ -152,7 +152,7 @@ async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: F
     assert sure(again) == AMOUNTS | {NOBODY: {"12": 6}}
     assert len(spans(end)) == 1
     assert max(spans(end)) <= token_history.SETTLED + 3
-    known = {owner: Trail(trail.ids) for owner, trail in again.trails.items()}
+    known = {owner: TokenHints(trail.ids) for owner, trail in again.trails.items()}
     end.calls.clear()
     other = await chains.tokens("base", MANY, OWNERS, trails=known)
     assert max(spans(end)) > again.block, "what another node searched is searched again"
@@ -202,7 +202,7 @@ async def test_without_usable_logs_what_is_known_is_told_and_the_rest_is_unsure(
     chains: EvmChains, end: Front, change: Any
 ) -> None:
     end.change = change
-    known = {ANN: Trail(frozenset({"1"})), BEN: Trail(frozenset({"2", "3"}))}
+    known = {ANN: TokenHints(frozenset({"1"})), BEN: TokenHints(frozenset({"2", "3"}))}
     plain = await chains.tokens("base", PLAIN, OWNERS, trails=known)
     assert (dict(plain.of(ANN)), dict(plain.of(BEN))) == ({"1": 1}, {"2": 1, "3": 1})
     assert set(plain.unsure) == {ANN}, "who has nothing or all is sure by the balance"
@@ -321,7 +321,7 @@ async def test_every_token_of_a_trail_is_verified_and_one_that_is_gone_at_a_sett
     await rpc(node, "anvil_mine", hex(CHAINS["base"].settled_after + 1))
     gone = [f"{PLAIN}:{number}" for number in range(100, 140)]
     held = max((await chains.tokens("base", PLAIN, [BEN])).of(BEN))
-    trail = Trail(frozenset([*gone, f"{PLAIN}:{held}"]))
+    trail = TokenHints(frozenset([*gone, f"{PLAIN}:{held}"]))
     assert sorted(trail.ids)[any_nft.MOST_VERIFIED - 1] != f"{PLAIN}:{held}"
     sheet = await chains.anything("base", [BEN], trails={BEN: trail})
     assert f"{PLAIN}:{held}" in sheet.of(BEN)
