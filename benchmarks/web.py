@@ -30,7 +30,7 @@ from tests.system.web.sockets import BOOT, socket
 
 CALLS = ("/health", "/api/servers", "/api/wallet-verifications", "/api/me/sessions")
 PAGES = ("/", "/dashboard")
-HANDLER = "reflex___state____state.state___channels____channels_state.choose"
+HANDLER = "reflex___state____state.state___server___channels____channels_state.choose"
 """A handler that keeps one value: what is left is the gate, the state and the way."""
 
 REST = 0.15

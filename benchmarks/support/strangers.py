@@ -25,10 +25,10 @@ from websockets.typing import Origin
 
 from tests.system.web.sockets import BOOT, HELLO, Socket, at
 
-FORM = "reflex___state____state.state___rule_form____rule_form_state."
-PROOF = "reflex___state____state.state___wallet_proof____wallet_proof_state."
-INVITE = "reflex___state____state.state___invite____invite_state."
-TOAST = "reflex___state____state.state___toasts____toast_state.show"
+FORM = "reflex___state____state.state___rule_form___rule_form____rule_form_state."
+PROOF = "reflex___state____state.state___account___wallet_proof____wallet_proof_state."
+INVITE = "reflex___state____state.state___dashboard___invite____invite_state."
+TOAST = "reflex___state____state.state___core___toasts____toast_state.show"
 KILOBYTES_60 = 60_000
 IDS = ",".join(map(str, range(12_000)))[:KILOBYTES_60]
 DISTANT = [str(2**256 - 1 - 2 * number) for number in range(499)]

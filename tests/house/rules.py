@@ -101,6 +101,10 @@ class Module:
                 name = ".".join([*package, *([node.module] if node.module else [])])
                 yield name, frozenset(alias.name for alias in node.names)
 
+    def classes(self) -> Iterator[str]:
+        """Every class at the top of it, by name."""
+        yield from (node.name for node in self.tree.body if isinstance(node, ast.ClassDef))
+
     def texts(self) -> Iterator[str]:
         """Every string in it, docstrings and the fixed parts of f-strings included."""
         for node in ast.walk(self.tree):

@@ -148,7 +148,7 @@ async def test_no_handler_that_a_stranger_reaches_holds_the_loop(at_once: None, 
 
 async def test_the_gate_itself_costs_next_to_nothing() -> None:
     """It stands before every event, and an address may send fifty of them in a second."""
-    name, payload = "reflex___state____state.state___toasts____toast_state.show", {"text": "a" * LONG}
+    name, payload = "reflex___state____state.state___core___toasts____toast_state.show", {"text": "a" * LONG}
 
     async def checked() -> None:
         gate.check(name, {**payload, "title": "", "destructive": False})

@@ -25,7 +25,7 @@ from tests.system.web.sockets import socket
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "1"))
 """Payloads of each kind for each handler; `make fuzz` has many more."""
-LAST = "reflex___state____state.state___toasts____toast_state.show"
+LAST = "reflex___state____state.state___core___toasts____toast_state.show"
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 2**31, 2**63, 10**300, 1.5, -0.0, "", " ", "0", "-1", "a", "\x00", "\ud800", "‮", "a" * 5_000,
     "'; DROP TABLE rule; --", "<script>alert(1)</script>", "../../etc/passwd", "@everyone", "=cmd|'/c'!A1",

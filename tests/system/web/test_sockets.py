@@ -52,7 +52,7 @@ async def test_who_comes_to_somebodys_tab_does_not_get_what_it_shows_by_an_old_g
     tab = str(uuid4())
     async with socket(web, sign_in(web.url, "ada"), tab=tab) as ada:
         await ada.until('"ada"')
-        await ada.event(f"{STATE}.state___account____account_state.load", place="/account")
+        await ada.event(f"{STATE}.state___account___profile____account_state.load", place="/account")
         await ada.until('"discord_username_rx_state_":"ada"')
     async with socket(web, hello=False, tab=tab) as other:
         await other.send(HELLO)
@@ -86,7 +86,7 @@ async def test_a_loop_behind_the_screen_looks_while_the_tab_has_its_socket(web: 
         added = await client.post("/api/servers", json={"discordServerId": guild["id"], "serverName": guild["name"]})
         assert added.status_code in {201, 409}, added.text
     async with socket(web, session) as ada:
-        await ada.event(f"{STATE}.state___servers____dashboard_state.watch", place="/dashboard")
+        await ada.event(f"{STATE}.state___dashboard___servers____dashboard_state.watch", place="/dashboard")
         try:
             async with asyncio.timeout(60):
                 await ada.until('"cards_rx_state_":[{')

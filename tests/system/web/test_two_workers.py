@@ -9,7 +9,7 @@ import pytest
 from tests.system.web.conftest import Web, running_web, sign_in, web_database
 from tests.system.web.sockets import socket
 
-RULE_FORM = "reflex___state____state.state___rule_form____rule_form_state"
+RULE_FORM = "reflex___state____state.state___rule_form___rule_form____rule_form_state"
 PROOFS_A_MINUTE = 3
 
 

@@ -1,0 +1,169 @@
+"""The layout of the house as functions: how full a folder may be, which package may import which, and no circles."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from tests.house.rules import Module
+
+MOST_ENTRIES = 15
+# The root is what people see first, and Alembic keeps every migration in one folder.
+FULL_FOLDERS = frozenset({".", "models/migrations/versions"})
+
+# The packages of each room from the bottom up: a package imports itself and those before it. What lies in the room's
+# own folder is above all of them.
+FLOORS: Mapping[str, Sequence[str]] = {
+    "app": ("app/postgres", "app/http/sockets", "app/http", "app/supervisor", "app/api/requests", "app/api"),
+    "bot": ("bot/messages", "bot/interaction", "bot/commands"),
+    "components": (
+        "components/ui/effects",
+        "components/ui",
+        "components/layout",
+        "components/pages/public",
+        "components/pages/help",
+        "components/pages/account",
+        "components/pages/dashboard",
+        "components/pages/server",
+        "components/pages/rule_form",
+        "components/pages",
+    ),
+    "gateways": (
+        "gateways/transport",
+        "gateways/discord",
+        "gateways/chains",
+        "gateways/marketplaces",
+        "gateways/evm/rpc",
+        "gateways/evm/balances",
+        "gateways/evm/tokens",
+        "gateways/evm",
+        "gateways/solana",
+    ),
+    "models": ("models/db", "models/migrations/versions", "models/migrations"),
+    "services": (
+        "services/core",
+        "services/runtime",
+        "services/collections",
+        "services/wallets",
+        "services/accounts",
+        "services/guilds",
+        "services/rules",
+        "services/triggers",
+        "services/holdings",
+        "services/roles",
+        "services/engine",
+        "services/servers",
+        "services/privacy",
+        "services/health",
+    ),
+    "state": ("state/core", "state/dashboard", "state/account", "state/help", "state/rule_form", "state/server"),
+}
+
+
+def full_folders(paths: Iterable[str]) -> Iterator[str]:
+    """Yield each folder with more entries than a person takes in at a glance."""
+    entries = defaultdict[str, set[str]](set)
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        for depth, name in enumerate(parts):
+            entries["/".join(parts[:depth]) or "."].add(name)
+    for folder, names in sorted(entries.items()):
+        if len(names) > MOST_ENTRIES and folder not in FULL_FOLDERS:
+            yield f"{folder} has {len(names)} entries, more than {MOST_ENTRIES}"
+
+
+def imports_up_the_floors(modules: Sequence[Module]) -> Iterator[str]:
+    """Yield each import of a package by one that lies below it, and each package without a floor."""
+    graph = edges(modules)
+    for module in modules:
+        floors = FLOORS.get(module.room)
+        if floors is None:
+            continue
+        own = _package(module.path)
+        if own != module.room and own not in floors:
+            yield f"{own} has no floor"
+            continue
+        for other in graph[module.path]:
+            theirs = _package(other)
+            if other.partition("/")[0] == module.room and _floor(floors, theirs) > _floor(floors, own):
+                yield f"{module.path} imports {other}: {theirs} is above {own}"
+
+
+def circles(modules: Sequence[Module]) -> Iterator[str]:
+    """Yield each set of modules that import one another, whichever way round."""
+    graph = edges(modules)
+    for group in _components(graph):
+        if len(group) > 1:
+            yield f"a circle: {', '.join(sorted(group))}"
+
+
+def class_names_given_twice(modules: Sequence[Module]) -> Iterator[str]:
+    """Yield each class name that stands for two things in the product."""
+    names = Counter[str]()
+    where = defaultdict[str, list[str]](list)
+    for module in modules:
+        for name in module.classes():
+            names[name] += 1
+            where[name].append(module.path)
+    for name, times in sorted(names.items()):
+        if times > 1:
+            yield f"{name} is a class in {', '.join(where[name])}"
+
+
+def edges(modules: Sequence[Module]) -> dict[str, set[str]]:
+    """Return for each module's path the paths of the given modules that it imports anywhere in its text."""
+    by_name = {_dotted(module.path): module.path for module in modules}
+    graph = dict[str, set[str]]()
+    for module in modules:
+        found = set[str]()
+        for name, taken in module.imports():
+            for candidate in [f"{name}.{one}" for one in taken] or [name]:
+                path = by_name.get(candidate) or by_name.get(name)
+                if path is not None and path != module.path:
+                    found.add(path)
+        graph[module.path] = found
+    return graph
+
+
+def _package(path: str) -> str:
+    return PurePosixPath(path).parent.as_posix()
+
+
+def _floor(floors: Sequence[str], package: str) -> int:
+    return floors.index(package) if package in floors else len(floors)
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _components(graph: Mapping[str, set[str]]) -> Iterator[set[str]]:
+    """Yield the strongly connected components of a graph (Tarjan's algorithm without recursion)."""
+    order, low = dict[str, int](), dict[str, int]()
+    stack, on_stack = list[str](), set[str]()
+    for start in graph:
+        if start in order:
+            continue
+        work: list[tuple[str, Iterator[str]]] = [(start, iter(sorted(graph[start])))]
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            node, rest = work[-1]
+            step = next((one for one in rest if one not in order or one in on_stack), None)
+            if step is not None and step not in order:
+                order[step] = low[step] = len(order)
+                stack.append(step)
+                on_stack.add(step)
+                work.append((step, iter(sorted(graph[step]))))
+            elif step is not None:
+                low[node] = min(low[node], order[step])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == order[node]:
+                    group = set[str]()
+                    while node not in group:
+                        group.add(stack.pop())
+                    on_stack -= group
+                    yield group
