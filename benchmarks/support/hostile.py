@@ -22,7 +22,7 @@ from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
 from services.core.queue import Claim
 from services.engine import cases, decisions, preview
-from services.rules import excess
+from services.rules import limits
 from services.rules.expression import parse as parse_expression
 from services.rules.expression import to_document
 from services.rules.terms import RuleTerms
@@ -133,7 +133,7 @@ async def move_in(evil: dict[str, Any], members: int, shared: str) -> None:
     ]
     async with transaction() as db:
         await town.add_rules(db, rows)
-        await excess.pause(db)
+        await limits.pause(db)
 
 
 def _trees(kind: Kind, evil: dict[str, Any], shared: str) -> list[dict[str, Any]]:

@@ -7,8 +7,7 @@ from bot.messages.words import on
 from services.core.addresses import shorten
 from services.core.ages import in_time
 from services.core.discord_text import plain
-from services.wallets.bio_proof import LONG_WAIT
-from services.wallets.bio_text import bare_name
+from services.wallets.bio_proof import LONG_WAIT, bare_name
 from services.wallets.wallets import BIO, TRANSACTION, ChallengeView, Verdict
 
 

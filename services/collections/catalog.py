@@ -13,8 +13,7 @@ from models import Collection, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import lookup, trait_options
-from services.collections.chain_search import address_on, asked_chain
-from services.collections.lookup import FROM_OPENSEA, Found
+from services.collections.lookup import FROM_OPENSEA, Found, address_on, asked_chain
 from services.collections.urls import (
     MAGIC_EDEN,
     OPENSEA,
@@ -27,8 +26,7 @@ from services.collections.urls import (
     site,
 )
 from services.core.addresses import AddressRefused
-from services.core.collection_views import CollectionView
-from services.core.errors import FieldRefused, unavailable
+from services.core.errors import CollectionView, FieldRefused, unavailable
 from settings import settings
 
 __all__ = ["FRESH_FOR", "CollectionView", "is_whole", "names", "parse", "trait_types", "trait_values"]

@@ -12,8 +12,7 @@ from models import Collection, Token
 from models.db.session import AsyncSession
 from services.collections import token_traits
 from services.collections.trait_match import TokenTraits, folded, number_in
-from services.core.collection_views import CollectionView
-from services.core.errors import CollectionNotFound, unavailable
+from services.core.errors import CollectionNotFound, CollectionView, unavailable
 from settings import settings
 
 Kinds = Mapping[str, tuple[str, ...]]

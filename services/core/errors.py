@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from psycopg.errors import QueryCanceled
@@ -9,7 +10,16 @@ from sqlalchemy.exc import OperationalError
 
 from gateways.transport.errors import ProviderError
 from services.core.ages import in_seconds
-from services.core.collection_views import CollectionView
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionView:
+    """A collection on one chain; `slug` is OpenSea's, None while that is not known."""
+
+    name: str
+    contract_address: str
+    blockchain: str
+    slug: str | None = None
 
 
 class HoldfastError(Exception):

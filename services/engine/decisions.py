@@ -22,11 +22,10 @@ from services.holdings import balance_snapshots, confirmation, delegations, eval
 from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegation_shares import Vault
 from services.holdings.delegations import Fetched, Pair
-from services.holdings.evaluate import Answers, Reading
+from services.holdings.evaluate import Answers, Reading, verdict
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants, family_of, with_vaults
 from services.holdings.token_hints import Trails
-from services.holdings.verdicts import verdict
 from services.rules.expression import Requirement, requirements
 from services.runtime import time_budget
 from services.runtime.loop_steps import in_steps

@@ -7,23 +7,97 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Table, delete, func
+from sqlalchemy import Table, bindparam, delete, func, or_, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import SQLModel
+from sqlmodel import SQLModel, col
 
 from gateways.chains.catalogue import CHAINS
 from models import Grant, Notice
 from models.db.session import AsyncSession
+from services.collections import token_traits
 from services.core import audit, queue
-from services.engine import findings, grace_warnings
+from services.engine import grace_warnings
 from services.engine.cases import evidence
-from services.engine.ledger_lines import Pair, bound, line, line_of, state_of, this_line, update_lines
 from services.engine.outcome import Looked, Round, facts_of
-from services.engine.policy import Move, keeps_differently
+from services.engine.policy import Decision, Move, keeps_differently
 from services.guilds.members import came_back, left_many, seen_many
-from services.holdings import confirmation
+from services.holdings import confirmation, delegations, fetch, last_seen
 from services.roles import breaker, in_doubt, removal_batches
+from services.roles.in_doubt import Line
 from services.runtime.loop_steps import in_steps
+
+Pair = tuple[Looked, Decision]
+
+
+def line_of(pair: Pair) -> dict[str, Any]:
+    """The columns that name the line."""
+    item, decision = pair
+    return {
+        "server_id": item.case.claim.server_id, "discord_id": item.case.claim.discord_id,
+        "role_id": decision.role_id,
+    }  # fmt: skip
+
+
+def line(pair: Pair) -> Line:
+    """The same as one value."""
+    item, decision = pair
+    return item.case.claim.server_id, item.case.claim.discord_id, decision.role_id
+
+
+def bound(pair: Pair) -> dict[str, Any]:
+    """The columns as parameters of `this_line`."""
+    return {f"b_{name}": value for name, value in line_of(pair).items()}
+
+
+def this_line() -> Any:
+    """The condition for a statement that runs for many lines, made anew for each statement."""
+    return (
+        (col(Grant.server_id) == bindparam("b_server_id"))
+        & (col(Grant.discord_id) == bindparam("b_discord_id"))
+        & (col(Grant.role_id) == bindparam("b_role_id"))
+    )
+
+
+def state_of(pair: Pair) -> str:
+    """The line's state as it was loaded; empty where there was none."""
+    grant = facts_of(pair[0], pair[1].role_id)
+    return grant.state if grant else ""
+
+
+async def update_lines(
+    db: AsyncSession,
+    rows: Sequence[dict[str, Any]],
+    fixed: dict[str, Any],
+    own: Sequence[str],
+    stamped: Sequence[str],
+    states: Sequence[str],
+) -> None:
+    """Update the grants that `rows` name and that are still in one of `states`; `own` columns differ by row.
+
+    `stamped` ones get the transaction's time by the database's clock: by that, intents and the writer's lease are told
+    apart.
+    """
+    if not rows:
+        return
+    values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
+    values.update({name: func.now() for name in stamped})
+    prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
+    # In one order, so that two rounds that overlap wait for each other instead of deadlocking.
+    prepared.sort(key=lambda row: (row["b_server_id"], row["b_discord_id"], row["b_role_id"]))
+    table: Table = SQLModel.metadata.tables["grant"]
+    # Spelt out, because a list of unknown length cannot be bound when a statement runs for many rows.
+    still = or_(*(col(Grant.state) == state for state in states))
+    connection = await db.connection()
+    await connection.execute(update(table).where(this_line(), still).values(values), prepared)
+
+
+async def remember(db: AsyncSession, done: Round) -> None:
+    """Write down what became known; what is unknown overwrites nothing, nor does what is older."""
+    await fetch.remember(db, done.asked)
+    await token_traits.remember(db, done.traits)
+    await delegations.remember(db, done.delegations)
+    await last_seen.remember(db, [reading for item in done.looked for reading in item.readings_made()])
+
 
 INTENT_CHANNEL = "holdfast_intent"
 """What NOTIFY calls when a role is to be given or taken."""
@@ -44,7 +118,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
     meanwhile, and it is due again at once. So are those in `seen`, of whom no more became known than that tokens moved;
     what a role needs no newer answer for is written down for them all the same.
     """
-    await findings.remember(db, done)
+    await remember(db, done)
     denied: set[str] = set()
     async for item in in_steps(done.looked):
         if (claim := item.case.claim).key in seen:

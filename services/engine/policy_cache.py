@@ -11,9 +11,8 @@ from gateways.evm.client import BalanceSheet
 from services.engine.cases import Case
 from services.engine.policy import Decision, as_it_is
 from services.holdings import evaluate
-from services.holdings.evaluate import Answers
+from services.holdings.evaluate import Answers, told_of
 from services.holdings.fetch_plan import EVM, family_of
-from services.holdings.wallet_shares import told_of
 from services.rules.expression import Requirement, requirements
 
 

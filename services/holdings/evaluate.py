@@ -1,27 +1,241 @@
 """A requirement held against a member's wallets: yes, no or unknown, with the evidence; pure."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from gateways.chains.token_sheet import TokenSheet
+from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.evm.client import BalanceSheet
-from services.collections.trait_match import TokenTraits
+from services.collections.trait_match import TokenTraits, matches, only_source
 from services.core.answer import Answer
-from services.holdings.delegation_shares import Delegated
-from services.holdings.fetch_plan import family_of
-from services.holdings.wallet_shares import (
-    Answers,
-    Place,
-    WalletShare,
-    doubts_of,
-    part_of,
-    part_of_vault,
-    told_of,
-    vaults_for,
-)
-from services.rules.expression import Requirement
+from services.holdings.delegation_shares import Delegated, Vault
+from services.holdings.fetch_plan import SOLANA, TokenWant, family_of
+from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
+
+Place = tuple[str, str, str]
+"""Chain, contract and token id."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """What a chain answered about a server's wallets, or why it did not (a text in the place of a sheet)."""
+
+    owners: frozenset[str] = frozenset()
+    """The wallets that were asked about; of any other nothing is known."""
+    sheet: BalanceSheet | None = None
+    fault: str | None = None
+    tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
+    anything: TokenSheet | str | None = None
+    traits: dict[Place, TokenTraits | str] = field(default_factory=dict[Place, TokenTraits | str])
+    beside: frozenset[str] = frozenset()
+    """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
+    standards: dict[str, str] = field(default_factory=dict[str, str])
+    """What contracts turned out to be."""
+    settled: bool = False
+    """Whether the answers are of settled blocks, which are not the newest."""
+
+    @property
+    def as_of(self) -> datetime | None:
+        """When the oldest block of which something was answered was made; None where nothing was."""
+        sheets = (self.sheet, self.anything, *self.tokens.values())
+        times = [one.block_time for one in sheets if isinstance(one, BalanceSheet | TokenSheet)]
+        return min(times, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class WalletShare:
+    """How many fitting tokens one wallet holds; there may be more, for the `reason`, unless that is None.
+
+    Of a vault, `through` is the member's wallet that it delegated to, and where not all of its tokens are this member's
+    to count, `mark` says which are, in a short text. Without an address it stands for vaults that are not known.
+    """
+
+    address: str
+    amount: int
+    reason: str | None = None
+    through: str = ""
+    mark: str = ""
+    alone: frozenset[tuple[str, str]] = frozenset()
+    """What is known from one source alone that is not the chain (a token and the source), and could be otherwise."""
+    judged: frozenset[str] = frozenset()
+    """The tokens whose traits were compared with what is wanted."""
+
+
+def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
+    """The vaults of which something can count for a requirement."""
+    for vault in delegated.on(leaf.chain) if delegated is not None else ():
+        if leaf.type == "any_nft" or not vault.cut(leaf.contract).nothing:
+            yield vault
+
+
+def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[WalletShare]:
+    """A part for the vaults that are not known, if there may be any."""
+    if delegated is not None and (reason := delegated.doubts.get(leaf.chain)) is not None:
+        yield WalletShare("", 0, reason)
+
+
+def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
+    """The sheet that answers a requirement, or why there is none."""
+    if answers is None:
+        return None
+    if leaf.type == "any_nft":
+        return answers.anything
+    if leaf.type == "basic":
+        tokens = answers.tokens.get((leaf.contract, ()))
+        if tokens is not None and (answers.sheet is None or _says_nothing(answers.sheet, leaf.contract)):
+            return tokens
+        return answers.sheet or answers.fault
+    return answers.tokens.get((leaf.contract, leaf.token_ids if leaf.type == "token_id" else ()))
+
+
+def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
+    """Whether a contract answered for no wallet at all: it has no balances to tell, or was not asked."""
+    return sheet.unknown(contract) == len(sheet.owners) // 20
+
+
+def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
+    """What a wallet holds of it."""
+    told = told_of(leaf, answers)
+    if address not in answers.owners:
+        return WalletShare(address, 0, "not looked at")
+    if isinstance(told, BalanceSheet):
+        amount = told.amount(leaf.contract, address)
+        return WalletShare(address, amount or 0, None if amount is not None else "the contract gave no answer")
+    if not isinstance(told, TokenSheet):
+        return WalletShare(address, 0, "not looked at")
+    if leaf.type == "any_nft":
+        return _anything(address, sum(told.of(address).values()), told.unsure.get(address), answers)
+    return _fitting(leaf, address, told.of(address), told.unsure.get(address), answers)
+
+
+def _fitting(
+    leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
+) -> WalletShare:
+    """How many of these tokens fit."""
+    if leaf.type == "token_id":
+        wanted = _wanted(leaf)
+        return WalletShare(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
+    if leaf.type == "trait":
+        return _with_trait(leaf, address, held, reason, answers)
+    return WalletShare(address, sum(held.values()), reason)
+
+
+@lru_cache(maxsize=1_000)
+def _wanted(leaf: Requirement) -> Callable[[str], bool]:
+    """Whether a token id is one of the requirement's: by number, on Solana by the mint address itself."""
+    if leaf.chain == SOLANA:
+        return frozenset(leaf.token_ids).__contains__
+    ids = token_ids(leaf.token_ids)
+    return lambda one: int(one) in ids
+
+
+def _with_trait(
+    leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
+) -> WalletShare:
+    kind, value = leaf.trait or ("", "")
+    fitting, alone = 0, set[tuple[str, str]]()
+    for token_id, amount in held.items():
+        traits = answers.traits.get((leaf.chain, leaf.contract, token_id))
+        answer = matches(traits if isinstance(traits, TokenTraits) else None, kind, value)
+        if isinstance(traits, TokenTraits) and (source := only_source(traits, kind, value)) is not None:
+            alone.add((token_id, source))
+        if answer is Answer.YES:
+            fitting += amount
+        elif answer is Answer.UNKNOWN and reason is None:
+            why = traits if isinstance(traits, str) else "not all of its traits could be read"
+            reason = f"token {token_id[:44]}: {why}"
+    return WalletShare(address, fitting, reason, alone=frozenset(alone), judged=frozenset(held))
+
+
+def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
+    """The member's part of what fits in a vault."""
+    if leaf.type == "any_nft":
+        part = part_of(leaf, vault.address, answers) if vault.whole else _anything_of(leaf, vault, answers)
+        return replace(part, through=vault.through, mark=vault.mark)
+    cut = vault.cut(leaf.contract)
+    told = told_of(leaf, answers)
+    if cut.whole or vault.address not in answers.owners:
+        part = part_of(leaf, vault.address, answers)
+    elif isinstance(told, TokenSheet):
+        held = cut.of(told.of(vault.address))
+        part = _fitting(leaf, vault.address, held, told.unsure.get(vault.address), answers)
+    elif isinstance(told, BalanceSheet):
+        part = _of_balance(leaf, vault, told, answers)
+    else:
+        part = WalletShare(vault.address, 0, told or "not looked at")
+    return replace(part, through=vault.through, mark=cut.mark)
+
+
+def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: Answers) -> WalletShare:
+    """The member's part where the contract tells only how many there are: single tokens that are claimed go off."""
+    cut, reason = vault.cut(leaf.contract), None
+    named = answers.tokens.get((leaf.contract, cut.ids))
+    held = named.of(vault.address) if isinstance(named, TokenSheet) else dict[str, int]()
+    if cut.ids:
+        reason = named.unsure.get(vault.address) if isinstance(named, TokenSheet) else named or "not looked at"
+    balance = sheet.amount(leaf.contract, vault.address)
+    if cut.rest and balance is None:
+        reason = "the contract gave no answer"
+    if reason is not None or balance is None:
+        return WalletShare(vault.address, sum(cut.of(held).values()), reason)
+    return WalletShare(vault.address, cut.out_of(balance, held))
+
+
+def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
+    """The same for whatever collection, where not all that is in the vault is the member's."""
+    parts = [
+        part_of_vault(Requirement("basic", leaf.chain, contract), vault, answers)
+        for contract in vault.named
+        if not vault.cut(contract).nothing
+    ]
+    told = answers.anything
+    if vault.rest and isinstance(told, TokenSheet):
+        listed = told.of(vault.address)
+        found = sum(amount for one, amount in listed.items() if one.partition(":")[0] not in vault.named)
+        reason = told.unsure.get(vault.address)
+        if listed and not found and reason is None:
+            reason = "not everything that the vault holds is known"
+        parts.append(_anything(vault.address, found, reason, answers, without=vault.named))
+    reasons = [part.reason for part in parts if part.reason is not None]
+    alone = frozenset[tuple[str, str]]().union(*(part.alone for part in parts))
+    return WalletShare(vault.address, sum(part.amount for part in parts), reasons[0] if reasons else None, alone=alone)
+
+
+def _anything(
+    address: str, found: int, reason: str | None, answers: Answers, *, without: Sequence[str] = ()
+) -> WalletShare:
+    """Anything that was found, and the balances of collections that tell for every wallet."""
+    sheet = answers.sheet
+    if sheet is not None and not found:
+        asked = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
+        # A collection that answers for nobody says nothing about anybody; it must not spoil the answer for all others.
+        amounts = {
+            contract: sheet.amount(contract, address)
+            for contract in asked
+            if contract not in without and not _says_nothing(sheet, contract)
+        }
+        found = sum(amount for amount in amounts.values() if amount)
+        if reason is None and any(amount is None and one not in answers.beside for one, amount in amounts.items()):
+            reason = "a collection gave no answer"
+    elif sheet is None and answers.fault is not None and reason is None:
+        reason = answers.fault
+    told = answers.anything
+    index = told.alone.get(address) if isinstance(told, TokenSheet) and not found else None
+    return WalletShare(address, found, reason, alone=frozenset({(ANY_NFT, index)}) if index else frozenset())
+
+
+def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callable[[Requirement], Answer]) -> Answer:
+    """Yes, no or unknown; always no without any wallet (`(family, address)`) of a kind that the rule asks about.
+
+    Without this an absence ("must not hold") would be proved by proving nothing.
+    """
+    kinds = {family_of(leaf.chain) for leaf in requirements(tree)}
+    if not any(family in kinds for family, _ in wallets):
+        return Answer.NO
+    return evaluate(tree, answer)
+
 
 __all__ = [
     "Answers",

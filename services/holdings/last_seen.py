@@ -16,9 +16,8 @@ from models.db.session import AsyncSession
 from services.core.answer import Answer
 from services.holdings import balance_snapshots
 from services.holdings.delegation_shares import Delegated
-from services.holdings.evaluate import Reading, addresses_on, conclude, needed_of
+from services.holdings.evaluate import Reading, WalletShare, addresses_on, conclude, doubts_of, needed_of, vaults_for
 from services.holdings.fetch_plan import ANY
-from services.holdings.wallet_shares import WalletShare, doubts_of, vaults_for
 from services.rules.expression import Requirement
 
 ROWS_A_STATEMENT = 2_000

@@ -7,7 +7,7 @@ from services.collections import token_traits
 from services.guilds import refusals
 from services.holdings import balance_snapshots
 from services.roles import in_doubt
-from services.rules import excess, pausing
+from services.rules import limits, pausing
 from services.runtime import future_times
 from services.triggers import block_corrections, quarantine, sightings
 
@@ -32,7 +32,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await refusals.clear(db)
     await in_doubt.clear(db)
     await pausing.forget_refusals(db)
-    await excess.pause(db)
+    await limits.pause(db)
     await balance_snapshots.forget_replaced(db)
     # Who comes back is told of anew; the privacy policy names the time.
     await db.execute(

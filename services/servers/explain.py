@@ -18,10 +18,8 @@ from services.engine import cases
 from services.engine.policy import Decision, Move, decide
 from services.guilds import members, permissions
 from services.holdings import last_seen
-from services.holdings.evaluate import needed_of
+from services.holdings.evaluate import WalletShare, needed_of, verdict
 from services.holdings.last_seen import Remembered
-from services.holdings.verdicts import verdict
-from services.holdings.wallet_shares import WalletShare
 from services.roles import breaker
 from services.rules.expression import Requirement, requirements
 from services.rules.wording import Names, in_words

@@ -1,21 +1,236 @@
 """Undoing what the audit log says was done: a rule comes back as it was, a role goes back to whom it was taken from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
-from models import Event
+from models import Event, Rule
 from models.db.session import AsyncSession
-from services.core import audit
+from services.collections import catalog
+from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import BatchNotFound, Conflict, FieldRefused
+from services.engine.ledger import INTENT_CHANNEL
 from services.guilds import permissions
 from services.guilds.permissions import Rights
-from services.servers import undo_roles, undo_rules
+from services.guilds.role_safety import find, refusal
+from services.rules import limits, mapping
+from services.rules.draft import RuleDraft
+from services.rules.expression import parse, requirements
 from services.servers.activity import UNDONE
+from services.servers.activity_sentences import changes, members
+
+Undone = tuple[str, int]
+"""What is done, in words, and how many members get the role."""
+
+
+async def give_back(db: AsyncSession, found: Rights, event: Event) -> Undone:
+    """Give the role of a batch of removals back to everybody who is still there.
+
+    They get it as a gift: it stays until a rule says yes to them again. Removals that are only intended are turned
+    round. Raises Conflict when the role cannot be granted (any more).
+    """
+    name = _grantable(found, event.role_id or "")
+    who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
+    turned = await db.execute(text(_TURN_ROUND), who)
+    given = await db.execute(text(_GIVE), who)
+    people = [str(one) for (one,) in [*turned.all(), *given.all()]]
+    taken = int((await db.execute(text(_TAKEN), who)).scalar_one())
+    await _call(db, found, people)
+    if not people:
+        raise Conflict(f"Nobody is left to give {name} back to: they have it again, or they have left the server.")
+    rest = taken - len(people)
+    others = f" {members(rest)} of those who lost it have it again or are gone." if rest > 0 else ""
+    words = f"{_get(len(people))} {name} back. It stays although no rule says yes, until one does again.{others}"
+    return words, len(people)
+
+
+async def give_again(db: AsyncSession, found: Rights, event: Event) -> Undone:
+    """Give a role of ours again to those from whom somebody else took it; the rules go on deciding about it.
+
+    Raises Conflict when the role cannot be granted (any more), or when nobody misses it.
+    """
+    name = _grantable(found, event.role_id or "")
+    who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
+    people = [str(one) for (one,) in (await db.execute(text(_AGAIN), who)).all()]
+    await _call(db, found, people)
+    if not people:
+        raise Conflict(f"Nobody is left who misses {name}.")
+    return f"{_get(len(people))} {name} again. Rules decide about it as before.", len(people)
+
+
+def _get(count: int) -> str:
+    return f"{members(count)} get{'s' if count == 1 else ''}"
+
+
+def _grantable(found: Rights, role_id: str) -> str:
+    """The role's name as Discord has it now. Raises Conflict with the reason why it cannot be granted."""
+    guild, person, bot = found.guild_with_bot()
+    role = find(guild.roles, role_id)
+    if role is None:
+        raise Conflict("This role does not exist in the server any more.")
+    if reason := refusal(role, guild.id, bot, person):
+        raise Conflict(reason)
+    return role.name
+
+
+async def _call(db: AsyncSession, found: Rights, people: list[str]) -> None:
+    """Wake the writer; a look at these members that is under way is not to be trusted any more."""
+    if people:
+        await queue.mark_members(db, found.server.id or 0, people, queue.CHANGED)
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+
+
+# One attempt counts as made: the writer then looks at the member first, for the role may (still) be there.
+_TURN_ROUND = """
+    UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
+        intended_at = now(), next_at = now(), updated_at = now()
+    WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking' RETURNING discord_id
+"""
+_LOSERS = """
+    SELECT DISTINCT e.subject FROM event e
+    WHERE e.server_id = :server AND e.role_id = CAST(:role AS text) AND e.batch = CAST(:batch AS uuid)
+    AND e.kind = 'role.taken'
+"""
+_GIVE = f"""
+    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, gift_since, batch,
+                         intended_at, next_at, attempts, created_at, updated_at)
+    SELECT m.server_id, m.discord_id, CAST(:role AS text), CAST('{{}}' AS integer[]), 'giving', false,
+           jsonb_build_object('undone', CAST(:batch AS text)), now(), CAST(:batch AS uuid),
+           now(), now(), 1, now(), now()
+    FROM member m
+    WHERE m.server_id = :server AND m.left_at IS NULL AND m.discord_id IN ({_LOSERS})
+    AND NOT (CAST(:role AS text) = ANY(m.roles))
+    AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = m.discord_id)
+    ORDER BY m.discord_id
+    ON CONFLICT (server_id, discord_id, role_id) DO NOTHING RETURNING discord_id
+"""
+_TAKEN = f"SELECT count(*) FROM ({_LOSERS}) l"
+_AGAIN = """
+    UPDATE "grant" g SET state = 'giving', attempts = 1, intended_at = now(), next_at = now(), updated_at = now()
+    FROM event e, member m
+    WHERE e.server_id = :server AND e.role_id = CAST(:role AS text) AND e.batch = CAST(:batch AS uuid)
+    AND e.kind = 'role.lost'
+    AND g.server_id = e.server_id AND g.role_id = e.role_id AND g.discord_id = e.subject AND g.state = 'lost'
+    AND m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL RETURNING g.discord_id
+"""
+
+
+# How a rule's document names its fields, and how the payload of a change does.
+_FIELDS = {
+    "name": "ruleName", "roleId": "roleId", "roleColor": "roleColor", "expression": "expression", "removal": "removal",
+    "takesOver": "takesOver", "delegated": "delegated", "state": "state",
+}  # fmt: skip
+
+
+async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> str:
+    """Make a deleted rule as it was, under its own number. Raises Conflict, FieldRefused."""
+    document, rule_id = _document(event, "rule"), event.rule_id or 0
+    await limits.lock(db, found.server.id or 0)
+    rule = await db.get(Rule, rule_id, with_for_update=True)
+    if rule is not None and rule.deleted_at is None:
+        raise Conflict("This rule is there again already.")
+    await limits.check(db, found.server.id or 0, parse(document["expression"]), rule_id=rule_id)
+    if rule is None:
+        rule = mapping.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
+        rule.id = rule_id
+    rule.deleted_at = None
+    mapping.apply(rule, _payload(document), found)
+    db.add(rule)
+    await _look(db, rule)
+    holders = event.data.get("holders") or 0
+    back = f" {members(holders)} had {rule.role_name} by it." if isinstance(holders, int) and holders else ""
+    return (
+        f"The rule “{rule.name}” comes back as it was.{back} Everybody is looked at again, and who holds what it asks "
+        f"for has {rule.role_name}."
+    )
+
+
+async def change_back(db: AsyncSession, found: Rights, event: Event) -> str:
+    """Put back what a change of a rule changed, and nothing else.
+
+    Raises Conflict when the rule is gone or when one of these fields was changed again since, FieldRefused.
+    """
+    before, after = _document(event, "before"), _document(event, "after")
+    await limits.lock(db, found.server.id or 0)
+    rule = await _living(db, event.rule_id or 0)
+    now = mapping.document(rule)
+    changed = [name for name in _FIELDS if before.get(name) != after.get(name)]
+    if not changed:
+        raise Conflict("This change changed nothing that could be put back.")
+    if any(now.get(name) != after.get(name) for name in changed):
+        raise Conflict("The rule was changed again since. Undo the newer change first, or edit the rule.")
+    if "expression" in changed:
+        await limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
+    mapping.apply(rule, _payload({name: before.get(name) for name in changed}), found)
+    db.add(rule)
+    await _look(db, rule)
+    places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
+    told = changes(now, mapping.document(rule), await catalog.names(db, places))
+    return f"The rule “{rule.name}” goes back to how it was: {told}. Everybody is looked at again."
+
+
+async def resume(db: AsyncSession, found: Rights, event: Event) -> str:
+    """Let the rules go on that were paused together. Raises Conflict when none of them rests, FieldRefused."""
+    rows = await db.exec(
+        select(Event.rule_id).where(
+            Event.server_id == event.server_id, Event.batch == event.batch, Event.kind == event.kind
+        )
+    )
+    paused = await db.exec(
+        select(Rule)
+        .where(col(Rule.id).in_(rows.all()), col(Rule.deleted_at).is_(None), Rule.state == "paused")
+        .order_by(col(Rule.id))
+        .with_for_update()
+    )
+    names: list[str] = []
+    for rule in paused.all():
+        mapping.apply(rule, {"state": "active"}, found)
+        db.add(rule)
+        names.append(f"“{rule.name}”")
+        await _look(db, rule)
+    if not names:
+        raise Conflict("None of these rules is paused any more.")
+    return f"{' and '.join(names)} {'goes' if len(names) == 1 else 'go'} on deciding. Everybody is looked at again."
+
+
+async def _living(db: AsyncSession, rule_id: int) -> Rule:
+    rule = await db.get(Rule, rule_id, with_for_update=True)
+    if rule is None or rule.deleted_at is not None:
+        raise Conflict("The rule was deleted since. Bring it back first.")
+    return rule
+
+
+async def _look(db: AsyncSession, rule: Rule) -> None:
+    await db.flush()
+    await queue.mark_server(db, rule.server_id, queue.CHANGED)
+
+
+def _document(event: Event, name: str) -> dict[str, Any]:
+    """A rule's document in a line of the log; Conflict if the line has none."""
+    value = event.data.get(name)
+    if not isinstance(value, dict) or "expression" not in value:
+        raise Conflict("The log does not say how the rule was, so it cannot be put back.")
+    return cast("dict[str, Any]", value)
+
+
+def _payload(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {theirs: document[ours] for ours, theirs in _FIELDS.items() if document.get(ours) is not None}
+
+
+def _draft(document: Mapping[str, Any], server_id: int) -> RuleDraft:
+    """The document as a draft; the flat fields follow from the expression."""
+    first = next(requirements(parse(document["expression"])))
+    return RuleDraft(
+        rule_name=str(document.get("name")), contract_address=first.contract, blockchain=first.chain,
+        verification_type=first.type, role_id=str(document.get("roleId")), server_id=server_id,
+        expression=document["expression"],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +277,15 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> tuple[str, int]:
     match event.kind:
         case "role.taken":
-            return await undo_roles.give_back(db, found, event)
+            return await give_back(db, found, event)
         case "role.lost":
-            return await undo_roles.give_again(db, found, event)
+            return await give_again(db, found, event)
         case "rule.deleted":
-            return await undo_rules.bring_back(db, found, actor, event), 0
+            return await bring_back(db, found, actor, event), 0
         case "rule.changed":
-            return await undo_rules.change_back(db, found, event), 0
+            return await change_back(db, found, event), 0
         case "rule.paused":
-            return await undo_rules.resume(db, found, event), 0
+            return await resume(db, found, event), 0
         case _:
             raise Conflict("This cannot be undone.")
 

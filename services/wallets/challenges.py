@@ -16,7 +16,7 @@ from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse
 from services.core.errors import FieldRefused
 from services.wallets import bio_proof, names, ownership
-from services.wallets.bio_text import handle_marker, new_code
+from services.wallets.bio_proof import handle_marker, new_code
 from services.wallets.transaction_check import ChainAsk, ask
 from services.wallets.watch import chains_of
 

@@ -11,10 +11,10 @@ from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
-from services.wallets import ownership, watch, watch_memos, watch_schedule
+from services.wallets import ownership, watch, watch_schedule
 from services.wallets.ownership import SPENT, VERIFIED, Verdict
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
-from services.wallets.watch_state import OpenChallenge
+from services.wallets.watch import OpenChallenge
 
 METHOD = watch_schedule.METHOD
 CONTRACTS_SEND = frozenset({"abstract"})
@@ -109,7 +109,7 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
         return Verdict(False, SPENT)
     await release(db)
     try:
-        known = await watch_memos.judge_signature(outside, one, signature)
+        known = await watch.judge_signature(outside, one, signature)
     except ProviderError:
         return Verdict(
             False, "Solana cannot be asked right now. Nothing was changed; please try again in a minute.", again=True

@@ -2,16 +2,131 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
-from services.wallets import watch_memos
-from services.wallets.transaction_check import TransactionOutcome, judge, marker
-from services.wallets.watch_state import JudgedTransaction, OpenChallenge, Point, SeenTransaction
+from models import now
+from services.wallets.transaction_check import (
+    Judgement,
+    TransactionOutcome,
+    WantedTransaction,
+    judge,
+    judge_memo,
+    marker,
+)
+
+AT_ONCE = timedelta(seconds=30)
+"""A trail that begins within this time begins with the challenge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """How far one account is followed on one chain; see models.Trail."""
+
+    nonce: int
+    block: int
+    first_block: int
+    contract: bool = False
+    scanned: int = 0
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTransaction:
+    """The transaction that may prove a wallet, and how far it is confirmed."""
+
+    chain: str
+    hash: str
+    block: int
+    nonce: int
+    confirmations: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTransaction:
+    """A transaction that was judged."""
+
+    chain: str
+    hash: str
+    block: int | None
+
+
+@dataclass(slots=True)
+class OpenChallenge:
+    """One challenge as a look knows it, and what the look found: points of trails, a transaction, a judgement.
+
+    `unreachable` are chains that could not be asked. `judged` is the judgement of `found`. `stored` is what the row
+    has as `seen` and `note`.
+    """
+
+    challenge_id: int
+    user_id: int
+    family: str
+    address: str
+    code: str
+    amount_wei: int
+    created_at: datetime
+    points: dict[str, Point]
+    seen: SeenTransaction | None = None
+    note: str = ""
+    stored: tuple[SeenTransaction | None, str] = (None, "")
+    found: JudgedTransaction | None = None
+    judged: Judgement | None = None
+    unreachable: set[str] = field(default_factory=set)
+    candidates: list[Transaction] = field(default_factory=list)
+
+    @property
+    def wanted(self) -> WantedTransaction:
+        """What the challenge asks for."""
+        first = {chain: point.first_block for chain, point in self.points.items()}
+        return WantedTransaction(self.address, self.code, self.amount_wei, self.created_at, first)
+
+    def begins_at(self, block: int) -> int:
+        """The first block of a trail that begins now at `block`: 0 where that is not at once."""
+        return block if now() - self.created_at < AT_ONCE else 0
+
+
+async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
+    """Read each wallet's new signatures, and the transactions among them whose memo carries its code."""
+    if any("solana" not in one.points for one in watched):
+        slot = (await outside.chains.head("solana")).block
+        for one in watched:
+            one.points.setdefault("solana", Point(0, slot, one.begins_at(slot)))
+    for one in watched:
+        try:
+            await _look(outside, one)
+        except ProviderError:
+            # A wallet with very many new transactions is refused by itself.
+            one.unreachable.add("solana")
+
+
+async def _look(outside: Gateways, one: OpenChallenge) -> None:
+    point = one.points["solana"]
+    newer = await outside.solana.newer_signatures(one.address, point.block)
+    for signature in newer:
+        if signature.memo is not None and one.code in signature.memo:
+            await judge_signature(outside, one, signature.signature)
+            if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
+                return
+    if newer:
+        one.points["solana"] = replace(point, block=newer[-1].slot)
+
+
+async def judge_signature(outside: Gateways, one: OpenChallenge, signature: str) -> bool:
+    """Judge the transaction with this signature for the challenge; False while Solana does not know it as final."""
+    found = await outside.solana.memo_transaction(signature)
+    if found is None:
+        return False
+    one.found, one.judged = JudgedTransaction("solana", found.signature, found.slot), judge_memo(found, one.wanted)
+    one.note = one.judged.message
+    return True
+
 
 PATIENCE = 12.0
 """Seconds that one look waits for the slowest chain; what a chain says later is found by the next look."""
@@ -34,7 +149,7 @@ async def look(outside: Gateways, watched: Sequence[OpenChallenge], patience: fl
     evm, solana = ([one for one in watched if one.family == family] for family in ("evm", "solana"))
     tasks = {asyncio.create_task(_follow(outside, chain, evm)): chain for chain in chains_of(outside, "evm") if evm}
     if solana:
-        tasks[asyncio.create_task(watch_memos.follow(outside, solana))] = "solana"
+        tasks[asyncio.create_task(follow(outside, solana))] = "solana"
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=patience)
         for task in late:

@@ -18,7 +18,7 @@ from services.runtime import schedules
 from services.wallets import ownership, watch
 from services.wallets.ownership import SPENT, WalletProof
 from services.wallets.transaction_check import TransactionOutcome
-from services.wallets.watch_state import OpenChallenge, Point, SeenTransaction
+from services.wallets.watch import OpenChallenge, Point, SeenTransaction
 
 log = logging.getLogger("holdfast.services.open_challenges")
 

@@ -7,7 +7,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
-from services.accounts import browsers, sessions, sign_in
+from services.accounts import sessions, sign_in
 from services.core.actors import Actor
 from services.privacy import preferences
 from state.core.gate import signed_in
@@ -157,7 +157,7 @@ class MeState(rx.State):
 def _session(session: sessions.SessionView) -> SessionRowView:
     return SessionRowView(
         id=session.id,
-        browser=browsers.name_of(session.user_agent),
+        browser=sessions.name_of(session.user_agent),
         seen=_moment(session.seen_at),
         since=_moment(session.created_at),
         current=session.current,

@@ -19,7 +19,7 @@ from services.core import queue
 from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.queue import Claim
-from services.engine import cases, decisions, findings
+from services.engine import cases, decisions, ledger
 from services.holdings import delegations, last_seen
 from services.holdings.evaluate import Reading
 from services.rules.expression import Not, Requirement, to_document
@@ -107,7 +107,7 @@ class Bank:
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
-            await findings.remember(db, done)
+            await ledger.remember(db, done)
         found: dict[str, Reading] = {}
         for who, item in zip(people, done.looked, strict=True):
             found[who] = item.readings[1][0]

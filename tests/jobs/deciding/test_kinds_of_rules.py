@@ -15,7 +15,7 @@ from models import now, transaction
 from services.collections import standards
 from services.core.answer import Answer
 from services.core.queue import Claim
-from services.engine import cases, decisions, findings
+from services.engine import cases, decisions, ledger
 from services.holdings import last_seen
 from services.holdings.evaluate import Reading
 from services.rules.expression import Requirement, to_document
@@ -81,7 +81,7 @@ class World:
             wanted = await decisions.questions(db, batch)
         done = await decisions.look(gateways(), batch, wanted, now())
         async with transaction() as db:
-            await findings.remember(db, done)
+            await ledger.remember(db, done)
             wallets = {item.case.wallets for item in done.looked}
             memory = await last_seen.load(db, leaves, [address for mine in wallets for _, address in mine])
         found: list[dict[str, Reading]] = []

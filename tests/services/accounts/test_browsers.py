@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.accounts.browsers import name_of
+from services.accounts.sessions import name_of
 
 _MOZILLA = "Mozilla/5.0"
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.answer import Answer
-from services.holdings.verdicts import verdict
+from services.holdings.evaluate import verdict
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
 
 CATS, DOGS = Requirement("basic", "base", "0xca"), Requirement("basic", "solana", "Dogs")

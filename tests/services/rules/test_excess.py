@@ -12,7 +12,7 @@ from services.core.queue import Claim
 from services.engine import snapshot
 from services.health import alert_conditions, backlog
 from services.privacy import retention
-from services.rules import excess, pausing
+from services.rules import limits, pausing
 from services.rules.expression import AtLeast, Expression, Requirement, to_document
 from services.triggers import watch_list
 from settings import settings
@@ -62,23 +62,23 @@ async def asked(server_id: int) -> tuple[int, int]:
 
 
 async def test_all_but_the_oldest_rules_of_a_server_far_beyond_the_limits_are_paused() -> None:
-    far, rules = await server_with(*[1] * (3 * excess.FAR_BEYOND + 1))
-    beyond, _ = await server_with(*[1] * 3 * excess.FAR_BEYOND)
+    far, rules = await server_with(*[1] * (3 * limits.FAR_BEYOND + 1))
+    beyond, _ = await server_with(*[1] * 3 * limits.FAR_BEYOND)
     within, _ = await server_with(1, 1)
     assert await asked(far) == (len(rules), len(rules))
     async with transaction() as db:
         await retention.clear_expired(db)
     assert await active(far) == rules[:3]
     assert await asked(far) == (3, 3)
-    assert (len(await active(beyond)), len(await active(within))) == (3 * excess.FAR_BEYOND, 2)
+    assert (len(await active(beyond)), len(await active(within))) == (3 * limits.FAR_BEYOND, 2)
     async with transaction() as db:
-        assert await excess.pause(db) == 0, "once is enough"
+        assert await limits.pause(db) == 0, "once is enough"
 
 
 async def test_conditions_count_as_well() -> None:
     far, rules = await server_with(4, 3, 2, *[40] * 2)
     async with transaction() as db:
-        assert await excess.pause(db) == 3
+        assert await limits.pause(db) == 3
     assert await active(far) == rules[:2]
 
 
@@ -88,14 +88,14 @@ async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay(
         last = await db.get_one(Rule, rules[-1])
         db.add(Grant(server_id=far, discord_id="1", role_id=last.role_id, state="held", rule_ids=[rules[-1]]))
     async with transaction() as db:
-        await excess.pause(db)
+        await limits.pause(db)
     async with transaction() as db:
         (trouble,) = await alert_conditions.of_all(db, [far])
         paused = await backlog.paused_rules(db, far)
         terms = (await snapshot.rules_for(db, [Claim(far, "1", 1, 0, queue.SWEPT)]))[far]
     assert trouble.title == "Too many rules: 13 of them are paused"
     assert trouble.text.startswith("This server has far more rules than a server can have (3 rules with 8 conditions).")
-    assert {(one.cause, one.reason) for one in paused} == {(pausing.TOO_MANY, excess.reason())}
+    assert {(one.cause, one.reason) for one in paused} == {(pausing.TOO_MANY, limits.reason())}
     # The rule is known to whoever decides about that role: paused, it keeps the role where it is.
     assert [one.id for one in terms] == [*rules[:3], rules[-1]]
     assert not terms[-1].decides
@@ -104,7 +104,7 @@ async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay(
 async def test_no_event_of_a_role_resumes_them_but_an_admin_does() -> None:
     far, rules = await server_with(*[1] * 16)
     async with transaction() as db:
-        await excess.pause(db)
+        await limits.pause(db)
         role = (await db.get_one(Rule, rules[-1])).role_id
         assert await pausing.resume_role(db, far, role) == 0
     async with transaction() as db:
@@ -114,4 +114,4 @@ async def test_no_event_of_a_role_resumes_them_but_an_admin_does() -> None:
         )
     assert await asked(far) == (4, 4)
     async with transaction() as db:
-        assert await excess.pause(db) == 0
+        assert await limits.pause(db) == 0

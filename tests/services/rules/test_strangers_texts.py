@@ -23,7 +23,7 @@ from services.core.errors import FieldRefused
 from services.rules import expression, token_ids
 from services.rules.expression import Expression
 from services.servers import activity_csv
-from services.wallets import bio_text
+from services.wallets import bio_proof
 
 settings.register_profile("fuzz", max_examples=1_000, deadline=None)
 settings.register_profile("usual", max_examples=20, deadline=None, derandomize=True, database=None)
@@ -88,11 +88,11 @@ def test_token_ids_are_some_or_are_refused(text: str, chain: str) -> None:
 @USUAL
 @given(texts, texts)
 def test_a_bio_without_the_code_and_the_marker_proves_nothing(bio: str, username: str) -> None:
-    found = bio_text.judge(bio, "holdfast-abcdefghjk", username)
+    found = bio_proof.judge(bio, "holdfast-abcdefghjk", username)
     if "holdfast-abcdefghjk" not in bio.casefold():
-        assert found is not bio_text.Marker.CODE
+        assert found is not bio_proof.Marker.CODE
     if "holdfast:" not in bio.casefold():
-        assert found is not bio_text.Marker.HANDLE
+        assert found is not bio_proof.Marker.HANDLE
 
 
 @USUAL

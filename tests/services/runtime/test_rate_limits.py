@@ -6,7 +6,7 @@ import pytest
 
 from services.core.errors import TooMany
 from services.runtime import rate_limits
-from services.runtime.rate_limit_counts import MOST_KEYS, OwnCounts, SharedCounts
+from services.runtime.rate_limits import MOST_KEYS, OwnCounts, SharedCounts
 from settings import settings
 from tests.conftest import free_port
 

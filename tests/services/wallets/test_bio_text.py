@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.wallets.bio_text import Marker, judge, new_code
+from services.wallets.bio_proof import Marker, judge, new_code
 
 CODE = "holdfast-abcdefgh23"
 

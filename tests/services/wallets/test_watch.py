@@ -13,7 +13,7 @@ from gateways.evm.transactions import EvmTransactions
 from models import now
 from services.wallets import watch
 from services.wallets.transaction_check import TransactionOutcome
-from services.wallets.watch_state import OpenChallenge
+from services.wallets.watch import OpenChallenge
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
 AMOUNT = 1_234_567

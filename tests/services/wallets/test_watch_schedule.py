@@ -11,7 +11,7 @@ from models import Challenge, User, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.wallets import challenges, watch_schedule
-from services.wallets.watch_state import Point
+from services.wallets.watch import Point
 from tests.support.builders import address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
