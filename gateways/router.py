@@ -6,8 +6,8 @@ from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.evm.client import Chains, EvmChains
-from gateways.evm.contract_info import Standard
 from gateways.evm.rpc.node import Head
+from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.client import SolanaChains
 
 

@@ -5,8 +5,8 @@ from nextcord.ext import commands
 
 from bot.interaction.answering import Visit, answer
 from bot.interaction.presses import Presses
-from bot.interaction.replies import Button, Reply, lines
 from bot.messages import words
+from bot.messages.replies import Button, Reply, lines
 from gateways import gateways
 from models import transaction
 from services.accounts import sign_in

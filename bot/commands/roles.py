@@ -6,8 +6,8 @@ from nextcord.ext import commands
 from bot.interaction import waiting
 from bot.interaction.answering import Visit, answer, offer, visit_of
 from bot.interaction.presses import Presses
-from bot.interaction.replies import Reply
 from bot.messages import words
+from bot.messages.replies import Reply
 from models import transaction
 from services.core.ages import in_seconds
 from services.core.errors import HoldfastError

@@ -12,8 +12,8 @@ from bot.interaction.answering import Visit, answer, ask, outcome, show
 from bot.interaction.background import Busy
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.presses import Presses
-from bot.interaction.replies import Reply
 from bot.messages import challenge_words
+from bot.messages.replies import Reply
 from gateways import gateways
 from models import transaction
 from services.runtime import rate_limits

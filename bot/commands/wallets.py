@@ -6,8 +6,8 @@ from nextcord.ext import commands
 from bot.interaction import waiting
 from bot.interaction.answering import Visit, answer, offer, visit_of
 from bot.interaction.presses import Presses
-from bot.interaction.replies import Button, Choice, Reply
 from bot.messages import words
+from bot.messages.replies import Button, Choice, Reply
 from models import transaction
 from services.core.errors import HoldfastError, WalletNotFound
 from services.privacy import preferences

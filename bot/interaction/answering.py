@@ -9,7 +9,7 @@ import nextcord
 from sqlalchemy.exc import DBAPIError
 
 from bot.interaction import delivery
-from bot.interaction.replies import Reply, lines
+from bot.messages.replies import Reply, lines
 from models import transaction
 from services.core import request_ids
 from services.core.discord_text import COLORS

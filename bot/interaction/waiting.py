@@ -3,8 +3,8 @@
 import asyncio
 
 from bot.interaction.answering import Visit
-from bot.interaction.replies import Reply
 from bot.messages import words
+from bot.messages.replies import Reply
 from models import transaction
 from services.servers import recheck_report
 from services.servers.notices import Meeting

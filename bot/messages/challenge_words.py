@@ -2,7 +2,7 @@
 
 from nextcord import ButtonStyle
 
-from bot.interaction.replies import Button, Reply
+from bot.messages.replies import Button, Reply
 from bot.messages.words import on
 from services.core.addresses import shorten
 from services.core.ages import in_time

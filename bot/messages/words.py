@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bot.interaction.replies import Reply, lines
+from bot.messages.replies import Reply, lines
 from services.core.discord_text import plain
 from services.guilds.panel import SAFETY
 from services.privacy.erasure import EndingRole

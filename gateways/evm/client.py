@@ -10,10 +10,10 @@ from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, l
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.token_sheet import token_ids as parse_ids
 from gateways.evm.balances.reader import BulkReader
-from gateways.evm.contract_info import ContractReader, Standard
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
+from gateways.evm.tokens.contract_info import ContractReader, Standard
 from gateways.evm.tokens.reader import TokenReader
 
 __all__ = [

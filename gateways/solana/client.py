@@ -11,9 +11,9 @@ from datetime import timedelta
 
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.token_sheet import TokenHints, TokenIdsRefused, TokenSheet
-from gateways.evm.contract_info import Standard
 from gateways.evm.rpc.node import Head
 from gateways.evm.rpc.pool import all_silent
+from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.asset_lists import by_collection, first_page
 from gateways.solana.assets import Kind, asset
 from gateways.solana.balances import balances_of

@@ -12,8 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.body import Body, number, optional_text
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body, number, optional_text
 
 LONGEST_LATENCY_MS = 60_000
 _PREFIX = re.compile(r"^/(?:discord/api(?:/v\d+)?|opensea/api/v2|magiceden/v2|[^/]+)")

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from sandbox.base.body import fields, number, text
 from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import fields, number, text
 
 if TYPE_CHECKING:
     from sandbox.house import Sandbox

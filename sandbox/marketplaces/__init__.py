@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.body import fields
 from sandbox.base.budget import Budget
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import fields
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.alchemy import Alchemy
 from sandbox.marketplaces.catalogue import Catalogue

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.body import Body, fields, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
-from sandbox.control.body import Body, fields, optional_text, text
 from sandbox.solana.assets import AUTHORITY, INTERFACES, STANDARD, Record, mint_named, mint_of
 from sandbox.solana.keys import address_of, is_address
 from sandbox.solana.ledger import Ledger

@@ -6,8 +6,8 @@ import pytest
 
 from bot.client import build
 from bot.interaction.forms import filled_in
-from bot.interaction.replies import Button, Reply
 from bot.messages import challenge_words, words
+from bot.messages.replies import Button, Reply
 from models import now
 from services.core.discord_text import plain
 from services.servers.explain import MemberWhy, RequirementView, RoleWhy, RuleWhy

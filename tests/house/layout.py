@@ -13,7 +13,7 @@ FULL_FOLDERS = frozenset({".", "models/migrations/versions"})
 # The packages of each room from the bottom up: a package imports itself and those before it. What lies in the room's
 # own folder is above all of them.
 FLOORS: Mapping[str, Sequence[str]] = {
-    "app": ("app/postgres", "app/http/sockets", "app/http", "app/supervisor", "app/api/requests", "app/api"),
+    "app": ("app/postgres", "app/http", "app/http/sockets", "app/supervisor", "app/api/requests", "app/api"),
     "bot": ("bot/messages", "bot/interaction", "bot/commands"),
     "components": (
         "components/ui/effects",
@@ -38,7 +38,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "gateways/evm",
         "gateways/solana",
     ),
-    "models": ("models/db", "models/migrations/versions", "models/migrations"),
+    "models": ("models/db", "models", "models/migrations/versions", "models/migrations"),
     "services": (
         "services/core",
         "services/runtime",

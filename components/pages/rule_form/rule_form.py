@@ -5,7 +5,7 @@ import reflex as rx
 from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
-from components.pages.rule_form.preview import impact_panel
+from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button

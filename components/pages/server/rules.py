@@ -2,8 +2,8 @@
 
 import reflex as rx
 
-from components.pages.rule_form.preview import impact_panel
 from components.pages.server.protected_roles import protected_roles
+from components.pages.server.rule_preview import impact_panel
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card

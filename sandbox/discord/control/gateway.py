@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.body import Body, fields, number, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body, fields, number, optional_text, text
 from sandbox.discord.control import guilds
 from sandbox.discord.gateway import tampering
 

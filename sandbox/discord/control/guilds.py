@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.body import Body, fields, number, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body, fields, number, optional_text, text
 from sandbox.discord.control import interactions
 from sandbox.discord.deeds import bots, members, roles, talk
 from sandbox.discord.deeds.roles import RoleEdit

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from sandbox.base.body import Body, fields, number
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body, fields, number
 from sandbox.discord.interactions import data, elsewhere
 from sandbox.discord.interactions.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox.base.body import Body
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Command, Guild, Member

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body, optional_text, text
 from sandbox.discord.control import guilds
 from sandbox.discord.deeds import content
 from sandbox.discord.forms import components as parts

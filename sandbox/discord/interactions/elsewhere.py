@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.control.body import Body, optional_text, text
 from sandbox.discord.control import guilds
 from sandbox.discord.interactions.command_options import chosen_options, find_command
 from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction

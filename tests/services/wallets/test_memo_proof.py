@@ -10,7 +10,7 @@ from gateways import gateways
 from services.core.errors import FieldRefused
 from services.wallets import names
 from tests.jobs.conftest import product as product
-from tests.services.walker import Walker, clock_looks
+from tests.services.wallets.walker import Walker, clock_looks
 
 CAROL = "3tF45NttFL4K8smZuqzPD61awTEToSph6dfCWhCc5MGR"
 STRANGER = "1" * 31 + "7"

@@ -7,7 +7,7 @@ import pytest
 
 from services.wallets import watch, watch_schedule
 from tests.jobs.conftest import product as product
-from tests.services.walker import Walker, clock_looks
+from tests.services.wallets.walker import Walker, clock_looks
 
 EVM = ["ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract"]
 NewWalker = Callable[[], Awaitable[Walker]]
