@@ -11,10 +11,8 @@ from app.api import (
     health,
     me,
     members,
-    monitoring,
     protection,
     rules,
-    server_export,
     server_health,
     servers,
     wallets,
@@ -45,13 +43,12 @@ def _made() -> FastAPI:
     problems.answer_for(made)
     calls = APIRouter(prefix="/api", responses=problems.PROBLEMS)
     nouns = (
-        auth, servers, server_export, server_health, members, protection, events, analytics, discord, collections,
+        auth, servers, server_health, members, protection, events, analytics, discord, collections,
         rules, wallets, me, openapi,
     )  # fmt: skip
     for noun in nouns:
         calls.include_router(noun.router)
     made.include_router(health.router)
-    made.include_router(monitoring.router)
     made.include_router(calls)
     made.include_router(problems.router)
     # The last added stands outermost.

@@ -1,17 +1,155 @@
-"""Whether everything that was started is at work."""
+"""Whether everything is at work, for people and monitors: `/health`, `/health/deep` and `/metrics`."""
 
 import asyncio
+import ipaddress
 import os
 from datetime import UTC, datetime
+from secrets import compare_digest
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
-from models import DatabaseUrlMissing, now, reading
-from services.health import readiness
+from app.api.requests.shapes import ApiAnswer
+from app.api.server_health import LagAnswer, SweepAnswer
+from models import DatabaseUrlMissing, now, reading, transaction
+from services.core.errors import NotFound
+from services.health import metrics, monitoring, readiness
+from services.health.metrics import Metric
+from services.health.monitoring import DeepHealth
+from services.health.views import BAD
+from settings import settings
 
 router = APIRouter(tags=["health"])
+_DEEP_PATIENCE = 5.0
+"""Seconds for the database to answer."""
+_AWAY = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
+
+
+class PartAnswer(ApiAnswer):
+    """`state` is good, warning or bad; `text` says why."""
+
+    state: str
+    text: str
+
+
+class QueueStateAnswer(PartAnswer):
+    """Members to be looked at and roles to be written, over all servers."""
+
+    due: int
+    oldest_seconds: int
+    retrying: int
+    writes: int
+    oldest_write_seconds: int
+    writes_failing: int
+
+
+class BotStateAnswer(PartAnswer):
+    """When the bot last said that it lives."""
+
+    connected: bool
+    seconds: int | None
+
+
+class DeepAnswer(ApiAnswer):
+    """The worst state of all, and every part. `database` alone when it does not answer."""
+
+    state: str
+    checked_at: str | None = None
+    database: PartAnswer
+    queue: QueueStateAnswer | None = None
+    bot: BotStateAnswer | None = None
+    followers: list[LagAnswer] | None = None
+    last_sweep: SweepAnswer | None = None
+
+
+@router.get("/health/deep", include_in_schema=False)
+async def deep(request: Request) -> Response:
+    """200 while nothing is bad, else 503; the body is the same."""
+    _let_in(request)
+    try:
+        async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
+            answer = _answer(await monitoring.look(db))
+    except _AWAY as fault:
+        part = monitoring.without_database(type(fault).__name__)
+        answer = DeepAnswer(state=BAD, database=PartAnswer.model_validate(part))
+    body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return JSONResponse(body, status_code=503 if answer.state == BAD else 200)
+
+
+@router.get("/metrics", include_in_schema=False)
+async def numbers(request: Request) -> Response:
+    """All metrics in Prometheus' own text."""
+    _let_in(request)
+    async with transaction() as db:
+        found = await metrics.read(db)
+    return _written(found)
+
+
+def _let_in(request: Request) -> None:
+    """Raise NotFound unless the caller has MONITOR_TOKEN; without one, only this machine may, and only a local start.
+
+    Behind a proxy everybody comes from this machine, so its own address alone proves nothing under a public name.
+    """
+    token = settings().monitor_token
+    if token is not None:
+        said = request.headers.get("authorization", "")
+        allowed = compare_digest(said.encode(), f"Bearer {token.get_secret_value()}".encode())
+    else:
+        allowed = settings().local and _is_loopback(request.client.host if request.client else "")
+    if not allowed:
+        raise NotFound("Not found")
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
+
+
+def _answer(view: DeepHealth) -> DeepAnswer:
+    return DeepAnswer(
+        state=view.state,
+        checked_at=view.checked_at.isoformat(),
+        database=PartAnswer.model_validate(view.database),
+        queue=QueueStateAnswer.model_validate(view.queue),
+        bot=BotStateAnswer.model_validate(view.bot),
+        followers=[LagAnswer.model_validate(one) for one in view.followers],
+        last_sweep=SweepAnswer.model_validate(view.last_sweep),
+    )
+
+
+def _written(found: list[Metric]) -> Response:
+    """Prometheus' text of these; its library is loaded only where somebody collects them."""
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client.core import Metric as Family
+    from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+    families: list[Family] = []
+    for metric in found:
+        names = list(metric.samples[0][0]) if metric.samples else []
+        kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+        family = kind(metric.name, metric.help, labels=names)
+        for labels, value in metric.samples:
+            family.add_metric([labels[name] for name in names], value)
+        families.append(family)
+
+    class Collector:
+        """Hands the library what was read."""
+
+        def collect(self) -> list[Family]:
+            """All of it."""
+            return families
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collector())  # pyright: ignore[reportArgumentType]
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
 _PATIENCE = 2.0
 """Seconds for the database to answer."""
 
