@@ -47,7 +47,9 @@ class ServerExportAnswer(ApiAnswer):
 
 
 @router.get(
-    "/servers/{server_id}/export", response_class=StreamingResponse, responses={200: {"model": ServerExportAnswer}}
+    "/servers/{server_id}/export",
+    response_class=StreamingResponse,
+    responses={200: {"model": ServerExportAnswer}},
 )
 async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
     """The server's rules, and its members with the roles that rules are about."""

@@ -48,7 +48,7 @@ def test_what_a_page_says_to_type_can_be_typed(page: Path) -> None:
 def test_every_target_of_make_is_told_by_its_help_and_has_its_function() -> None:
     told = set(re.findall(r'@echo "make ([\w-]+)', (ROOT / "Makefile").read_text()))
     assert told == targets() - {"help"}
-    prepared = set(re.findall(r'"([\w-]+)": \w+', (ROOT / "app" / "prepare.py").read_text()))
+    prepared = set(re.findall(r'"([\w-]+)": \w+', (ROOT / "tools" / "prepare.py").read_text()))
     assert targets() - {"help"} <= prepared
 
 

@@ -44,7 +44,7 @@ def hooks(config: str) -> dict[str, list[str]]:
 
 
 def test_the_hooks_check_style_as_make_check_does() -> None:
-    steps, found = (ROOT / "app" / "steps.py").read_text(), hooks(HOOKS)
+    steps, found = (ROOT / "tools" / "steps.py").read_text(), hooks(HOOKS)
     for hook, words in {"ruff-check": ["check"], "ruff-format": ["format", "--check"]}.items():
         assert found[hook] == [".venv/bin/ruff", *words, "--force-exclude"]
         assert '"ruff", ' + ", ".join(f'"{word}"' for word in words) in steps

@@ -29,7 +29,7 @@ def install() -> Path:
     place = TOOLS / "lighthouse"
     program = place / "node_modules" / "lighthouse" / "cli" / "index.js"
     place.mkdir(parents=True, exist_ok=True)
-    lock = ROOT / "tests" / "npm" / "package-lock.json"
+    lock = ROOT / "tests" / "support" / "npm" / "package-lock.json"
     stamp = place / "package-lock.json"
     if program.exists() and stamp.exists() and stamp.read_text() == lock.read_text():
         return program

@@ -161,7 +161,7 @@ def test_a_python_too_old_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_second_set_up_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "ROOT", tmp_path)
     code = (
-        "import sys; from pathlib import Path; from app import steps; steps.ROOT = Path(sys.argv[1])\n"
+        "import sys; from pathlib import Path; from tools import steps; steps.ROOT = Path(sys.argv[1])\n"
         "with steps.SetUp(): print('mine now')"
     )
     with steps.SetUp():

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 RUN = """
 import sys
 from pathlib import Path
-from app import steps
+from tools import steps
 steps.VENV, steps.PYTHON = Path(sys.argv[1]), Path(sys.executable)
 with steps.types_beside() as typed:
     steps.hand_over(typed)
