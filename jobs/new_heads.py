@@ -7,7 +7,7 @@ from gateways import gateways
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers
 
-log = logging.getLogger("holdfast.jobs.head_calls")
+log = logging.getLogger("holdfast.jobs.new_heads")
 
 AGAIN_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 

@@ -8,7 +8,7 @@ from jobs.restart import outlasting
 from models import transaction
 from services.wallets import watch_schedule
 
-log = logging.getLogger("holdfast.jobs.proofs")
+log = logging.getLogger("holdfast.jobs.proof_watch")
 
 PAUSE_SECONDS = 1.0
 

@@ -12,7 +12,7 @@ from services.health import alerts, provider_log
 from services.health.provider_log import Recorder
 from services.runtime import counters, schedules
 
-log = logging.getLogger("holdfast.jobs.watch")
+log = logging.getLogger("holdfast.jobs.provider_monitor")
 
 PAUSE_SECONDS = 2.0
 PROBES = "probes"

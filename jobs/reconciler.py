@@ -23,7 +23,7 @@ from services.runtime.database_faults import is_the_databases
 from services.runtime.listen import wait
 from services.runtime.tasks import stop
 
-log = logging.getLogger("holdfast.jobs.looker")
+log = logging.getLogger("holdfast.jobs.reconciler")
 
 T = TypeVar("T")
 

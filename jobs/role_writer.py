@@ -17,7 +17,7 @@ from services.runtime.database_faults import is_the_databases
 from services.runtime.listen import wait
 from services.runtime.tasks import stop
 
-log = logging.getLogger("holdfast.jobs.writer")
+log = logging.getLogger("holdfast.jobs.role_writer")
 
 AT_ONCE = 16
 IDLE_SECONDS = 1.0

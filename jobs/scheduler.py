@@ -16,7 +16,7 @@ from services.servers import verified_counts
 from services.triggers import sweep
 from settings import settings
 
-log = logging.getLogger("holdfast.jobs.clock")
+log = logging.getLogger("holdfast.jobs.scheduler")
 
 TICK_SECONDS = 1
 HOUSEKEEPING = "housekeeping"

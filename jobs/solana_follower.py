@@ -19,7 +19,7 @@ from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled
 from services.triggers.transfer_poller import UnreadableTransfers
 from settings import settings
 
-log = logging.getLogger("holdfast.jobs.asset_follower")
+log = logging.getLogger("holdfast.jobs.solana_follower")
 
 
 class AssetFollower:

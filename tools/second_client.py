@@ -10,7 +10,7 @@ import sys
 import venv
 from pathlib import Path
 
-PINS = Path(__file__).resolve().parents[1] / "tests" / "sandbox" / "second_client.txt"
+PINS = Path(__file__).resolve().parents[1] / "tests" / "sandbox" / "discord" / "gateway" / "second_client.txt"
 
 
 def ready_in(tools: Path, python: str) -> Path:

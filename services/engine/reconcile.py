@@ -26,7 +26,7 @@ from services.holdings.shared_balances import MOST_WEIGHT, JointBalances
 from services.runtime import time_budget
 from services.runtime.tasks import stop
 
-log = logging.getLogger("holdfast.services.looks")
+log = logging.getLogger("holdfast.services.engine.reconcile")
 
 PATIENCE = 0.25
 """Seconds in which the first answers of a look are collected, so that a thousand servers are not settled one by one."""

@@ -13,7 +13,7 @@ from gateways import gateways
 from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, RequestTurns
 from models import transaction
 
-log = logging.getLogger("holdfast.services.rate_shares")
+log = logging.getLogger("holdfast.services.guilds.rate_shares")
 
 TOTAL = 46.0
 """Requests a second that are shared out. Discord allows 50: the rest is for jitter and for shares that lapsed."""

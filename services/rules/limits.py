@@ -13,7 +13,7 @@ from services.rules import pausing
 from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, requirements
 from settings import settings
 
-log = logging.getLogger("holdfast.services.rule_excess")
+log = logging.getLogger("holdfast.services.rules.limits")
 
 FAR_BEYOND = 5
 """A server with more than so many times the rules or conditions that a server may have keeps the oldest within the

@@ -15,7 +15,7 @@ from gateways import gateways
 from gateways.marketplaces.quota import Quota, QuotaStanding
 from models import MarketLimit, transaction
 
-log = logging.getLogger("holdfast.services.market_limits")
+log = logging.getLogger("holdfast.services.runtime.marketplace_limits")
 
 BEAT_SECONDS = 2.0
 

@@ -14,7 +14,7 @@ from gateways.evm.rpc.node_limits import Changes, NodeLimits
 from models import NodeLimit, now, transaction
 from models.db.session import AsyncSession
 
-log = logging.getLogger("holdfast.services.node_limits")
+log = logging.getLogger("holdfast.services.runtime.node_limits")
 
 BEAT_SECONDS, READ_EVERY_SECONDS = 10.0, 300.0
 FIELDS = ("log_blocks", "logs_need_address", "batch", "state_override", "states", "finalized")

@@ -18,7 +18,7 @@ from gateways.transport.errors import ProviderConfused, ProviderError, ProviderR
 from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.sightings import Moved
 
-log = logging.getLogger("holdfast.services.transfers")
+log = logging.getLogger("holdfast.services.triggers.transfer_poller")
 
 AT_ONCE = 2_000
 """Blocks that one look reads at most; who is further behind looks again at once."""

@@ -20,7 +20,7 @@ from services.wallets.ownership import SPENT, WalletProof
 from services.wallets.transaction_check import TransactionOutcome
 from services.wallets.watch import OpenChallenge, Point, SeenTransaction
 
-log = logging.getLogger("holdfast.services.open_challenges")
+log = logging.getLogger("holdfast.services.wallets.watch_schedule")
 
 METHOD = "transaction"
 SOON, SLOWLY = timedelta(seconds=5), timedelta(seconds=60)

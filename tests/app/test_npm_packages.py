@@ -67,7 +67,9 @@ def test_the_move_waits_for_a_fetch_under_way(root: Path, npm: Path) -> None:
         f"#!/bin/sh\ntouch {root}/begun\nwhile [ ! -e {root}/go ]; do sleep 0.02; done\nmkdir node_modules\n"
     )
     (root / ".web").mkdir()
-    code = "import sys; from pathlib import Path; from app import npm_packages\nnpm_packages.{}(*map(Path, sys.argv[1:]))"
+    code = (
+        "import sys; from pathlib import Path; from app import npm_packages\nnpm_packages.{}(*map(Path, sys.argv[1:]))"
+    )
     fetching = subprocess.Popen([sys.executable, "-c", code.format("fetch"), str(npm), str(root)], cwd=ROOT)
     while not (root / "begun").exists():
         assert fetching.poll() is None

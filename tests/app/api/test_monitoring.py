@@ -154,7 +154,7 @@ async def test_without_a_token_only_this_machine_sees_it(path: str):
 async def test_under_a_public_name_the_own_address_proves_nothing(path: str, monkeypatch: pytest.MonkeyPatch):
     # A proxy on this machine: everybody in the world comes from 127.0.0.1.
     public = settings().model_copy(update={"public_url": "https://roles.example"})
-    monkeypatch.setattr("app.api.monitoring.settings", lambda: public)
+    monkeypatch.setattr("app.api.health.settings", lambda: public)
     async with asked_from("127.0.0.1", "https://roles.example") as client:
         assert (await client.get(path)).status_code == 404
 
@@ -162,7 +162,7 @@ async def test_under_a_public_name_the_own_address_proves_nothing(path: str, mon
 @pytest.mark.parametrize("path", PATHS)
 async def test_with_a_token_it_is_what_counts(path: str, monkeypatch: pytest.MonkeyPatch):
     guarded = settings().model_copy(update={"monitor_token": SecretStr("a long token")})
-    monkeypatch.setattr("app.api.monitoring.settings", lambda: guarded)
+    monkeypatch.setattr("app.api.health.settings", lambda: guarded)
     async with asked_from("127.0.0.1") as client:
         assert (await client.get(path)).status_code == 404
         for wrong in ("a long token", "Bearer a long toke", "Bearer é"):

@@ -216,9 +216,10 @@ HOST = """
 import asyncio, json, sys
 from pathlib import Path
 from app.supervisor.processes import Program
-from app.supervisor.supervisor import Plan, Supervisor
+from app.supervisor.supervisor import ProcessPlan, Supervisor
 directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
-plan = Plan(directory, directory, "http://localhost:1", (Program("bot", tuple(json.loads(command))),), environment)
+programs = (Program("bot", tuple(json.loads(command))),)
+plan = ProcessPlan(directory, directory, "http://localhost:1", programs, environment)
 asyncio.run(Supervisor(plan, say=print).run())
 """
 
