@@ -3,31 +3,30 @@
 import logging
 from dataclasses import dataclass
 
-from gateways.discord.oauth import DiscordOAuth, DiscordSignIn
-from gateways.discord.rest import Discord, DiscordGateway
-from gateways.evm.client import Chains, EvmChains, Mints
-from gateways.evm.delegate_registry import DelegateRegistry, Delegations, own_rights
-from gateways.evm.ens import EnsNames, Names
+from gateways.discord.oauth import DiscordOAuth
+from gateways.discord.rest import Discord
+from gateways.evm.client import Chains, EvmChains
+from gateways.evm.delegate_registry import DelegateRegistry, own_rights
+from gateways.evm.ens import EnsNames
 from gateways.evm.node_probe import NodeProbe
 from gateways.evm.rpc import node_limits
-from gateways.evm.rpc.new_heads import Heads, NewHeads
+from gateways.evm.rpc.new_heads import NewHeads
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.metadata_links import EvmRecords
-from gateways.evm.transactions import EvmTransactions, Transactions
-from gateways.evm.transfer_logs import TransferLogs, Transfers
+from gateways.evm.transactions import EvmTransactions
+from gateways.evm.transfer_logs import TransferLogs
 from gateways.marketplaces.alchemy import Alchemy
-from gateways.marketplaces.magiceden import MagicEden, Symbols
+from gateways.marketplaces.magiceden import MagicEden
 from gateways.marketplaces.opensea import OpenSea
-from gateways.marketplaces.protocol import Marketplace
-from gateways.metadata import Metadata, TokenMetadata
+from gateways.metadata import TokenMetadata
 from gateways.router import AllChains
 from gateways.solana.client import SolanaChains
-from gateways.solana.memo_proof import SolanaProof, SolanaTransactions
+from gateways.solana.memo_proof import SolanaProof
 from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
 from gateways.transport.exchanges import end_all
-from gateways.transport.safe_fetch import Fetcher, Fetching
+from gateways.transport.safe_fetch import Fetcher
 from settings import settings
 
 log = logging.getLogger("holdfast.gateways")
@@ -40,27 +39,26 @@ for _chatty in ("httpx", "httpcore", "web3"):
 class Gateways:
     """One client for each provider."""
 
-    discord: DiscordGateway
-    oauth: DiscordSignIn
-    opensea: Marketplace
-    magiceden: Symbols
+    discord: Discord
+    oauth: DiscordOAuth
+    opensea: OpenSea
+    magiceden: MagicEden
     chains: Chains
-    mints: Mints
-    delegations: Delegations
-    solana: SolanaTransactions
-    fetching: Fetching
-    metadata: Metadata
-    transfers: Transfers
-    heads: Heads
-    transactions: Transactions
-    names: Names
+    mints: SolanaChains
+    delegations: DelegateRegistry
+    solana: SolanaProof
+    fetching: Fetcher
+    metadata: TokenMetadata
+    transfers: TransferLogs
+    heads: NewHeads
+    transactions: EvmTransactions
+    names: EnsNames
     solana_names: SolanaNames
     node_probe: NodeProbe
     listings: tuple[Alchemy, ...] = ()
     """Who lists what accounts have, beside OpenSea; asked only through the chains."""
 
 
-_Closed = Discord | DiscordOAuth | OpenSea | MagicEden | AllChains | EvmChains | SolanaProof | Fetcher | Alchemy
 _in_use: Gateways | None = None
 
 
@@ -90,8 +88,7 @@ async def close_gateways() -> None:
         chosen.discord, chosen.oauth, chosen.opensea, chosen.magiceden, chosen.chains, chosen.solana, chosen.fetching,
         *chosen.listings,
     ):  # fmt: skip
-        if isinstance(client, _Closed):
-            await client.close()
+        await client.close()
 
 
 def _connect() -> Gateways:

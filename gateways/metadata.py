@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import cast
 
 import orjson
 
@@ -12,35 +12,22 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.token_links import ContentGateways, LinkUnusable, located
 from gateways.evm.tokens.metadata_links import TokenRecord, TokenRecords
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.transport.safe_fetch import Fetching
+from gateways.transport.safe_fetch import Fetcher
 
 METADATA = "Token metadata"
 AT_ONCE = 8
 Told = TraitList | ProviderError
 
 
-class Metadata(Protocol):
-    """The metadata of tokens, wherever their contracts keep them."""
-
-    async def traits(
-        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
-    ) -> Mapping[str, Told]:
-        """For each token its traits, or why they cannot be known now. The index `apart_from` is not asked."""
-        ...
-
-    async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
-        """Ids of some tokens of a collection, at most that many; a ProviderError when the chain does not answer."""
-        ...
-
-
 class TokenMetadata:
-    """The real thing: asks the chain where the metadata are and fetches them, eight at once.
+    """The metadata of tokens, wherever their contracts keep them.
 
-    `records` has an entry for each family of chains (`evm`, `solana`) that can be asked.
+    The chain is asked where that is; eight documents are fetched at once. `records` has an entry for each family of
+    chains (`evm`, `solana`) that can be asked.
     """
 
     def __init__(
-        self, records: Mapping[str, TokenRecords], fetching: Fetching, *, ipfs_url: str, arweave_url: str
+        self, records: Mapping[str, TokenRecords], fetching: Fetcher, *, ipfs_url: str, arweave_url: str
     ) -> None:
         self._records, self._fetching = records, fetching
         self._gateways = ContentGateways(ipfs_url, arweave_url)
@@ -48,7 +35,10 @@ class TokenMetadata:
     async def traits(
         self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
     ) -> Mapping[str, Told]:
-        """Each asked token is in the answer. Where the chain itself does not answer, each has that as its reason."""
+        """Return for each asked token its traits, or why they cannot be known now.
+
+        Where the chain itself does not answer, each has that as its reason. The index `apart_from` is not asked.
+        """
         wanted = list(dict.fromkeys(token_ids))
         try:
             records = await self._of(chain).records(chain, contract, wanted, apart_from=apart_from)
@@ -69,7 +59,10 @@ class TokenMetadata:
         return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
 
     async def sample(self, chain: str, contract: str, most: int) -> Sequence[str]:
-        """Ids of some tokens of a collection, as its chain can tell them."""
+        """Return ids of some tokens of a collection, at most that many, as its chain can tell them.
+
+        Raises ProviderError when the chain does not answer.
+        """
         return await self._of(chain).sample(chain, contract, most)
 
     def _of(self, chain: str) -> TokenRecords:

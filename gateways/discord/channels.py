@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from gateways.discord.types import DISCORD
 from gateways.transport.errors import ProviderConfused
@@ -50,52 +49,10 @@ class Message:
     components: tuple[object, ...]
 
 
-class ChannelGateway(Protocol):
-    """What the product does with channels. Every call raises a ProviderError when there is no plain answer."""
-
-    async def channels(self, guild_id: str) -> list[Channel]:
-        """All channels of a guild, threads excepted."""
-        ...
-
-    async def channel(self, channel_id: str) -> Channel:
-        """One channel; ChannelGone when there is none, MissingAccess when the bot may not see it."""
-        ...
-
-    async def create_channel(
-        self, guild_id: str, name: str, topic: str, overwrites: Sequence[Overwrite], reason: str
-    ) -> Channel:
-        """A new text channel. After ProviderDown it may exist all the same: look at `channels`."""
-        ...
-
-    async def edit_channel(self, channel_id: str, changes: Mapping[str, object], reason: str) -> Channel:
-        """Change fields of a channel."""
-        ...
-
-    async def set_overwrite(self, channel_id: str, overwrite: Overwrite, reason: str) -> None:
-        """Set what the channel allows and denies one role or member; all others stay as they are."""
-        ...
-
-    async def message(self, channel_id: str, message_id: str) -> Message:
-        """One message; MessageGone when there is none."""
-        ...
-
-    async def recent_messages(self, channel_id: str) -> list[Message]:
-        """The newest messages of a channel, newest first."""
-        ...
-
-    async def post_message(self, channel_id: str, body: Mapping[str, object], nonce: str) -> Message:
-        """Post a message; the same `nonce` within some minutes posts nothing twice. Nobody is ever mentioned."""
-        ...
-
-    async def edit_message(self, channel_id: str, message_id: str, body: Mapping[str, object]) -> Message:
-        """Change a message of the bot's own."""
-        ...
-
-
 class ChannelCalls(ABC):
-    """The same over REST; `_request` is the client's.
+    """What the product does with channels. Every call raises a ProviderError when there is no plain answer.
 
-    See docs/facts.md#discord-channels and docs/facts.md#discord-messages.
+    See docs/facts.md#discord-channels and docs/facts.md#discord-messages. `_request` is the client's.
     """
 
     def __init__(self) -> None:
@@ -127,14 +84,17 @@ class ChannelCalls(ABC):
     ) -> object: ...
 
     async def channels(self, guild_id: str) -> list[Channel]:
-        """GET /guilds/{guild}/channels."""
+        """Return all channels of a guild, threads excepted (GET /guilds/{guild}/channels)."""
         answer = await self._request("GET", "/guilds/{}/channels", (guild_id,))
         found = [read_channel(item) for item in listed(answer, "the list of channels", DISCORD)]
         self._met(found)
         return found
 
     async def channel(self, channel_id: str) -> Channel:
-        """GET /channels/{channel}."""
+        """Return one channel (GET /channels/{channel}).
+
+        Raises ChannelGone when there is none, MissingAccess when the bot may not see it.
+        """
         found = read_channel(await self._request("GET", "/channels/{}", (channel_id,)))
         if found.id != channel_id:
             raise ProviderConfused(DISCORD, "another channel than the one asked for")
@@ -144,7 +104,10 @@ class ChannelCalls(ABC):
     async def create_channel(
         self, guild_id: str, name: str, topic: str, overwrites: Sequence[Overwrite], reason: str
     ) -> Channel:
-        """POST /guilds/{guild}/channels; 201. Not repeated when it may have happened."""
+        """Create a text channel (POST /guilds/{guild}/channels; 201).
+
+        It is not sent twice: after ProviderDown the channel may exist all the same, so look at `channels`.
+        """
         body = {
             "name": name, "type": TEXT_CHANNEL, "topic": topic,
             "permission_overwrites": [{"id": one.id, **_bits(one)} for one in overwrites],
@@ -153,30 +116,36 @@ class ChannelCalls(ABC):
         return read_channel(answer)
 
     async def edit_channel(self, channel_id: str, changes: Mapping[str, object], reason: str) -> Channel:
-        """PATCH /channels/{channel}."""
+        """Change fields of a channel (PATCH /channels/{channel})."""
         return read_channel(await self._request("PATCH", "/channels/{}", (channel_id,), body=changes, reason=reason))
 
     async def set_overwrite(self, channel_id: str, overwrite: Overwrite, reason: str) -> None:
-        """PUT /channels/{channel}/permissions/{id}; 204."""
+        """Set what the channel allows and denies one role or member; all others stay as they are.
+
+        PUT /channels/{channel}/permissions/{id}; 204.
+        """
         ids = (channel_id, overwrite.id)
         await self._request("PUT", "/channels/{}/permissions/{}", ids, body=_bits(overwrite), reason=reason)
 
     async def message(self, channel_id: str, message_id: str) -> Message:
-        """GET /channels/{channel}/messages/{message}."""
+        """Return one message (GET /channels/{channel}/messages/{message}); MessageGone when there is none."""
         return read_message(await self._request("GET", "/channels/{}/messages/{}", (channel_id, message_id)))
 
     async def recent_messages(self, channel_id: str) -> list[Message]:
-        """GET /channels/{channel}/messages."""
+        """Return the newest messages of a channel, newest first (GET /channels/{channel}/messages)."""
         answer = await self._request("GET", "/channels/{}/messages", (channel_id,), query=f"?limit={RECENT}")
         return [read_message(item) for item in listed(answer, "the list of messages", DISCORD)]
 
     async def post_message(self, channel_id: str, body: Mapping[str, object], nonce: str) -> Message:
-        """POST /channels/{channel}/messages; with `enforce_nonce` a repeated nonce gives back the first message."""
+        """Post a message that mentions nobody (POST /channels/{channel}/messages).
+
+        The same `nonce` within some minutes posts nothing twice: with `enforce_nonce` it gives back the first message.
+        """
         whole = {**body, "allowed_mentions": NO_MENTIONS, "nonce": nonce, "enforce_nonce": True}
         return read_message(await self._request("POST", "/channels/{}/messages", (channel_id,), body=whole))
 
     async def edit_message(self, channel_id: str, message_id: str, body: Mapping[str, object]) -> Message:
-        """PATCH /channels/{channel}/messages/{message}."""
+        """Change a message of the bot's own (PATCH /channels/{channel}/messages/{message})."""
         whole = {**body, "allowed_mentions": NO_MENTIONS}
         ids = (channel_id, message_id)
         return read_message(await self._request("PATCH", "/channels/{}/messages/{}", ids, body=whole))

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -51,42 +51,11 @@ class TokenSet:
         return f"TokenSet(expires_at={self.expires_at.isoformat()}, scope={self.scope!r})"
 
 
-class DiscordSignIn(Protocol):
-    """OAuth2 with Discord. Every call raises a ProviderError when there is no plain answer."""
-
-    def authorize_url(
-        self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
-    ) -> str:
-        """Where to send the person."""
-        ...
-
-    def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
-        """Where to send an admin who wants to add the bot."""
-        ...
-
-    async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
-        """Trade a code for tokens; ProviderRefused when the code is bad, used or too old."""
-        ...
-
-    async def refresh(self, token_set: TokenSet) -> TokenSet:
-        """Newer tokens; Unauthorized when the grant is gone."""
-        ...
-
-    async def revoke(self, token: str) -> None:
-        """End the whole grant that the token belongs to."""
-        ...
-
-    async def me(self, access_token: str) -> OAuthUser:
-        """Whose token it is; Unauthorized when it does not count any more."""
-        ...
-
-    async def my_guilds(self, access_token: str, *, max_age: float = WINDOW) -> list[UserGuild]:
-        """The person's guilds; Unauthorized when the token does not count any more."""
-        ...
-
-
 class DiscordOAuth:
-    """The real thing (docs/facts.md#discord-oauth2, docs/facts.md#discord-users)."""
+    """OAuth2 with Discord (docs/facts.md#discord-oauth2, docs/facts.md#discord-users).
+
+    Every call raises a ProviderError when there is no plain answer.
+    """
 
     def __init__(
         self,
@@ -138,7 +107,7 @@ class DiscordOAuth:
     def authorize_url(
         self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
     ) -> str:
-        """Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none.
+        """Return the address of Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none.
 
         See docs/facts.md#discord-oauth2.
         """
@@ -155,14 +124,20 @@ class DiscordOAuth:
         return str(url).replace("+", "%20")
 
     def bot_invite_url(self, guild_id: str | None, permissions: int) -> str:
-        """Discord's page that adds the bot, with a fixed guild where one is given (docs/facts.md#discord-oauth2)."""
+        """Return the address of Discord's page that adds the bot, with a fixed guild where one is given.
+
+        See docs/facts.md#discord-oauth2.
+        """
         query = {"client_id": self._client_id, "scope": "bot applications.commands", "permissions": str(permissions)}
         if guild_id is not None:
             query |= {"guild_id": guild_id, "disable_guild_select": "true"}
         return f"{self._authorize}?{urlencode(query, quote_via=quote)}"
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
-        """POST to the token address, grant_type=authorization_code (docs/facts.md#discord-oauth2)."""
+        """Trade a code for tokens; ProviderRefused when the code is bad, used or too old.
+
+        POST to the token address, grant_type=authorization_code (docs/facts.md#discord-oauth2).
+        """
 
         def call(client: Any) -> Any:
             return client.fetch_token(
@@ -176,7 +151,10 @@ class DiscordOAuth:
         return _token_set(await self._guarded(self._oauth, call), fallback="")
 
     async def refresh(self, token_set: TokenSet) -> TokenSet:
-        """POST to the token address, grant_type=refresh_token; the newest refresh token is the one to keep."""
+        """Return newer tokens, of which the refresh token is the one to keep; Unauthorized when the grant is gone.
+
+        POST to the token address, grant_type=refresh_token.
+        """
 
         def call(client: Any) -> Any:
             return client.fetch_token(self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token)
@@ -187,7 +165,10 @@ class DiscordOAuth:
             raise Unauthorized(DISCORD, "the sign-in has ended", status=fault.status) from None
 
     async def revoke(self, token: str) -> None:
-        """POST to the revocation address; every token of that sign-in ends with it (docs/facts.md#discord-oauth2)."""
+        """End the whole grant that the token belongs to.
+
+        POST to the revocation address; every token of that sign-in ends with it (docs/facts.md#discord-oauth2).
+        """
 
         def call(client: Any) -> Any:
             return client.revoke_token(self._revoke, token=token)
@@ -197,7 +178,7 @@ class DiscordOAuth:
             raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} to a revocation")
 
     async def me(self, access_token: str) -> OAuthUser:
-        """GET /users/@me with the person's token."""
+        """Return whose token it is (GET /users/@me); Unauthorized when it does not count any more."""
         user = Shape(await self._read("/users/@me", access_token), "the user", DISCORD)
         return OAuthUser(
             id=user.id(),
@@ -208,9 +189,10 @@ class DiscordOAuth:
         )
 
     async def my_guilds(self, access_token: str, *, max_age: float = WINDOW) -> list[UserGuild]:
-        """GET /users/@me/guilds with the person's token: at most 200, so one page (docs/facts.md#discord-users).
+        """Return the person's guilds; Unauthorized when the token does not count any more.
 
-        The answer may be `max_age` seconds old; Discord answers about one a second.
+        GET /users/@me/guilds: at most 200, so one page (docs/facts.md#discord-users). The answer may be `max_age`
+        seconds old; Discord answers about one a second.
         """
         answer = await self._own_guilds.of(access_token, lambda: self._own_list(access_token), max_age=max_age)
         items = [Shape(item, "a guild", DISCORD) for item in listed(answer, "the list of guilds", DISCORD)]

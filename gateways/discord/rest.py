@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Protocol, cast
+from typing import cast
 
 import httpx
 import orjson
 
 from gateways.discord.application import Application, SessionStarts, read_application, read_session_starts
-from gateways.discord.channels import ChannelCalls, ChannelGateway
+from gateways.discord.channels import ChannelCalls
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
-from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, Ticket, WaitTooLong
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, WaitTooLong
 from gateways.discord.types import (
     DISCORD,
     BotGuild,
@@ -53,69 +53,13 @@ PATIENCE = 1.0
 """Seconds that a role write waits for its turn: who writes many has other guilds to serve meanwhile."""
 
 
-class DiscordGateway(ChannelGateway, Protocol):
-    """What the product asks Discord as the bot. Every call raises a ProviderError when there is no plain answer."""
-
-    refusals: Refusals
-    """What it refused us lately."""
-    turns: RequestTurns
-    """The requests a second that this process may send."""
-
-    async def turn(self) -> None:
-        """Wait until one more request may be sent by another client of this process."""
-        ...
-
-    async def guild(self, guild_id: str) -> Guild:
-        """The guild with its roles; GuildGone or MissingAccess when the bot is not in it."""
-        ...
-
-    async def roles(self, guild_id: str) -> tuple[Role, ...]:
-        """All roles of a guild, @everyone among them."""
-        ...
-
-    async def member(self, guild_id: str, user_id: str) -> GuildMember:
-        """A member; MemberGone when the user is not in the guild."""
-        ...
-
-    async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
-        """The member, or None only if two different requests say that the user is not in the guild."""
-        ...
-
-    async def user(self, user_id: str) -> BotUser:
-        """Any user; NotThere when there is none."""
-        ...
-
-    async def application(self) -> Application:
-        """Our own application."""
-        ...
-
-    async def session_starts(self) -> SessionStarts:
-        """How often the bot may identify to the gateway."""
-        ...
-
-    async def me(self) -> BotUser:
-        """The bot itself."""
-        ...
-
-    async def bot_guilds(self) -> list[BotGuild]:
-        """The guilds the bot is in; that one is absent proves nothing, ask `guild` for it."""
-        ...
-
-    async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """Give one role; already having it is success."""
-        ...
-
-    async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """Take one role; not having it is success."""
-        ...
-
-
 class Discord(ChannelCalls):
-    """The real thing (docs/facts.md#discord-roles-and-members). One per process and event loop; `close` it.
+    """What the product asks Discord as the bot; one per process and event loop.
 
+    See docs/facts.md#discord-roles-and-members. Every call raises a ProviderError when there is no plain answer.
     `deadline` bounds each call in seconds, waiting for limits and repeats included. A call that would have to wait
-    longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened. A role write
-    that would have to wait longer than PATIENCE for its guild's limit is NotYet, and was not sent.
+    longer is ProviderBusy; a write that ends in ProviderDown may or may not have happened. A role write that would have
+    to wait longer than PATIENCE for its guild's limit is NotYet, and was not sent.
     """
 
     def __init__(
@@ -133,7 +77,9 @@ class Discord(ChannelCalls):
         self._deadline = deadline
         self._limiter = limiter or Limiter()
         self.turns = self._limiter.turns
+        """The requests a second that this process may send."""
         self.refusals = Refusals()
+        """What Discord refused us lately."""
         self._unsigned: dict[str, float] = {}
         """Guilds in which a 429 without any sign of Discord's came lately, and when (loop time)."""
         self._date: tuple[datetime, float] | None = None
@@ -158,20 +104,26 @@ class Discord(ChannelCalls):
         await self.turns.take(READS, "", math.inf)
 
     async def guild(self, guild_id: str) -> Guild:
-        """GET /guilds/{guild}."""
+        """Return the guild with its roles (GET /guilds/{guild}).
+
+        Raises GuildGone or MissingAccess when the bot is not in it.
+        """
         return read_guild(await self._get("/guilds/{}", guild_id), guild_id)
 
     async def roles(self, guild_id: str) -> tuple[Role, ...]:
-        """GET /guilds/{guild}/roles."""
+        """Return all roles of a guild, @everyone among them (GET /guilds/{guild}/roles)."""
         return read_roles(await self._get("/guilds/{}/roles", guild_id), guild_id)
 
     async def member(self, guild_id: str, user_id: str) -> GuildMember:
-        """GET /guilds/{guild}/members/{user}."""
+        """Return a member (GET /guilds/{guild}/members/{user}); MemberGone when the user is not in the guild."""
         answer = await self._get(MEMBER, guild_id, user_id)
         return replace(read_member(answer, user_id), read_at=self._time())
 
     async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
-        """GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user."""
+        """Return the member, or None only if two different requests say that the user is not in the guild.
+
+        GET /guilds/{guild}/members/{user}, and where that is 404, the list of members from just before the user.
+        """
         try:
             return await self.member(guild_id, user_id)
         except MemberGone:
@@ -182,26 +134,29 @@ class Discord(ChannelCalls):
             return replace(read_member(page[0], user_id), read_at=self._time())
 
     async def user(self, user_id: str) -> BotUser:
-        """GET /users/{user}."""
+        """Return any user (GET /users/{user}); NotThere when there is none."""
         user = read_user(await self._request("GET", "/users/{}", (user_id,), major=""))
         if user.id != user_id:
             raise ProviderConfused(DISCORD, "another user than the one asked for")
         return user
 
     async def application(self) -> Application:
-        """GET /applications/@me."""
+        """Return our own application (GET /applications/@me)."""
         return read_application(await self._get("/applications/@me"))
 
     async def session_starts(self) -> SessionStarts:
-        """GET /gateway/bot."""
+        """Return how often the bot may identify to the gateway (GET /gateway/bot)."""
         return read_session_starts(await self._get("/gateway/bot"))
 
     async def me(self) -> BotUser:
-        """GET /users/@me."""
+        """Return the bot itself (GET /users/@me)."""
         return read_user(await self._get("/users/@me"))
 
     async def bot_guilds(self) -> list[BotGuild]:
-        """GET /users/@me/guilds, page by page: 200 at a time, `after` the last id (docs/facts.md#discord-users)."""
+        """Return the guilds the bot is in; that one is absent proves nothing, ask `guild` for it.
+
+        GET /users/@me/guilds, page by page: 200 at a time, `after` the last id (docs/facts.md#discord-users).
+        """
         found: list[BotGuild] = []
         while True:
             after = f"&after={found[-1].id}" if found else ""
@@ -215,11 +170,17 @@ class Discord(ChannelCalls):
                 return found
 
     async def add_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """PUT of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members)."""
+        """Give one role; already having it is success.
+
+        PUT of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members).
+        """
         await self._request("PUT", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     async def remove_role(self, guild_id: str, user_id: str, role_id: str, reason: str) -> None:
-        """DELETE of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members)."""
+        """Take one role; not having it is success.
+
+        DELETE of a single role, which leaves all others alone; 204 (docs/facts.md#discord-roles-and-members).
+        """
         await self._request("DELETE", MEMBER_ROLE, (guild_id, user_id, role_id), reason=reason)
 
     def _time(self) -> datetime | None:

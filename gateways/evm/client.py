@@ -40,6 +40,10 @@ class Chains(Protocol):
     the block that the answer names; `not_before_block` is about the newest one all the same.
     """
 
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
     def endpoints(self, chain: str) -> int:
         """How many nodes are set for the chain; 0 when it is off."""
         ...
@@ -119,18 +123,6 @@ class Chains(Protocol):
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
         """What the contract calls itself, if it does."""
-        ...
-
-
-class Mints(Protocol):
-    """Single tokens by addresses of their own, as Solana's have them."""
-
-    async def collection_of(self, mint: str) -> str | None:
-        """The collection that has confirmed the token as its own; None when there is none, or no such token."""
-        ...
-
-    def requests(self) -> int:
-        """How many requests have been sent so far, whoever asked."""
         ...
 
 

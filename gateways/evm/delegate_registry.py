@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from gateways.chains.balance_sheet import packed
 from gateways.chains.catalogue import CHAINS
@@ -62,22 +62,6 @@ class DelegationSheet:
     unsure: Mapping[str, str]
 
 
-class Delegations(Protocol):
-    """The registry of delegations of each chain. A failure is a ProviderError, never "nobody"."""
-
-    async def incoming(
-        self,
-        chain: str,
-        delegates: Sequence[str],
-        *,
-        endpoint: int | None = None,
-        not_before_block: int = 0,
-        settled: bool = False,
-    ) -> DelegationSheet:
-        """Whose vaults the delegates may speak for; with `settled` at the block that the newest one has settled."""
-        ...
-
-
 def own_rights(product_name: str) -> bytes:
     """The 32 bytes of rights that delegate to us alone: the product's name in small letters, then zeros."""
     return re.sub(r"[^a-z0-9]", "", product_name.lower()).encode()[:WORD].ljust(WORD, b"\0")
@@ -86,8 +70,8 @@ def own_rights(product_name: str) -> bytes:
 class DelegateRegistry:
     """The registries of the chains in the table (docs/facts.md#delegate-registry).
 
-    `rights` are those that a delegation may be limited to and still count. Delegations with other rights, and of ERC-20
-    amounts, are nothing to us.
+    A failure is a ProviderError, never "nobody". `rights` are those that a delegation may be limited to and still
+    count. Delegations with other rights, and of ERC-20 amounts, are nothing to us.
     """
 
     def __init__(self, pool: NodePool, rights: bytes) -> None:
@@ -103,9 +87,10 @@ class DelegateRegistry:
         not_before_block: int = 0,
         settled: bool = False,
     ) -> DelegationSheet:
-        """At the answering node's head, which is at or after `not_before_block`.
+        """Return whose vaults the delegates may speak for, at the answering node's head.
 
-        On a chain without a registry nobody delegates. ValueError for an address that is none.
+        The head is at or after `not_before_block`; with `settled` it is the block that the newest one has settled. On a
+        chain without a registry nobody delegates. ValueError for an address that is none.
         """
         packed(delegates)
         asked = [delegate.lower() for delegate in dict.fromkeys(delegates)]

@@ -1,7 +1,7 @@
 """ENS: which wallet a name stands for, and what a wallet is called, both by Ethereum's universal resolver."""
 
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import cast
 
 import orjson
 from ens.exceptions import ENSValidationError, InvalidName  # pyright: ignore[reportMissingTypeStubs]
@@ -17,7 +17,7 @@ from gateways.evm.rpc.errors import Reverted
 from gateways.evm.rpc.node import Node, binary, patiently
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.transport.safe_fetch import Fetching
+from gateways.transport.safe_fetch import Fetcher
 
 # Addresses, selectors and errors: docs/facts.md#ens.
 ETHEREUM = "ethereum"
@@ -42,28 +42,20 @@ class NameOffchain(ProviderError):
     """The name is kept by a service outside of the chain, and none of its addresses may or could be asked."""
 
 
-class Names(Protocol):
-    """A directory of names. A failure is a ProviderError, never "no such name"."""
-
-    async def resolve(self, name: str) -> tuple[str, str]:
-        """The name in its normal form, and the wallet it stands for; NotThere when it stands for none."""
-        ...
-
-    async def primary(self, address: str) -> str | None:
-        """What the wallet is called, if that name stands for this very wallet."""
-        ...
-
-
 class EnsNames:
-    """The real directory. Names that are kept elsewhere are fetched as EIP-3668 has it, by the guarded client alone."""
+    """The directory of ENS names. A failure is a ProviderError, never "no such name".
 
-    def __init__(self, pool: NodePool, fetching: Fetching) -> None:
+    Names that are kept elsewhere are fetched as EIP-3668 has it, by the guarded client alone.
+    """
+
+    def __init__(self, pool: NodePool, fetching: Fetcher) -> None:
         self._pool, self._fetching = pool, fetching
 
     async def resolve(self, name: str) -> tuple[str, str]:
-        """NameInvalid for what is no name; NameOffchain, NotThere or another ProviderError where it leads nowhere.
+        """Return the name in its normal form and the wallet that it stands for, in lower case.
 
-        The address is in lower case. NotThere only when every node says so.
+        NameInvalid for what is no name; NameOffchain, NotThere or another ProviderError where it leads nowhere.
+        NotThere only when every node says so.
         """
         normal = _normal(name)
         try:
@@ -84,7 +76,10 @@ class EnsNames:
         return normal, await self._pool.first(ETHEREUM, ask)
 
     async def primary(self, address: str) -> str | None:
-        """The resolver verifies forward by itself; a name that is not in its normal form is shown to nobody."""
+        """Return what the wallet is called, if that name stands for this very wallet.
+
+        The resolver verifies forward by itself; a name that is not in its normal form is shown to nobody.
+        """
         data = REVERSE + encode(["bytes", "uint256"], [bytes.fromhex(address[2:]), COIN_ETHEREUM])
 
         async def ask(node: Node) -> str | None:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from gateways.evm.rpc.errors import NodeTimedOut, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity
@@ -56,44 +55,23 @@ class Nonces:
     contracts: frozenset[str]
 
 
-class Transactions(Protocol):
-    """The transactions of the chains that have a node. A failure is a ProviderError, never "there is none"."""
-
-    def chains(self) -> list[str]:
-        """The EVM chains that can be asked."""
-        ...
-
-    async def transaction(self, chain: str, hash: str) -> Transaction:
-        """The transaction with this hash; NotThere while the chain does not know it."""
-        ...
-
-    async def nonces(self, chain: str, accounts: Sequence[str], *, look_at_code: bool = False) -> Nonces:
-        """How many transactions the accounts have sent."""
-        ...
-
-    async def to_themselves(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
-        """What the accounts sent to themselves in the blocks `first` to `last`."""
-        ...
-
-    async def busy_blocks(self, chain: str, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
-        """The blocks in which an account sent something, between two `(block, transactions sent)`."""
-        ...
-
-
 class EvmTransactions:
-    """The real thing, over the nodes of a pool. Accounts are given in lower case."""
+    """The transactions of the chains that have a node. A failure is a ProviderError, never "there is none".
+
+    Accounts are given in lower case.
+    """
 
     def __init__(self, pool: NodePool) -> None:
         self._pool = pool
 
     def chains(self) -> list[str]:
-        """The EVM chains that have a node."""
+        """Return the EVM chains that can be asked."""
         return self._pool.chains()
 
     async def transaction(self, chain: str, hash: str) -> Transaction:
-        """By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined.
+        """Return the transaction with this hash; NotThere only when no node of the chain knows it and none failed.
 
-        NotThere only when no node of the chain knows it and none failed.
+        By transaction, receipt and block, which must agree: an orphaned block's transaction waits to be mined.
         """
 
         async def ask(node: Node) -> Transaction:
@@ -125,7 +103,10 @@ class EvmTransactions:
         )  # fmt: skip
 
     async def nonces(self, chain: str, accounts: Sequence[str], *, look_at_code: bool = False) -> Nonces:
-        """One request for up to 500 accounts; only with `look_at_code` is anything known of contracts."""
+        """Return how many transactions the accounts have sent; only with `look_at_code` anything of contracts.
+
+        One request for up to 500 accounts.
+        """
 
         async def ask(node: Node) -> Nonces:
             sent, contracts, first = dict[str, int](), set[str](), None
@@ -146,7 +127,10 @@ class EvmTransactions:
         return await self._pool.first(chain, ask)
 
     async def to_themselves(self, chain: str, accounts: Collection[str], first: int, last: int) -> list[Transaction]:
-        """By the blocks themselves, which every node keeps, however old; oldest first."""
+        """Return what the accounts sent to themselves in the blocks `first` to `last`, oldest first.
+
+        By the blocks themselves, which every node keeps, however old.
+        """
         wanted = frozenset(accounts)
 
         async def ask(node: Node) -> list[Transaction]:
@@ -161,9 +145,10 @@ class EvmTransactions:
         return await self._pool.first(chain, ask, deadline=deadline)
 
     async def busy_blocks(self, chain: str, account: str, after: tuple[int, int], upto: tuple[int, int]) -> list[int]:
-        """By halving, which needs a node that still has the states of then: StateMissing where it has not.
+        """Return the blocks in which an account sent something, between two `(block, transactions sent)`.
 
-        TooMuch for an account that sent so much that the search is not worth it.
+        By halving, which needs a node that still has the states of then: StateMissing where it has not. TooMuch for an
+        account that sent so much that the search is not worth it.
         """
 
         async def ask(node: Node) -> list[int]:

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import msgspec
 import orjson
@@ -100,37 +100,6 @@ class LogRead:
     """Contract → how many of its logs are none that a token or the registry writes."""
 
 
-class Transfers(Protocol):
-    """What moved on the chains. Every failure is a ProviderError, never an empty list."""
-
-    def endpoints(self, chain: str) -> int:
-        """How many nodes are set for the chain; 0 when it is off."""
-        ...
-
-    def for_wallets(self, chain: str) -> Sequence[int]:
-        """The nodes that give logs by wallets, as far as is known; others want contracts named."""
-        ...
-
-    async def head(self, chain: str, endpoint: int, not_before_block: int = 0) -> Head:
-        """The newest block of one node, once it has shown that it may be trusted and is not behind."""
-        ...
-
-    async def block_hash(self, chain: str, block: int, endpoint: int) -> str | None:
-        """The hash of a block as one node has it; None when it has no such block (any more)."""
-        ...
-
-    async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
-        """Every transfer of these contracts' tokens in the blocks from `first` to `last`, both included.
-
-        With the registry of delegations among the contracts, its changes too.
-        """
-        ...
-
-    async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
-        """Every transfer of any contract's tokens from or to these wallets in the blocks from `first` to `last`."""
-        ...
-
-
 @dataclass(slots=True)
 class _RangeRead:
     """One read under way."""
@@ -145,10 +114,11 @@ class _RangeRead:
 
 
 class TransferLogs:
-    """The real thing, for the EVM chains. It learns how many blocks each node allows in one request.
+    """What moved on the EVM chains. Every failure is a ProviderError, never an empty list.
 
-    One address never decides about the range: where a single block is too much for a node, its logs are asked for by
-    ever fewer addresses, and one that is too much alone is left out and named.
+    It learns how many blocks each node allows in one request. One address never decides about the range: where a single
+    block is too much for a node, its logs are asked for by ever fewer addresses, and one that is too much alone is left
+    out and named.
     """
 
     def __init__(self, nodes: NodePool) -> None:
@@ -166,7 +136,10 @@ class TransferLogs:
         return self._nodes.endpoints(chain)
 
     def for_wallets(self, chain: str) -> Sequence[int]:
-        """The nodes of the chain but those that lately refused logs without a contract's address."""
+        """Return the nodes that give logs by wallets, as far as is known; others want contracts named.
+
+        A node is among the others while it lately refused logs without a contract's address.
+        """
         clock = asyncio.get_running_loop().time()
         return [
             node.index
@@ -188,7 +161,7 @@ class TransferLogs:
         return await self._nodes.first(chain, ask, endpoint=endpoint)
 
     async def block_hash(self, chain: str, block: int, endpoint: int) -> str | None:
-        """The hash of a block; None when the node does not have it."""
+        """Return the hash of a block as one node has it; None when it has no such block (any more)."""
 
         async def ask(node: Node) -> str | None:
             found = await node.call("eth_getBlockByNumber", (hex(block), False))
@@ -202,13 +175,18 @@ class TransferLogs:
         return await self._nodes.first(chain, ask, endpoint=endpoint)
 
     async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
-        """By the contracts' addresses and the events; one request for all of them where that fits."""
+        """Return every transfer of these contracts' tokens in the blocks from `first` to `last`, both included.
+
+        With the registry of delegations among the contracts, its changes too. By the contracts' addresses and the
+        events; one request for all of them where that fits.
+        """
         return await self._read(chain, CONTRACTS, contracts, first, last, endpoint)
 
     async def of_wallets(self, chain: str, wallets: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
-        """By the wallets as indexed topics: sender and receiver, of both families of events.
+        """Return every transfer of any contract's tokens from or to these wallets in the blocks from `first` to `last`.
 
-        Raises NeedsAddress where the node gives logs of named contracts only; it is then not among `for_wallets`.
+        By the wallets as indexed topics: sender and receiver, of both families of events. Raises NeedsAddress where the
+        node gives logs of named contracts only; it is then not among `for_wallets`.
         """
         return await self._read(chain, WALLETS, wallets, first, last, endpoint)
 

@@ -3,7 +3,6 @@
 See docs/facts.md#magic-eden-solana-api.
 """
 
-from typing import Protocol
 from urllib.parse import quote
 
 from gateways.marketplaces.client import DEADLINE, MarketWire
@@ -19,21 +18,11 @@ LIMIT = (120, 60.0)
 (docs/facts.md#magic-eden-solana-api)."""
 
 
-class Symbols(Protocol):
+class MagicEden:
     """A marketplace that calls collections by symbols of its own, which are not on the chain.
 
     `quota` is what may be asked.
     """
-
-    quota: Quota
-
-    async def mints(self, symbol: str) -> tuple[str, ...]:
-        """Mint addresses of some tokens of the collection; none when it is not known or nothing of it was traded."""
-        ...
-
-
-class MagicEden:
-    """The real client."""
 
     def __init__(self, api_url: str, *, deadline: float = DEADLINE) -> None:
         self._api = f"{api_url.rstrip('/')}/v2"
@@ -46,9 +35,11 @@ class MagicEden:
         await self._wire.close()
 
     async def mints(self, symbol: str) -> tuple[str, ...]:
-        """GET /collections/{symbol}/listings, else …/activities: a symbol is a label, only its tokens are on the chain.
+        """Return mint addresses of some tokens of the collection.
 
-        Both answer 400 or 404 to a symbol that they do not know (docs/facts.md#magic-eden-solana-api).
+        None when it is not known or nothing of it was traded. GET /collections/{symbol}/listings, else …/activities: a
+        symbol is a label, only its tokens are on the chain. Both answer 400 or 404 to a symbol that they do not know
+        (docs/facts.md#magic-eden-solana-api).
         """
         for path in (f"listings?offset=0&limit={MOST_LISTED}", f"activities?offset=0&limit={MOST_LISTED}"):
             try:

@@ -27,7 +27,10 @@ _OUR_CHAINS = {chain.opensea: key for key, chain in CHAINS.items()}
 
 
 class OpenSea:
-    """The real client. Without a key OpenSea answers nothing: every question is then Unauthorized."""
+    """OpenSea's profiles, collections and tokens. What cannot be read is a ProviderError; `quota` is what may be asked.
+
+    Without a key OpenSea answers nothing: every question is then Unauthorized.
+    """
 
     def __init__(self, api_url: str, site_url: str, api_key: str | None, *, deadline: float = DEADLINE) -> None:
         self._api, self._site = f"{api_url.rstrip('/')}/api/v2", site_url.rstrip("/")
@@ -40,13 +43,13 @@ class OpenSea:
         await self._wire.close()
 
     def profile_url(self, address: str) -> str:
-        """`https://opensea.io/<address>` (docs/facts.md#opensea-pages)."""
+        """Return the profile's page for people: `https://opensea.io/<address>` (docs/facts.md#opensea-pages)."""
         return f"{self._site}/{quote(address, safe='')}"
 
     async def profile(self, address: str, *, use: Use = Use.PROOF) -> Profile:
-        """GET /accounts/{address}: `address` and `bio` are required fields of the answer.
+        """Return the profile now; NotThere when OpenSea knows none, another ProviderError when it cannot tell.
 
-        See docs/facts.md#opensea-reads.
+        GET /accounts/{address}: `address` and `bio` are required fields of the answer (docs/facts.md#opensea-reads).
         """
         account = await self._read(f"accounts/{quote(address, safe='')}", "account", use=use)
         found = account.text("address")
@@ -59,9 +62,10 @@ class OpenSea:
         )
 
     async def collection(self, slug: str) -> CollectionFacts:
-        """GET /collections/{slug}; a collection may have several contracts, even on several chains.
+        """Return the collection with this slug; NotThere when there is none.
 
-        See docs/facts.md#opensea-reads.
+        GET /collections/{slug}; a collection may have several contracts, even on several chains
+        (docs/facts.md#opensea-reads).
         """
         found = await self._read(f"collections/{quote(slug, safe='')}", "collection", use=Use.LOOKUP)
         contracts = [Shape(item, "a contract", OPENSEA) for item in found.items("contracts")]
@@ -72,14 +76,20 @@ class OpenSea:
         )
 
     async def contract(self, chain: str, address: str) -> ContractFacts:
-        """GET /chain/{chain}/contract/{address}: all fields are required (docs/facts.md#opensea-reads)."""
+        """Return the contract on one of our chains; NotThere when OpenSea does not know it.
+
+        GET /chain/{chain}/contract/{address}: all fields are required (docs/facts.md#opensea-reads).
+        """
         found = await self._read(_contract(chain, address), "contract", use=Use.LOOKUP)
         if _lowered(found.text("address")) != _lowered(address):
             raise ProviderConfused(OPENSEA, "the answer is about another contract")
         return ContractFacts(slug=found.text("collection"), name=plain(found.text("name"), LONGEST_NAME))
 
     async def traits(self, slug: str) -> Mapping[str, tuple[str, ...]]:
-        """GET /traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values."""
+        """Return each trait of a collection with its values; NotThere when there is no such collection.
+
+        GET /traits/{slug}: texts with how many tokens have each; of numbers only the bounds, so no values.
+        """
         found = await self._read(f"traits/{quote(slug, safe='')}", "collection", LARGEST_LIST, use=Use.LOOKUP)
         kinds, counts = found.inner("categories"), found.inner("counts")
         listed: dict[str, tuple[str, ...]] = {}
@@ -90,7 +100,10 @@ class OpenSea:
         return {kind: values for kind, values in listed.items() if kind}
 
     async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
-        """GET /chain/{chain}/contract/{address}/nfts/{identifier}: its traits, which are empty too while unread."""
+        """Return one token's traits, which are empty too while unread; NotThere when OpenSea does not know the token.
+
+        GET /chain/{chain}/contract/{address}/nfts/{identifier}.
+        """
         path = f"{_contract(chain, contract)}/nfts/{quote(token_id, safe='')}"
         found = (await self._read(path, "token", LARGEST_LIST)).inner("nft")
         if (_lowered(found.text("contract")), found.text("identifier")) != (_lowered(contract), token_id):
@@ -98,9 +111,9 @@ class OpenSea:
         return _traits(found)
 
     async def nfts(self, chain: str, tokens: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], TraitList]:
-        """POST /nfts/batch, 30 tokens at a time; what OpenSea does not know it leaves out of its answer.
+        """Return the traits of many tokens `(contract, token id)` of one chain; what OpenSea does not know is left out.
 
-        See docs/facts.md#opensea-reads.
+        POST /nfts/batch, 30 tokens at a time (docs/facts.md#opensea-reads).
         """
         asked = list(dict.fromkeys(tokens))
         found: dict[tuple[str, str], TraitList] = {}
@@ -124,10 +137,11 @@ class OpenSea:
         return found
 
     async def account_nfts(self, chain: str, address: str) -> AccountItems:
-        """GET /chain/{chain}/account/{address}/nfts, page after page of 200 until there is no `next`.
+        """Return everything that is listed for an address on a chain: all pages, or a ProviderError.
 
-        See docs/facts.md#opensea-reads. Raises ProviderConfused for an account with more than 10,000 tokens and for
-        pages that run in a circle.
+        GET /chain/{chain}/account/{address}/nfts, page after page of 200 until there is no `next`
+        (docs/facts.md#opensea-reads). Raises ProviderConfused for an account with more than 10,000 tokens and for pages
+        that run in a circle.
         """
         path = f"chain/{CHAINS[chain].opensea}/account/{quote(address, safe='')}/nfts?limit={ITEMS_A_PAGE}"
         items: dict[AccountItem, None] = {}

@@ -219,7 +219,10 @@ class SolanaChains:
         return await self._nodes.first(ask)
 
     async def collection_of(self, mint: str) -> str | None:
-        """The collection of a single asset, for somebody who pasted the asset; None when it is in none, or unknown."""
+        """Return the collection that has confirmed a single asset as its own, for somebody who pasted the asset's mint.
+
+        None when it is in no collection, or there is no such asset.
+        """
         addresses([mint])
 
         async def ask(node: SolanaNode) -> str | None:

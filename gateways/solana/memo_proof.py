@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, cast
+from typing import cast
 
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.base58 import decode
@@ -50,24 +50,11 @@ class SolanaSignature:
     memo: str | None
 
 
-class SolanaTransactions(Protocol):
-    """Reads transactions on Solana. A failure is a ProviderError, never "there is none"."""
-
-    async def memo_transaction(self, signature: str) -> SolanaTransaction | None:
-        """The transaction with this signature; None while no node knows it as finalized (13 s after it was sent)."""
-        ...
-
-    async def newer_signatures(self, address: str, since_slot: int) -> list[SolanaSignature]:
-        """Every finalized transaction after `since_slot` that mentions the address, oldest first.
-
-        Ask `Chains.head("solana")` for the slot when a challenge begins. ProviderBusy when there are more than 5,000:
-        then only the signature itself helps.
-        """
-        ...
-
-
 class SolanaProof:
-    """The real thing, over the nodes of RPC_SOLANA (docs/facts.md#solana-transactions)."""
+    """Reads transactions through the nodes of RPC_SOLANA (docs/facts.md#solana-transactions).
+
+    A failure is a ProviderError, never "there is none".
+    """
 
     def __init__(self, nodes: SolanaNodes) -> None:
         self._nodes = nodes
@@ -77,7 +64,11 @@ class SolanaProof:
         await self._nodes.close()
 
     async def memo_transaction(self, signature: str) -> SolanaTransaction | None:
-        """By getTransaction. A node that does not know the transaction is not the last one asked."""
+        """Return the transaction with this signature; None while no node knows it as finalized.
+
+        That takes 13 s after it was sent. By getTransaction. A node that does not know the transaction is not the last
+        one asked.
+        """
 
         async def ask(node: SolanaNode) -> SolanaTransaction:
             await node.head()
@@ -93,7 +84,12 @@ class SolanaProof:
             return None
 
     async def newer_signatures(self, address: str, since_slot: int) -> list[SolanaSignature]:
-        """By getSignaturesForAddress, newest first and backwards as far as `since_slot`."""
+        """Return every finalized transaction after `since_slot` that mentions the address, oldest first.
+
+        By getSignaturesForAddress, newest first and backwards as far as `since_slot`. Ask `Chains.head("solana")` for
+        the slot when a challenge begins. ProviderBusy when there are more than 5,000: then only the signature itself
+        helps.
+        """
 
         async def ask(node: SolanaNode) -> list[SolanaSignature]:
             await node.head(since_slot)

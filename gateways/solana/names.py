@@ -10,7 +10,7 @@ from gateways.evm.ens import NameInvalid
 from gateways.transport.base58 import is_address
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown
 from gateways.transport.json_shape import Shape
-from gateways.transport.safe_fetch import Fetching
+from gateways.transport.safe_fetch import Fetcher
 
 PROVIDER = "Solana names"
 ENDING = ".sol"
@@ -27,7 +27,7 @@ class SolanaNames:
     question is ProviderDown.
     """
 
-    def __init__(self, url: str, fetching: Fetching) -> None:
+    def __init__(self, url: str, fetching: Fetcher) -> None:
         self._url, self._fetching = url, fetching
 
     @property

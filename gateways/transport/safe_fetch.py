@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ssl import SSLContext
-from typing import Protocol, cast
+from typing import cast
 
 import httpcore
 import httpx
@@ -41,18 +41,6 @@ class LinkForbidden(ProviderRefused):
         super().__init__(provider, reason, status=0)
 
 
-class Fetching(Protocol):
-    """One client for every link that a stranger chose."""
-
-    async def get(self, link: str, *, largest: int = LARGEST) -> bytes:
-        """What the link leads to; a ProviderError when that cannot be had or must not be asked for."""
-        ...
-
-    async def post(self, link: str, body: bytes, *, largest: int = LARGEST) -> bytes:
-        """The answer to a JSON body, on the same conditions; a redirect is no answer."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One request of the way to a document."""
@@ -63,7 +51,7 @@ class _Step:
 
 
 class Fetcher:
-    """The real client (docs/facts.md#ccip-read).
+    """The client for every link that a stranger chose (docs/facts.md#ccip-read).
 
     Only https on port 443; each address that a name stands for must be public, and the connection goes to the very
     address that was looked at. The same holds for every redirect. No credentials, cookies or proxies; at most `largest`
@@ -104,7 +92,7 @@ class Fetcher:
         await self._pools.close()
 
     async def get(self, link: str, *, largest: int = LARGEST) -> bytes:
-        """What the link leads to, over at most three redirects.
+        """Return what the link leads to, over at most three redirects.
 
         Raises LinkForbidden (nothing was sent), NotThere, ProviderBusy, ProviderDown, ProviderRefused, and
         ProviderConfused for what is too large or packed in a way that we did not ask for.
@@ -112,7 +100,7 @@ class Fetcher:
         return await self._fetch("GET", link, None, largest)
 
     async def post(self, link: str, body: bytes, *, largest: int = LARGEST) -> bytes:
-        """The answer to a JSON body; raises as `get` does, and ProviderConfused for a redirect."""
+        """Return the answer to a JSON body; raises as `get` does, and ProviderConfused for a redirect."""
         return await self._fetch("POST", link, body, largest)
 
     async def _fetch(self, method: str, link: str, body: bytes | None, largest: int) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from gateways.discord.rest import DiscordGateway
+from gateways.discord.rest import Discord
 from gateways.discord.types import BotUser, Guild, GuildMember
 
 ME_SECONDS = 60.0
@@ -22,19 +22,19 @@ class GuildQuestions:
         self._me: tuple[float, BotUser] | None = None
         self._under_way: dict[tuple[str, ...], asyncio.Task[Any]] = {}
 
-    async def me(self, discord: DiscordGateway) -> BotUser:
+    async def me(self, discord: Discord) -> BotUser:
         """Return the bot itself, as it was at most ME_SECONDS ago."""
         now = asyncio.get_running_loop().time()
         if self._me is None or self._me[0] < now:
             self._me = now + ME_SECONDS, await discord.me()
         return self._me[1]
 
-    async def guild(self, discord: DiscordGateway, guild_id: str, person: str) -> Guild:
-        """Return the guild. Raises as `DiscordGateway.guild` does."""
+    async def guild(self, discord: Discord, guild_id: str, person: str) -> Guild:
+        """Return the guild. Raises as `Discord.guild` does."""
         return cast("Guild", await self._once(("guild", guild_id, person), lambda: discord.guild(guild_id)))
 
-    async def member(self, discord: DiscordGateway, guild_id: str, person: str) -> GuildMember:
-        """Return the member. Raises as `DiscordGateway.member` does."""
+    async def member(self, discord: Discord, guild_id: str, person: str) -> GuildMember:
+        """Return the member. Raises as `Discord.member` does."""
         return cast(
             "GuildMember", await self._once(("member", guild_id, person), lambda: discord.member(guild_id, person))
         )
@@ -57,6 +57,6 @@ class GuildQuestions:
 _asked: WeakKeyDictionary[object, GuildQuestions] = WeakKeyDictionary()
 
 
-def of(discord: DiscordGateway) -> GuildQuestions:
+def of(discord: Discord) -> GuildQuestions:
     """Return the questions to this gateway."""
     return _asked.setdefault(discord, GuildQuestions())

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.transfer_logs import CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, Transfers
+from gateways.evm.transfer_logs import CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.sightings import Moved
@@ -163,7 +163,7 @@ class Reader:
         except ProviderError as fault:
             raise UnreadableTransfers(str(fault)) from fault
 
-    async def _look(self, transfers: Transfers, stored: Position, addresses: Sequence[str]) -> PollResult:
+    async def _look(self, transfers: TransferLogs, stored: Position, addresses: Sequence[str]) -> PollResult:
         endpoints = self._endpoints(transfers)
         endpoint = self._next(endpoints)
         try:
@@ -211,7 +211,7 @@ class Reader:
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()
         return PollResult(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
 
-    def _endpoints(self, transfers: Transfers) -> Sequence[int]:
+    def _endpoints(self, transfers: TransferLogs) -> Sequence[int]:
         """The nodes that can be asked. Raises ProviderRefused where none can."""
         count = transfers.endpoints(self.chain)
         if self.kind == CONTRACTS:
@@ -245,7 +245,7 @@ class Reader:
         behind = (head - stored.block) * CHAINS[self.chain].block_seconds
         return self._memory.fresh and stored.block > 0 and behind > MOST_BEHIND_SECONDS
 
-    async def _beginning(self, transfers: Transfers, head: int, endpoint: int) -> Position:
+    async def _beginning(self, transfers: TransferLogs, head: int, endpoint: int) -> Position:
         """Where to begin: a moment before the head, for a rule that was made while we were about to begin has been
         answered by no older block. Raises ProviderConfused where the node does not have the head that it names.
         """
@@ -256,7 +256,7 @@ class Reader:
         return Position(block, name or "")
 
     async def _back(
-        self, transfers: Transfers, stored: Position, endpoint: int, endpoints: Sequence[int]
+        self, transfers: TransferLogs, stored: Position, endpoint: int, endpoints: Sequence[int]
     ) -> PollResult | None:
         """The look that goes back to where the chain is, once all nodes that answer have been before the position for
         long: a wrong head led to it. None until then.
@@ -281,13 +281,13 @@ class Reader:
         self.forget()
         return PollResult(position, newest.block, missed=True, went_back=True)
 
-    async def _is_there(self, transfers: Transfers, stored: Position, endpoint: int) -> bool:
+    async def _is_there(self, transfers: TransferLogs, stored: Position, endpoint: int) -> bool:
         """Whether the stored position is the chain's still."""
         if not stored.block_hash:
             return True
         return await transfers.block_hash(self.chain, stored.block, endpoint) == stored.block_hash
 
-    async def _replaced(self, transfers: Transfers, doubtful: dict[int, str], endpoint: int) -> set[int]:
+    async def _replaced(self, transfers: TransferLogs, doubtful: dict[int, str], endpoint: int) -> set[int]:
         """Which of these blocks are not the chain's any more; a node that only leaves something out has them still."""
         newest = sorted(doubtful, reverse=True)[:LOOKED_BACK]
         hashes = [await transfers.block_hash(self.chain, block, endpoint) for block in newest]
@@ -302,7 +302,9 @@ class Reader:
             del self._memory.answered[endpoint]
         return endpoints[self._memory.turn % len(endpoints)]
 
-    async def _reached(self, transfers: Transfers, stored: Position, head: int, last: int, endpoint: int) -> Position:
+    async def _reached(
+        self, transfers: TransferLogs, stored: Position, head: int, last: int, endpoint: int
+    ) -> Position:
         """Up to where the chain is read for good once the endpoint has told of everything up to `last`.
 
         What it does not have is not settled: a position without a name would not be compared with the chain.
@@ -335,7 +337,7 @@ class Reader:
         self._memory.read[endpoint] = last
 
     async def _read(
-        self, transfers: Transfers, addresses: Sequence[str], first: int, last: int, endpoint: int
+        self, transfers: TransferLogs, addresses: Sequence[str], first: int, last: int, endpoint: int
     ) -> LogRead:
         ask = transfers.of_contracts if self.kind == CONTRACTS else transfers.of_wallets
         read = await ask(self.chain, addresses, first, last, endpoint)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from typing import Protocol, cast
+from typing import cast
 
 import orjson
 from websockets.asyncio.client import ClientConnection, connect
@@ -20,20 +20,8 @@ LARGEST_MESSAGE = 1_000_000
 _SUBSCRIBE = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]}).decode()
 
 
-class Heads(Protocol):
-    """Who tells of new blocks."""
-
-    def offered(self, chain: str) -> bool:
-        """Whether a socket is set for the chain."""
-        ...
-
-    def follow(self, chain: str) -> AsyncGenerator[None]:
-        """One item for each new block, beginning when the subscription stands; ends with a ProviderError."""
-        ...
-
-
 class NewHeads:
-    """The real thing. `urls` maps a chain's key to its socket, which may hold a key and so is never told to anybody."""
+    """News of new blocks. `urls` maps a chain's key to its socket, which may hold a key and so is shown to nobody."""
 
     def __init__(self, urls: Mapping[str, str]) -> None:
         self._urls = urls
@@ -43,7 +31,7 @@ class NewHeads:
         return bool(self._urls.get(chain))
 
     async def follow(self, chain: str) -> AsyncGenerator[None]:
-        """One item when the subscription stands, for blocks may have come before it, and one for each new block.
+        """Yield once when the subscription stands, for blocks may have come before it, and once for each new block.
 
         Raises ProviderError when the connection cannot be had, or ends.
         """

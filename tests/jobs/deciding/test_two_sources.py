@@ -17,8 +17,9 @@ from gateways.chains.indexer import Indexer
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
-from gateways.marketplaces.protocol import AccountItem, AccountItems, Marketplace
-from gateways.metadata import Metadata
+from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.protocol import AccountItem, AccountItems
+from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown
 from models import Cursor, Due, now, transaction
 from services.holdings import confirmation
@@ -38,6 +39,9 @@ class Teller:
 
     said: TraitList | None
     asked: int = 0
+
+    async def close(self) -> None:
+        """There is nothing to close."""
 
     async def nft(self, chain: str, contract: str, token_id: str) -> TraitList:
         self.asked += 1
@@ -68,9 +72,7 @@ def metadata() -> Teller:
 @pytest.fixture
 async def gold(town: Town, opensea: Teller, metadata: Teller) -> Town:
     """A rule for gold fur; carol, who has proved her wallet, has a token."""
-    use_gateways(
-        replace(gateways(), opensea=cast(Marketplace, opensea), metadata=cast(Metadata, cast(object, metadata)))
-    )
+    use_gateways(replace(gateways(), opensea=cast(OpenSea, opensea), metadata=cast(TokenMetadata, metadata)))
     await town.buys("carol")
     leaf = Requirement("trait", "base", town.contract, trait=("Fur", "Gold"))
     await town.change(await town.rule("Holder"), expression=to_document(leaf))
