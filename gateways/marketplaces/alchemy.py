@@ -7,7 +7,7 @@ import asyncio
 from urllib.parse import quote
 
 from gateways.marketplaces.client import DEADLINE, MarketWire
-from gateways.marketplaces.protocol import AccountItem, AccountItems
+from gateways.marketplaces.facts import AccountItem, AccountItems
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderRefused
 from gateways.transport.json_shape import Shape
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from gateways.chains.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
 from gateways.chains.catalogue import CHAINS
 from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire
-from gateways.marketplaces.protocol import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
+from gateways.marketplaces.facts import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.marketplaces.quota import Quota, Use
 from gateways.transport.errors import ProviderConfused, ProviderDown
 from gateways.transport.json_shape import Shape

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS as FACTS
-from gateways.marketplaces.protocol import CollectionFacts
+from gateways.marketplaces.facts import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from services.collections.urls import CollectionReference
 from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten

@@ -7,7 +7,7 @@ import unicodedata
 from enum import Enum
 
 from gateways import Gateways
-from gateways.marketplaces.protocol import Profile
+from gateways.marketplaces.facts import Profile
 from gateways.marketplaces.quota import Outlook, Use
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderError
 from gateways.transport.fair_turns import on_behalf_of

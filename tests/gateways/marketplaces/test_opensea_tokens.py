@@ -9,8 +9,8 @@ from aiohttp import web
 
 from gateways.chains.attributes import Trait, TraitList
 from gateways.marketplaces import opensea as module
+from gateways.marketplaces.facts import AccountItem
 from gateways.marketplaces.opensea import OpenSea
-from gateways.marketplaces.protocol import AccountItem
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.wire import Wire
 

@@ -17,8 +17,8 @@ from gateways.chains.indexer import Indexer
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
+from gateways.marketplaces.facts import AccountItem, AccountItems
 from gateways.marketplaces.opensea import OpenSea
-from gateways.marketplaces.protocol import AccountItem, AccountItems
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown
 from models import Cursor, Due, now, transaction

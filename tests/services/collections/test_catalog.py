@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gateways import Gateways, close_gateways, gateways
-from gateways.marketplaces.protocol import CollectionFacts, ContractFacts
+from gateways.marketplaces.facts import CollectionFacts, ContractFacts
 from gateways.transport.errors import ProviderDown
 from models import transaction
 from services.collections import catalog
