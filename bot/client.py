@@ -9,10 +9,7 @@ import nextcord
 from nextcord.ext import commands
 from nextcord.http import Route
 
-from bot.commands.admin import Service
-from bot.commands.roles import Roles
-from bot.commands.verify import Verify
-from bot.commands.wallets import Wallets
+from bot.commands import cogs
 from bot.events import Events
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
@@ -143,6 +140,6 @@ def build() -> Bot:
     presses = Presses()
     events = Events(bot)
     listeners = (events, Rereads(bot, events), Heartbeat(bot, events), presses)
-    for cog in (*listeners, Verify(presses), Roles(presses), Wallets(presses), Service(presses)):
+    for cog in (*listeners, *cogs(presses)):
         bot.add_cog(cog)
     return bot

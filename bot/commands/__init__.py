@@ -1,1 +1,16 @@
-"""The slash commands and what the panel's buttons do."""
+"""The slash commands and what the panel's buttons do. Each module here makes one cog in its function `cog`."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+
+from nextcord.ext import commands
+
+from bot.interaction.presses import Presses
+
+
+def cogs(presses: Presses) -> Iterator[commands.Cog]:
+    """Yield the cog of every module in this package; `presses` learns which of them answers which button."""
+    for found in pkgutil.iter_modules(__path__):
+        make: Callable[[Presses], commands.Cog] = importlib.import_module(f"{__name__}.{found.name}").cog
+        yield make(presses)

@@ -80,4 +80,13 @@ class Service(commands.Cog):
         await answer(interaction, self._help)
 
     async def _help(self, visit: Visit) -> Reply:
-        return words.help_(str(visit.interaction.application_id))
+        registered = visit.interaction.client.get_all_application_commands()
+        # Discord shows a command that wants a permission only to those who have it; here it comes last.
+        order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
+        shown = [(one.name or "", one.description) for one in order if one.name != "help"]
+        return words.help_(str(visit.interaction.application_id), shown)
+
+
+def cog(presses: Presses) -> commands.Cog:
+    """Make the cog."""
+    return Service(presses)

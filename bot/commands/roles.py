@@ -87,3 +87,8 @@ class Roles(commands.Cog):
         async with transaction() as db:
             found = (await views.of_servers(db, [meeting.server_id])).get(meeting.server_id, ())
         return words.rules(found)
+
+
+def cog(presses: Presses) -> commands.Cog:
+    """Make the cog."""
+    return Roles(presses)

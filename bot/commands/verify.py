@@ -198,3 +198,8 @@ def claim_form() -> Form:
             ),
         ],
     )
+
+
+def cog(presses: Presses) -> Busy:
+    """Make the cog."""
+    return Verify(presses)

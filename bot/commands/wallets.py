@@ -144,3 +144,8 @@ class Wallets(commands.Cog):
             return await self._shown(meeting, "Your wallets")
         said = "Your wallets count in this server now." if use else "Your wallets do not count in this server any more."
         return await waiting.result(visit, meeting, before, "Changed", said)
+
+
+def cog(presses: Presses) -> commands.Cog:
+    """Make the cog."""
+    return Wallets(presses)

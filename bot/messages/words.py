@@ -127,21 +127,12 @@ def ending(roles: Sequence[EndingRole]) -> str:
     return lines([f"**{plain(one.role_name)}** in {plain(one.server_name)} {plain(one.text)}" for one in roles])
 
 
-def help_(bot_id: str) -> Reply:
-    """What can be asked, and how to know us."""
-    commands = (
-        ("/verify", "prove that a wallet is yours"),
-        ("/wallets", "your wallets: list, remove, use them here or not, share them or not"),
-        ("/why", "each role here: whether you have it, and why"),
-        ("/recheck", "look at your wallets again, now"),
-        ("/rules", "which roles there are to earn"),
-        ("/forget", "delete everything about you"),
-        ("/setup", "make or repair the verification channel (needs Manage Server)"),
-    )
+def help_(bot_id: str, commands: Sequence[tuple[str, str]]) -> Reply:
+    """What can be asked, from the `(name, description)` of each command, and how to know us."""
     bot = settings().bot_name
     return Reply(
         f"{bot} in short",
-        "\n".join(f"**{name}**: {text}" for name, text in commands),
+        "\n".join(f"**/{name}**: {text[:1].lower()}{text[1:]}" for name, text in commands),
         "info",
         (("Stay safe", f"{SAFETY} This bot's id is {bot_id}. Only you see what I answer."),),
     )

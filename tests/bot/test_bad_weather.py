@@ -16,7 +16,9 @@ from sqlmodel import select, update
 
 from bot import client, events, heartbeat, reconnect
 from bot.client import build
+from bot.commands import cogs
 from bot.interaction import delivery
+from bot.interaction.presses import Presses
 from gateways import gateways
 from gateways.discord.invalid_requests import Refusals
 from jobs.provider_monitor import ALERTS, Watch
@@ -173,6 +175,7 @@ async def test_every_other_call_comes_through_too_and_nothing_is_made_twice(
     discord: Outside, met: dict[str, int], living: None
 ) -> None:
     await is_(names, EVERYBODY)
+    assert {"help", "verify"} <= set(COMMANDS)
     await is_(lambda: commands_of(discord), COMMANDS)
     await is_(gateway_state, ("ok", None))
 
@@ -190,7 +193,7 @@ async def test_every_other_call_comes_through_too_and_nothing_is_made_twice(
     assert set(met) >= reads | {f"POST {mine}", "POST /guilds/_/channels", "POST /channels/_/messages"}
 
 
-COMMANDS = ["forget", "help", "recheck", "rules", "setup", "verify", "wallets", "why"]
+COMMANDS = sorted(str(one.name) for cog in cogs(Presses()) for one in cog.application_commands)
 
 
 async def commands_of(discord: Outside) -> list[str]:

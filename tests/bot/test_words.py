@@ -1,11 +1,18 @@
 """What the bot says, without a Discord: within its limits, with everybody's words shown as they are."""
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from bot.client import build
+from bot.commands import cogs
+from bot.commands.admin import Service
+from bot.interaction.answering import Visit
 from bot.interaction.forms import filled_in
+from bot.interaction.presses import Presses
 from bot.messages import challenge_words, words
 from bot.messages.replies import Button, Reply
 from models import now
@@ -15,6 +22,7 @@ from services.servers.recheck_report import compare
 from services.wallets.ownership import LinkedProfile, Verdict
 from services.wallets.transaction_check import ask
 from services.wallets.wallets import ChallengeView
+from settings import ROOT
 
 ADDRESS = "0x" + "ab" * 20
 ASKED = ChallengeView(
@@ -121,6 +129,32 @@ async def test_no_answer_of_the_bots_calls_anybody() -> None:
         assert bot.allowed_mentions.to_dict() == {"parse": []}
     finally:
         await bot.close()
+
+
+async def test_help_has_every_registered_command_with_its_description() -> None:
+    bot = build()
+    try:
+        interaction: Any = SimpleNamespace(client=bot, application_id=77)
+        (service,) = (one for one in bot.cogs.values() if isinstance(one, Service))
+        said = await service._help(Visit(interaction, "1", "2", "carol"))
+        registered = {str(one.name): one.description for one in bot.get_all_application_commands()}
+    finally:
+        await bot.close()
+    told = dict(line.removeprefix("**/").split("**: ", 1) for line in said.text.splitlines())
+    del registered["help"]
+    assert {name: text.lower() for name, text in told.items()} == {n: t.lower() for n, t in registered.items()}
+    assert told["verify"] == "prove that a wallet is yours, without connecting it"
+    # What only some may use comes after what everybody may.
+    names = list(told)
+    assert names.index("verify") < names.index("why") < names.index("setup")
+    assert "This bot's id is 77." in said.fields[0][1]
+
+
+def test_every_command_that_the_readme_names_is_there() -> None:
+    (row,) = re.findall(r"^\| In Discord \| (.+) \|$", (ROOT / "README.md").read_text(), re.M)
+    named = set(re.findall(r"`/(\w+)`", row))
+    assert "help" in named
+    assert named - {one.name for cog in cogs(Presses()) for one in cog.application_commands} == set()
 
 
 async def test_a_reply_stays_within_discords_limits_and_its_view_is_finished() -> None:
