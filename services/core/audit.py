@@ -13,6 +13,7 @@ from sqlmodel import col, select
 from models import Event, now
 from models.db.session import AsyncSession
 from services.core import request_ids
+from services.core.event_kinds import EVENT_KINDS, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class EventView:
 
 
 def line(
-    kind: str,
+    kind: Kind,
     *,
     server_id: int | None = None,
     actor: str | None = None,
@@ -51,7 +52,9 @@ def line(
     batch: UUID | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One line as `record_all` takes it."""
+    """One line as `record_all` takes it. Raises ValueError for a kind that is not declared."""
+    if kind not in EVENT_KINDS:
+        raise ValueError(f"no kind of event is called {kind!r}; services/core/event_kinds.py declares them")
     return {
         "at": now(), "kind": kind, "server_id": server_id, "actor": actor, "subject": subject, "role_id": role_id,
         "rule_id": rule_id, "batch": batch, "data": dict(data or {}), "request_id": request_ids.current(),

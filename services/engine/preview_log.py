@@ -6,7 +6,7 @@ tokens name their owner's wallet, which the member may not have shared.
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import text
 
@@ -19,7 +19,7 @@ from services.rules.expression import Expression, requirements
 from services.rules.mapping import document
 from settings import settings
 
-KIND = "rule.previewed"
+KIND: Final = "rule.previewed"
 FEWEST_NAMED = 5
 """People who have to meet a condition on single tokens or traits before a preview names them."""
 _SINGLING = frozenset({"token_id", "trait"})

@@ -10,6 +10,7 @@ from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
 from services.core.errors import RuleNotFound, ServerNotFound
+from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, pausing, views
@@ -121,7 +122,7 @@ async def _locked(db: AsyncSession, rule_id: int) -> Rule:
     return rule
 
 
-def _line(kind: str, rule: Rule, actor: Actor, data: Mapping[str, Any]) -> dict[str, Any]:
+def _line(kind: Kind, rule: Rule, actor: Actor, data: Mapping[str, Any]) -> dict[str, Any]:
     return audit.line(
         kind, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=rule.id, batch=uuid4(),
         data=data,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, exists, literal, literal_column, or_, text, tuple_
@@ -19,14 +19,15 @@ from services.collections import catalog
 from services.core import rollups
 from services.core.actors import Actor
 from services.core.audit import EventView
+from services.core.event_kinds import EVENT_KINDS
 from services.guilds import permissions
 from services.rules.expression import parse, requirements
 from services.servers.activity_sentences import KnownNames, readings_of, sentence
 
 BY_ITSELF = "itself"
 """Who did it, where nobody did."""
-UNDOABLE = frozenset({"role.taken", "role.lost", "rule.deleted", "rule.changed", "rule.paused"})
-UNDONE = "batch.undone"
+UNDOABLE = frozenset(kind for kind, declared in EVENT_KINDS.items() if declared.undoable)
+UNDONE: Final = "batch.undone"
 LONGEST_QUERY = 100
 _RULE_IDS = literal_column("(event.data -> 'ruleIds')", JSONB)
 FEW_LINES = 500

@@ -1,12 +1,13 @@
-"""What happened, in a sentence that people read: the one place that turns a line of the log into words."""
+"""What happened, in a sentence that people read: a line of the log with names, as its kind puts it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from services.core.addresses import shorten
 from services.core.audit import EventView
 from services.core.chain_names import chain_title
+from services.core.event_kinds import EVENT_KINDS, EventKind
 from services.rules.expression import parse
 from services.rules.wording import Names, in_words
 from settings import settings
@@ -41,6 +42,11 @@ class Told:
     known: KnownNames
 
     @property
+    def data(self) -> Mapping[str, Any]:
+        """What was recorded with it."""
+        return self.event.data
+
+    @property
     def who(self) -> str:
         """Who did it."""
         return self.known.person(self.event.actor)
@@ -49,6 +55,16 @@ class Told:
     def member(self) -> str:
         """The member concerned."""
         return self.known.person(self.event.subject)
+
+    @property
+    def is_about_a_member(self) -> bool:
+        """Whether a member is concerned."""
+        return bool(self.event.subject)
+
+    @property
+    def is_by_the_member(self) -> bool:
+        """Whether the member concerned did it."""
+        return self.is_about_a_member and self.event.subject == self.event.actor
 
     @property
     def role(self) -> str:
@@ -71,6 +87,21 @@ class Told:
         names = [f"“{self.known.rules[one]}”" for one in ids if one in self.known.rules]
         return f" by {' and '.join(names)}" if names else ""
 
+    @property
+    def asks(self) -> str:
+        """What the rule asks for, or nothing."""
+        return _lowered(asked(self.doc("rule"), self.known.collections))
+
+    @property
+    def changes(self) -> str:
+        """What changed in the rule."""
+        return changes(self.doc("before"), self.doc("after"), self.known.collections)
+
+    @property
+    def reason(self) -> str:
+        """Why no rule entitles the member to the role, or nothing."""
+        return why_not(readings_of(self.event.data), self.known.collections)
+
     def doc(self, name: str) -> dict[str, Any]:
         """A document within the line's data; empty if it has none."""
         value = self.event.data.get(name)
@@ -92,10 +123,10 @@ def members(count: int) -> str:
 
 
 def sentence(event: EventView, known: KnownNames) -> str:
-    """What happened; a kind without words of its own is told by its name."""
+    """What happened; a kind that is no longer declared is told by its name."""
     told = Told(event, known)
-    words = SENTENCES.get(event.kind)
-    text = words(told) if words else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
+    declared = cast("Mapping[str, EventKind]", EVENT_KINDS).get(event.kind)
+    text = declared.sentence(told) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
     named = [known.people[one] for one in (event.actor, event.subject) if one is not None and one in known.people]
     # A name at the beginning is somebody's own: it stays as they write it.
     return text if text.startswith(tuple(named)) else text[:1].upper() + text[1:]
@@ -123,40 +154,6 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
             return f"holds none of the tokens asked for of {name}"
         case _:
             return f"holds {one.get('held') or 0}, needs {one.get('needed')} of {name}"
-
-
-def _given(told: Told) -> str:
-    if told.event.data.get("gift"):
-        return f"{told.member} got {told.role} back, because an admin undid its removal."
-    return f"{told.member} got {told.role}{told.by_rules}."
-
-
-def _taken(told: Told) -> str:
-    reason = why_not(readings_of(told.event.data), told.known.collections)
-    return f"{told.member} lost {told.role}: {reason or 'no rule entitles them to it any more'}."
-
-
-def _chose(told: Told) -> str:
-    uses = "lets their wallets count here" if told.event.data.get("useWallets") else "lets no wallet count here"
-    shares = "shares their" if told.event.data.get("shareWallets") else "does not share their"
-    return f"{told.member} {uses} and {shares} shortened addresses with admins."
-
-
-def _created(told: Told) -> str:
-    asks = asked(told.doc("rule"), told.known.collections)
-    return f"{told.who} made the rule {told.rule} for {told.role}{f': {_lowered(asks)}' if asks else ''}."
-
-
-def _previewed(told: Told) -> str:
-    asks = asked(told.doc("rule"), told.known.collections)
-    if told.event.data.get("deletes"):
-        return f"{told.who} looked at whom the end of the rule {told.rule} would concern."
-    return f"{told.who} looked at whom the rule {told.rule} would concern{f': {_lowered(asks)}' if asks else ''}."
-
-
-def _changed(told: Told) -> str:
-    said = changes(told.doc("before"), told.doc("after"), told.known.collections)
-    return f"{told.who} changed the rule {told.rule}: {said}."
 
 
 def asked(document: Mapping[str, Any], names: Names) -> str:
@@ -200,93 +197,3 @@ def _removal(document: Mapping[str, Any]) -> str:
     removal = cast("Mapping[str, Any]", document.get("removal") or {})
     hours = removal.get("hours") or 0
     return f"after {hours} hours of grace" if removal.get("mode") == "grace" and hours else "at once"
-
-
-def _rechecked(told: Told) -> str:
-    if told.event.subject and told.event.subject == told.event.actor:
-        return f"{told.who} asked to be checked again."
-    if told.event.subject:
-        return f"{told.who} had {told.member} checked again."
-    return f"{told.who} had everybody checked again ({told.members('members')})."
-
-
-def _left(told: Told) -> str:
-    count = told.count("roles")
-    return f"{told.member} left the server, and with them {'1 role' if count == 1 else f'{count} roles'} of ours."
-
-
-def _channel(told: Told) -> str:
-    done = ", ".join(cast("list[str]", told.event.data.get("done") or [])).rstrip(".")
-    return f"{told.who} put the verification channel in order{f': {_lowered(done)}' if done else ''}."
-
-
-def _undone(told: Told) -> str:
-    match told.event.data.get("of"):
-        case "rule.deleted":
-            return f"{told.who} brought the rule {told.rule} back."
-        case "rule.changed":
-            return f"{told.who} undid a change of the rule {told.rule}."
-        case "rule.paused":
-            return f"{told.who} let the rules for {told.role} go on."
-        case "role.lost":
-            return f"{told.who} gave {told.role} back to {told.members('members')} from whom somebody had taken it."
-        case _:
-            return f"{told.who} undid a removal of {told.role}: {told.members('members')} get it back."
-
-
-SENTENCES: Mapping[str, Callable[[Told], str]] = {
-    "role.given": _given,
-    "role.taken": _taken,
-    "role.lost": lambda told: f"somebody took {told.role} from {told.member}; it was not us.",
-    "role.reasons": lambda told: f"{told.member} now has {told.role}{told.by_rules or ' by no rule'}.",
-    "role.taken_over": lambda told: f"{told.role} of {told.member} was given by hand and now follows the rules.",
-    "role.deleted": lambda told: f"{told.role} was deleted in Discord; {told.members('holders')} had it from us.",
-    "role.protected": lambda told: (
-        f"{told.who} protected {told.role}: it is taken from nobody."
-        if told.event.data.get("protected")
-        else f"{told.who} no longer protects {told.role}."
-    ),
-    "rule.created": _created,
-    "rule.changed": _changed,
-    "rule.previewed": _previewed,
-    "rule.paused": lambda told: f"the rule {told.rule} was paused: {told.event.data.get('reason', '')}",
-    "rule.resumed": lambda told: f"the rule {told.rule} goes on: what had paused it is mended.",
-    "rule.deleted": lambda told: (
-        f"{told.who} deleted the rule {told.rule}; {told.members('holders')} had {told.role} by it."
-    ),
-    "batch.undone": _undone,
-    "member.left": _left,
-    "member.protected": lambda told: (
-        f"{told.who} protected {told.member}: nothing is taken from them."
-        if told.event.data.get("protected")
-        else f"{told.who} no longer protects {told.member}."
-    ),
-    "member.chose": _chose,
-    "member.forgotten": lambda told: "a member asked to be forgotten; roles first, then their data.",
-    "breaker.tripped": lambda told: (
-        f"removals of {told.role} are held back: {told.count('wouldLose')} of "
-        f"{told.count('holders')} holders would lose it within a day."
-    ),
-    "breaker.approved": lambda told: f"{told.who} let the held-back removals of {told.role} go on.",
-    "breaker.dismissed": lambda told: (
-        f"{told.who} dismissed the held-back removals of {told.role}; {told.members('members')} keep it."
-    ),
-    "recheck.asked": _rechecked,
-    "server.exported": lambda told: f"{told.who} downloaded the rules and the list of members.",
-    "bot.joined": lambda told: f"{settings().bot_name} came to the server.",
-    "bot.left": lambda told: (
-        f"{settings().bot_name} left the server; removals left undone: {told.count('removalsLeftUndone')}."
-    ),
-    "server.added": lambda told: f"{told.who} added the server by hand.",
-    "channel.repaired": _channel,
-    "log_channel.chosen": lambda told: (
-        f"{told.who} chose #{told.event.data['name']} for alerts."
-        if told.event.data.get("name")
-        else f"{told.who} turned alerts off."
-    ),
-    "wallet.proved": lambda told: f"{told.member} proved a wallet.",
-    "wallet.removed": lambda told: f"{told.member} removed a wallet.",
-    "wallet.moved": lambda told: f"a wallet of {told.member} was proved by somebody else and moved there.",
-    "writer.stopped": lambda told: "Discord rejects the bot's token: no role can be given or taken.",
-}
-"""Per kind of event its sentence."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import func, text
 from sqlmodel import col, select
@@ -20,7 +20,8 @@ from services.guilds import permissions
 from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 
-MEMBER, ROLE = "member.protected", "role.protected"
+MEMBER: Final = "member.protected"
+ROLE: Final = "role.protected"
 """The lines in the log."""
 
 

@@ -1,6 +1,6 @@
 """Undoing what the audit log says was done: a rule comes back as it was, a role goes back to whom it was taken from."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -26,10 +26,10 @@ from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes, members
 
 Undone = tuple[str, int]
-"""What is done, in words, and how many members get the role."""
+"""What is done, in words, and how many members get a role by it at once."""
 
 
-async def give_back(db: AsyncSession, found: Rights, event: Event) -> Undone:
+async def give_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
     """Give the role of a batch of removals back to everybody who is still there.
 
     They get it as a gift: it stays until a rule says yes to them again. Removals that are only intended are turned
@@ -50,7 +50,7 @@ async def give_back(db: AsyncSession, found: Rights, event: Event) -> Undone:
     return words, len(people)
 
 
-async def give_again(db: AsyncSession, found: Rights, event: Event) -> Undone:
+async def give_again(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
     """Give a role of ours again to those from whom somebody else took it; the rules go on deciding about it.
 
     Raises Conflict when the role cannot be granted (any more), or when nobody misses it.
@@ -128,7 +128,7 @@ _FIELDS = {
 }  # fmt: skip
 
 
-async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> str:
+async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> Undone:
     """Make a deleted rule as it was, under its own number. Raises Conflict, FieldRefused."""
     document, rule_id = _document(event, "rule"), event.rule_id or 0
     await limits.lock(db, found.server.id or 0)
@@ -145,13 +145,14 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     await _look(db, rule)
     holders = event.data.get("holders") or 0
     back = f" {members(holders)} had {rule.role_name} by it." if isinstance(holders, int) and holders else ""
-    return (
+    words = (
         f"The rule “{rule.name}” comes back as it was.{back} Everybody is looked at again, and who holds what it asks "
         f"for has {rule.role_name}."
     )
+    return words, 0
 
 
-async def change_back(db: AsyncSession, found: Rights, event: Event) -> str:
+async def change_back(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
     """Put back what a change of a rule changed, and nothing else.
 
     Raises Conflict when the rule is gone or when one of these fields was changed again since, FieldRefused.
@@ -172,10 +173,10 @@ async def change_back(db: AsyncSession, found: Rights, event: Event) -> str:
     await _look(db, rule)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
     told = changes(now, mapping.document(rule), await catalog.names(db, places))
-    return f"The rule “{rule.name}” goes back to how it was: {told}. Everybody is looked at again."
+    return f"The rule “{rule.name}” goes back to how it was: {told}. Everybody is looked at again.", 0
 
 
-async def resume(db: AsyncSession, found: Rights, event: Event) -> str:
+async def resume(db: AsyncSession, found: Rights, _: Actor, event: Event) -> Undone:
     """Let the rules go on that were paused together. Raises Conflict when none of them rests, FieldRefused."""
     rows = await db.exec(
         select(Event.rule_id).where(
@@ -196,7 +197,8 @@ async def resume(db: AsyncSession, found: Rights, event: Event) -> str:
         await _look(db, rule)
     if not names:
         raise Conflict("None of these rules is paused any more.")
-    return f"{' and '.join(names)} {'goes' if len(names) == 1 else 'go'} on deciding. Everybody is looked at again."
+    goes = "goes" if len(names) == 1 else "go"
+    return f"{' and '.join(names)} {goes} on deciding. Everybody is looked at again.", 0
 
 
 async def _living(db: AsyncSession, rule_id: int) -> Rule:
@@ -274,20 +276,11 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     return UndoView(str(batch), words, members)
 
 
-async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> tuple[str, int]:
-    match event.kind:
-        case "role.taken":
-            return await give_back(db, found, event)
-        case "role.lost":
-            return await give_again(db, found, event)
-        case "rule.deleted":
-            return await bring_back(db, found, actor, event), 0
-        case "rule.changed":
-            return await change_back(db, found, event), 0
-        case "rule.paused":
-            return await resume(db, found, event), 0
-        case _:
-            raise Conflict("This cannot be undone.")
+async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> Undone:
+    verb = VERBS.get(event.kind)
+    if verb is None:
+        raise Conflict("This cannot be undone.")
+    return await verb(db, found, actor, event)
 
 
 def _line(event: Event, actor: Actor, members: int) -> dict[str, object]:
@@ -300,3 +293,13 @@ def _line(event: Event, actor: Actor, members: int) -> dict[str, object]:
 def _rule(event: Event) -> dict[str, object]:
     """The rule's document, so that the line names the rule whatever becomes of it later."""
     return {name: event.data[name] for name in ("rule", "before", "after") if name in event.data}
+
+
+VERBS: Mapping[str, Callable[[AsyncSession, Rights, Actor, Event], Awaitable[Undone]]] = {
+    "role.taken": give_back,
+    "role.lost": give_again,
+    "rule.deleted": bring_back,
+    "rule.changed": change_back,
+    "rule.paused": resume,
+}
+"""What undoes an event, for each kind that `services/core/event_kinds.py` declares as undoable."""

@@ -10,6 +10,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import now, transaction
+from services.core import event_kinds
 from services.core.actors import Actor
 from services.core.ages import ago
 from services.core.errors import HoldfastError, NotFound
@@ -24,16 +25,10 @@ from state.dashboard.server_page import ServerPageState, open_tab
 
 PAGE_SIZE = 50
 ROLE, RULE = "role:", "rule:"
-KINDS = (
-    ("role", "Roles given and taken"),
-    ("rule", "Rules"),
-    ("breaker", "Held-back removals"),
-    ("batch", "Undone"),
-    ("member", "Members"),
-    ("recheck", "Re-checks"),
-    ("bot,server,channel,log_channel", "Bot and server"),
-)
+KINDS = event_kinds.filters()
 """Families of kinds that can be chosen, and what they are called."""
+MARKS = tuple((kind, one.icon, one.tone) for kind, one in event_kinds.EVENT_KINDS.items() if one.group is not None)
+"""For each kind that the screen can show its icon and the tone of it."""
 PERIODS = (("1", "The last day"), ("7", "The last 7 days"), ("30", "The last 30 days"))
 """Periods in days."""
 
@@ -159,7 +154,7 @@ class ActivityState(rx.State):
     @signed_in
     async def choose_kind(self, actor: Actor, value: str) -> None:
         """What happened."""
-        self.kind = value[:60]
+        self.kind = value if value in dict(KINDS) else ""
         await self._filtered(actor)
 
     @signed_in

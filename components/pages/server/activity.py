@@ -8,26 +8,12 @@ from components.ui.dialog import confirm
 from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
 from state.dashboard.server_page import ServerPageState
-from state.server.activity import ACTORS, KINDS, PERIODS, ActivityState, EventRowView, OptionView
+from state.server.activity import ACTORS, KINDS, MARKS, PERIODS, ActivityState, EventRowView, OptionView
 
 DEBOUNCE_MS = 300
-# Icon and colour of what happened; the sentence beside it says everything.
-_MARKS = (
-    ("role.given", "circle-plus", "text-success"),
-    ("role.taken", "circle-minus", "text-error"),
-    ("role.lost", "circle-slash", "text-warning"),
-    ("breaker.tripped", "shield-alert", "text-warning"),
-    ("breaker.approved", "shield-check", "muted"),
-    ("breaker.dismissed", "shield-x", "muted"),
-    ("rule.paused", "circle-pause", "text-warning"),
-    ("rule.deleted", "trash-2", "muted"),
-    ("rule.previewed", "eye", "muted"),
-    ("batch.undone", "undo-2", "text-info"),
-    ("member.protected", "shield", "muted"),
-    ("role.protected", "shield", "muted"),
-    ("recheck.asked", "refresh-cw", "muted"),
-    ("server.exported", "download", "muted"),
-)
+_COLORS = {
+    "good": "text-success", "bad": "text-error", "warning": "text-warning", "info": "text-info", "quiet": "muted",
+}  # fmt: skip
 
 
 def activity_tab() -> rx.Component:
@@ -254,8 +240,9 @@ def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
 
 
 def _mark(kind: rx.Var[str]) -> rx.Component | rx.Var[rx.Component]:
+    """The icon of what happened; the sentence beside it says everything."""
     return rx.match(
         kind,
-        *((key, rx.icon(icon, size=18, class_name=color, aria_hidden="true")) for key, icon, color in _MARKS),
+        *((key, rx.icon(icon, size=18, class_name=_COLORS[tone], aria_hidden="true")) for key, icon, tone in MARKS),
         rx.icon("circle-dot", size=18, class_name="muted", aria_hidden="true"),
     )

@@ -12,6 +12,7 @@ from sqlmodel import col, delete, select, update
 from models import Grant, Member, Rule, Server, transaction
 from models.db.session import AsyncSession
 from services.core import audit, rollups
+from services.core.event_kinds import Kind
 from services.guilds import members
 from services.privacy import erasure
 from services.rules import pausing
@@ -58,7 +59,7 @@ class Days:
     def __init__(self, db: AsyncSession, server: Server, rules: list[Rule], chosen: random.Random) -> None:
         self.db, self.server, self.rules, self.chosen = db, server, rules, chosen
 
-    async def line(self, kind: str, grant: Grant, **data: Any) -> None:
+    async def line(self, kind: Kind, grant: Grant, **data: Any) -> None:
         line = audit.line(
             kind, server_id=grant.server_id, subject=grant.discord_id, role_id=grant.role_id, data=data
         )  # fmt: skip

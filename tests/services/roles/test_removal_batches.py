@@ -7,6 +7,7 @@ import pytest
 
 from models import Server, now, transaction
 from services.core import audit
+from services.core.event_kinds import Kind
 from services.roles import removal_batches
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 
@@ -18,7 +19,7 @@ async def next_batch(server: Server, role: str) -> UUID:
         return (await removal_batches.of_removals(db, [(server.id or 0, role)]))[server.id or 0, role]
 
 
-async def taken(server: Server, role: str, batch: UUID, *, minutes_ago: int = 0, kind: str = "role.taken") -> None:
+async def taken(server: Server, role: str, batch: UUID, *, minutes_ago: int = 0, kind: Kind = "role.taken") -> None:
     async with transaction() as db:
         entry = audit.line(kind, server_id=server.id, role_id=role, batch=batch)
         await audit.record(db, entry | {"at": now() - timedelta(minutes=minutes_ago)})

@@ -1,0 +1,286 @@
+"""The kinds of events in the audit log. Each is declared here once: its sentence, its filter, its mark, its undo."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Protocol, cast
+
+from settings import settings
+
+Kind = Literal[
+    "role.given", "role.taken", "role.lost", "role.reasons", "role.taken_over", "role.deleted", "role.protected",
+    "rule.created", "rule.changed", "rule.previewed", "rule.paused", "rule.resumed", "rule.deleted",
+    "breaker.tripped", "breaker.approved", "breaker.dismissed",
+    "batch.undone",
+    "member.left", "member.protected", "member.chose", "member.forgotten",
+    "recheck.asked",
+    "bot.joined", "bot.left", "server.added", "server.exported", "channel.repaired", "log_channel.chosen",
+    "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved", "writer.stopped",
+]  # fmt: skip
+"""A family and what happened; the type checker refuses to record any other."""
+Tone = Literal["good", "bad", "warning", "info", "quiet"]
+
+
+class EventGroup(StrEnum):
+    """What the filter of the Activity screen offers, in this order. A family of kinds belongs to one group."""
+
+    ROLES = "Roles given and taken"
+    RULES = "Rules"
+    BREAKER = "Held-back removals"
+    UNDONE = "Undone"
+    MEMBERS = "Members"
+    RECHECKS = "Re-checks"
+    SERVER = "Bot and server"
+
+
+class EventFacts(Protocol):
+    """One event with names instead of ids, as its sentence needs them."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What was recorded with it."""
+        ...
+
+    @property
+    def who(self) -> str:
+        """Who did it."""
+        ...
+
+    @property
+    def member(self) -> str:
+        """The member concerned."""
+        ...
+
+    @property
+    def is_about_a_member(self) -> bool:
+        """Whether a member is concerned."""
+        ...
+
+    @property
+    def is_by_the_member(self) -> bool:
+        """Whether the member concerned did it."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """The role concerned."""
+        ...
+
+    @property
+    def rule(self) -> str:
+        """The rule concerned, in quotation marks."""
+        ...
+
+    @property
+    def by_rules(self) -> str:
+        """The rules that a role hangs on, as ` by “A” and “B”`, or nothing."""
+        ...
+
+    @property
+    def asks(self) -> str:
+        """What the rule asks for, or nothing."""
+        ...
+
+    @property
+    def changes(self) -> str:
+        """What changed in the rule."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why no rule entitles the member to the role, or nothing."""
+        ...
+
+    def count(self, name: str) -> int:
+        """A number among the data."""
+        ...
+
+    def members(self, name: str) -> str:
+        """A number of members among the data, in words."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """What the product shows of a kind of event."""
+
+    sentence: Callable[[EventFacts], str]
+    group: EventGroup | None = None
+    """Where the filter finds it; None for a kind that concerns no server and is on no screen."""
+    icon: str = "circle-dot"
+    """A name of lucide.dev."""
+    tone: Tone = "quiet"
+    undoable: bool = False
+    """Whether it has an *Undo* while it has a batch; `services/servers/undo.py` then has a verb for it."""
+
+
+def _given(facts: EventFacts) -> str:
+    if facts.data.get("gift"):
+        return f"{facts.member} got {facts.role} back, because an admin undid its removal."
+    return f"{facts.member} got {facts.role}{facts.by_rules}."
+
+
+def _previewed(facts: EventFacts) -> str:
+    if facts.data.get("deletes"):
+        return f"{facts.who} looked at whom the end of the rule {facts.rule} would concern."
+    return f"{facts.who} looked at whom the rule {facts.rule} would concern{_after_colon(facts.asks)}."
+
+
+def _chose(facts: EventFacts) -> str:
+    uses = "lets their wallets count here" if facts.data.get("useWallets") else "lets no wallet count here"
+    shares = "shares their" if facts.data.get("shareWallets") else "does not share their"
+    return f"{facts.member} {uses} and {shares} shortened addresses with admins."
+
+
+def _rechecked(facts: EventFacts) -> str:
+    if facts.is_by_the_member:
+        return f"{facts.who} asked to be checked again."
+    if facts.is_about_a_member:
+        return f"{facts.who} had {facts.member} checked again."
+    return f"{facts.who} had everybody checked again ({facts.members('members')})."
+
+
+def _left(facts: EventFacts) -> str:
+    count = facts.count("roles")
+    return f"{facts.member} left the server, and with them {'1 role' if count == 1 else f'{count} roles'} of ours."
+
+
+def _channel(facts: EventFacts) -> str:
+    done = ", ".join(cast("list[str]", facts.data.get("done") or [])).rstrip(".")
+    return f"{facts.who} put the verification channel in order{_after_colon(done[:1].lower() + done[1:])}."
+
+
+def _undone(facts: EventFacts) -> str:
+    match facts.data.get("of"):
+        case "rule.deleted":
+            return f"{facts.who} brought the rule {facts.rule} back."
+        case "rule.changed":
+            return f"{facts.who} undid a change of the rule {facts.rule}."
+        case "rule.paused":
+            return f"{facts.who} let the rules for {facts.role} go on."
+        case "role.lost":
+            return f"{facts.who} gave {facts.role} back to {facts.members('members')} from whom somebody had taken it."
+        case _:
+            return f"{facts.who} undid a removal of {facts.role}: {facts.members('members')} get it back."
+
+
+def _after_colon(text: str) -> str:
+    return f": {text}" if text else ""
+
+
+EVENT_KINDS: Mapping[Kind, EventKind] = {
+    "role.given": EventKind(_given, EventGroup.ROLES, "circle-plus", "good"),
+    "role.taken": EventKind(
+        lambda facts: f"{facts.member} lost {facts.role}: {facts.reason or 'no rule entitles them to it any more'}.",
+        EventGroup.ROLES, "circle-minus", "bad", undoable=True,
+    ),
+    "role.lost": EventKind(
+        lambda facts: f"somebody took {facts.role} from {facts.member}; it was not us.",
+        EventGroup.ROLES, "circle-slash", "warning", undoable=True,
+    ),
+    "role.reasons": EventKind(
+        lambda facts: f"{facts.member} now has {facts.role}{facts.by_rules or ' by no rule'}.", EventGroup.ROLES
+    ),
+    "role.taken_over": EventKind(
+        lambda facts: f"{facts.role} of {facts.member} was given by hand and now follows the rules.", EventGroup.ROLES
+    ),
+    "role.deleted": EventKind(
+        lambda facts: f"{facts.role} was deleted in Discord; {facts.members('holders')} had it from us.",
+        EventGroup.ROLES,
+    ),
+    "role.protected": EventKind(
+        lambda facts: (
+            f"{facts.who} protected {facts.role}: it is taken from nobody."
+            if facts.data.get("protected")
+            else f"{facts.who} no longer protects {facts.role}."
+        ),
+        EventGroup.ROLES, "shield",
+    ),
+    "rule.created": EventKind(
+        lambda facts: f"{facts.who} made the rule {facts.rule} for {facts.role}{_after_colon(facts.asks)}.",
+        EventGroup.RULES,
+    ),
+    "rule.changed": EventKind(
+        lambda facts: f"{facts.who} changed the rule {facts.rule}: {facts.changes}.", EventGroup.RULES, undoable=True
+    ),
+    "rule.previewed": EventKind(_previewed, EventGroup.RULES, "eye"),
+    "rule.paused": EventKind(
+        lambda facts: f"the rule {facts.rule} was paused: {facts.data.get('reason', '')}",
+        EventGroup.RULES, "circle-pause", "warning", undoable=True,
+    ),
+    "rule.resumed": EventKind(
+        lambda facts: f"the rule {facts.rule} goes on: what had paused it is mended.", EventGroup.RULES
+    ),
+    "rule.deleted": EventKind(
+        lambda facts: f"{facts.who} deleted the rule {facts.rule}; {facts.members('holders')} had {facts.role} by it.",
+        EventGroup.RULES, "trash-2", undoable=True,
+    ),
+    "breaker.tripped": EventKind(
+        lambda facts: (
+            f"removals of {facts.role} are held back: {facts.count('wouldLose')} of "
+            f"{facts.count('holders')} holders would lose it within a day."
+        ),
+        EventGroup.BREAKER, "shield-alert", "warning",
+    ),
+    "breaker.approved": EventKind(
+        lambda facts: f"{facts.who} let the held-back removals of {facts.role} go on.",
+        EventGroup.BREAKER, "shield-check",
+    ),
+    "breaker.dismissed": EventKind(
+        lambda facts: (
+            f"{facts.who} dismissed the held-back removals of {facts.role}; {facts.members('members')} keep it."
+        ),
+        EventGroup.BREAKER, "shield-x",
+    ),
+    "batch.undone": EventKind(_undone, EventGroup.UNDONE, "undo-2", "info"),
+    "member.left": EventKind(_left, EventGroup.MEMBERS),
+    "member.protected": EventKind(
+        lambda facts: (
+            f"{facts.who} protected {facts.member}: nothing is taken from them."
+            if facts.data.get("protected")
+            else f"{facts.who} no longer protects {facts.member}."
+        ),
+        EventGroup.MEMBERS, "shield",
+    ),
+    "member.chose": EventKind(_chose, EventGroup.MEMBERS),
+    "member.forgotten": EventKind(
+        lambda facts: "a member asked to be forgotten; roles first, then their data.", EventGroup.MEMBERS
+    ),
+    "recheck.asked": EventKind(_rechecked, EventGroup.RECHECKS, "refresh-cw"),
+    "bot.joined": EventKind(lambda facts: f"{settings().bot_name} came to the server.", EventGroup.SERVER),
+    "bot.left": EventKind(
+        lambda facts: (
+            f"{settings().bot_name} left the server; removals left undone: {facts.count('removalsLeftUndone')}."
+        ),
+        EventGroup.SERVER,
+    ),
+    "server.added": EventKind(lambda facts: f"{facts.who} added the server by hand.", EventGroup.SERVER),
+    "server.exported": EventKind(
+        lambda facts: f"{facts.who} downloaded the rules and the list of members.", EventGroup.SERVER, "download"
+    ),
+    "channel.repaired": EventKind(_channel, EventGroup.SERVER),
+    "log_channel.chosen": EventKind(
+        lambda facts: (
+            f"{facts.who} chose #{facts.data['name']} for alerts."
+            if facts.data.get("name")
+            else f"{facts.who} turned alerts off."
+        ),
+        EventGroup.SERVER,
+    ),
+    "user.signed_in": EventKind(lambda facts: f"{facts.who} signed in."),
+    "user.connected": EventKind(lambda facts: f"{facts.who} connected their Discord account."),
+    "wallet.proved": EventKind(lambda facts: f"{facts.member} proved a wallet."),
+    "wallet.removed": EventKind(lambda facts: f"{facts.member} removed a wallet."),
+    "wallet.moved": EventKind(lambda facts: f"a wallet of {facts.member} was proved by somebody else and moved there."),
+    "writer.stopped": EventKind(lambda facts: "Discord rejects the bot's token: no role can be given or taken."),
+}  # fmt: skip
+"""Everything that the log, its screen, its filter and its undo know of a kind. Times are kept alike: `LOG_DAYS`."""
+
+
+def filters() -> tuple[tuple[str, str], ...]:
+    """Return for each group the families of its kinds, separated by commas, and what it is called."""
+    families = {group: dict[str, None]() for group in EventGroup}
+    for kind, declared in EVENT_KINDS.items():
+        if declared.group is not None:
+            families[declared.group][kind.partition(".")[0]] = None
+    return tuple((",".join(found), group.value) for group, found in families.items())
