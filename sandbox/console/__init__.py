@@ -13,12 +13,13 @@ from typing import Any
 from aiohttp import ClientSession, web
 
 from sandbox.base.refusal import Refusal
-from sandbox.console import place, window
+from sandbox.console import window
+from sandbox.console.elements import place
 from sandbox.console.deeds import deed, where
-from sandbox.console.markup import Markup
+from sandbox.console.elements.markup import Markup
 from sandbox.console.modals import modal
 from sandbox.console.panels import chains, faults, profiles, servers
-from sandbox.console.place import Place
+from sandbox.console.elements.place import Place
 from sandbox.discord.cdn import picture
 from sandbox.discord.control import guilds, interactions
 from sandbox.house import Sandbox

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sandbox.console.forms import act, hidden
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import act, hidden
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.place import Place
 from sandbox.discord.deeds import talk
 from sandbox.discord.interactions import command_options
 from sandbox.discord.world import permissions

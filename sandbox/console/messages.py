@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sandbox.console.forms import hidden, press_form
-from sandbox.console.markdown import Markdown
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.people import colour_of, picture
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import hidden, press_form
+from sandbox.console.elements.markdown import Markdown
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.people import colour_of, picture
+from sandbox.console.elements.place import Place
 from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions.interactions import LOADING
 from sandbox.discord.world import permissions

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sandbox.console.forms import act
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import act
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.place import Place
 from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions.interactions import inputs_of
 

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from sandbox.console.composer import composer
-from sandbox.console.markup import Markup, el, join
+from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.messages import messages
 from sandbox.console.modals import modal
-from sandbox.console.people import icon, members, picture
-from sandbox.console.place import PANELS, Place, guilds_of, visible
+from sandbox.console.elements.people import icon, members, picture
+from sandbox.console.elements.place import PANELS, Place, guilds_of, visible
 from sandbox.house import Sandbox
 
 if TYPE_CHECKING:

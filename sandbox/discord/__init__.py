@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from sandbox.base.people import wallets_of
-from sandbox.discord.application import Application
+from sandbox.discord.world.application import Application
 from sandbox.discord.cdn import Cdn
 from sandbox.discord.control import gateway, guilds
-from sandbox.discord.errors import unauthorized
+from sandbox.discord.answers.errors import unauthorized
 from sandbox.discord.gateway.gateway import Gateway
 from sandbox.discord.interactions.interactions import Interactions
 from sandbox.discord.oauth.authorize import CALLBACK_PATH, Authorize
 from sandbox.discord.oauth.oauth import OAuth
-from sandbox.discord.rest import audit, channels, commands, interactions, limits, members, messages
+from sandbox.discord.answers import limits
+from sandbox.discord.rest import audit, channels, commands, interactions, members, messages
 from sandbox.discord.rest import guilds as rest_guilds
 from sandbox.discord.rest import users as rest_users
-from sandbox.discord.rest.frame import Bearer, Bot, answered, routes
-from sandbox.discord.rest.limits import Limits, Verdict, too_many
-from sandbox.discord.world import restore, shapes
+from sandbox.discord.answers.response import answered
+from sandbox.discord.rest.frame import Bearer, Bot, routes
+from sandbox.discord.answers.limits import Limits, Verdict, too_many
+from sandbox.discord.deeds import restore
+from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Guild, User
 from sandbox.discord.world.world import World
 

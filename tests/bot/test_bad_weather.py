@@ -25,9 +25,9 @@ from jobs.provider_monitor import ALERTS, Watch
 from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
 from sandbox.discord.deeds import channels
-from sandbox.discord.errors import DiscordError
-from sandbox.discord.rest.frame import answered
-from sandbox.discord.rest.limits import Verdict, too_many
+from sandbox.discord.answers.errors import DiscordError
+from sandbox.discord.answers.response import answered
+from sandbox.discord.answers.limits import Verdict, too_many
 from sandbox.discord.world.entities import Message
 from services.core.actors import Actor
 from services.guilds import identifies

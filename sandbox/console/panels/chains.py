@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from sandbox.console.forms import card, choice, datalist, field
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import card, choice, datalist, field
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.place import Place
 from sandbox.house import Sandbox
 
 SOLANA = "solana"

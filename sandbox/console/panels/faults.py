@@ -3,9 +3,9 @@
 from typing import Any
 
 from sandbox.base.faults import KINDS, TARGETS
-from sandbox.console.forms import card, choice, field, hidden
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import card, choice, field, hidden
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.place import Place
 from sandbox.console.window import faults_now
 from sandbox.house import Sandbox
 

@@ -1,9 +1,9 @@
 """The tool for profiles: what everybody's bio says at each marketplace."""
 
-from sandbox.console.forms import do, field
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.people import picture
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import do, field
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.people import picture
+from sandbox.console.elements.place import Place
 from sandbox.discord.world.entities import User
 from sandbox.house import Sandbox
 from sandbox.marketplaces import PLACES

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.console.forms import card, choice, do, field, hidden
-from sandbox.console.markup import Markup, el, join
-from sandbox.console.people import chip, picture
-from sandbox.console.place import Place
+from sandbox.console.elements.forms import card, choice, do, field, hidden
+from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.people import chip, picture
+from sandbox.console.elements.place import Place
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Guild, Member, Role, User
 from sandbox.discord.world.seed import BOT_PERMISSIONS

@@ -10,9 +10,10 @@ from sandbox.base.refusal import Refusal
 from sandbox.discord.control import interactions
 from sandbox.discord.deeds import bots, members, roles, talk
 from sandbox.discord.deeds.roles import RoleEdit
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.interactions import command_options
-from sandbox.discord.world import restore, rich, seed, shapes
+from sandbox.discord.deeds import restore, rich
+from sandbox.discord.world import seed, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild, Member, Role, User
 from sandbox.discord.world.seed import BOT_PERMISSIONS

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import EPHEMERAL, Channel, Message
 from sandbox.discord.world.snowflakes import now_iso

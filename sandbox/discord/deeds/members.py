@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.world import audit, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild, Member, Role, User

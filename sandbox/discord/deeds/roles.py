@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.world import audit, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild, Role

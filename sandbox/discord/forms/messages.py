@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.discord.errors import DiscordError
+from sandbox.discord.answers.errors import DiscordError
 from sandbox.discord.forms import components
 from sandbox.discord.forms.schema import (
     Choice,

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from sandbox.discord.errors import DiscordError
+from sandbox.discord.answers.errors import DiscordError
 from sandbox.discord.world.snowflakes import iso
 
 Form = dict[str, Any]

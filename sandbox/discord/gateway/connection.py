@@ -12,7 +12,8 @@ from aiohttp import WSMsgType, web
 from sandbox.base.faults import SLOW_SECONDS
 from sandbox.base.traffic import NOTED
 from sandbox.discord.deeds import bots
-from sandbox.discord.gateway import chunks, compression, intents
+from sandbox.discord.gateway import chunks, compression
+from sandbox.discord.world import intents
 from sandbox.discord.gateway.session import Session, frame
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Guild

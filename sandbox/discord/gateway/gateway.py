@@ -8,13 +8,13 @@ from aiohttp import web
 
 from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.discord.deeds import bots
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.gateway.connection import INVALID_SESSION, Connection
 from sandbox.discord.gateway.identify_limits import Starts
 from sandbox.discord.gateway.session import Session, frame
 from sandbox.discord.gateway.tampering import Tampering, spoiled
-from sandbox.discord.rest.frame import answered
-from sandbox.discord.rest.limits import Verdict, too_many
+from sandbox.discord.answers.response import answered
+from sandbox.discord.answers.limits import Verdict, too_many
 from sandbox.discord.world.entities import Guild
 
 if TYPE_CHECKING:

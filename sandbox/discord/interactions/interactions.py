@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sandbox.discord.deeds import channels, content
-from sandbox.discord.errors import DiscordError, form_error, unknown
+from sandbox.discord.answers.errors import DiscordError, form_error, unknown
 from sandbox.discord.forms import messages, modals
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.world import shapes

@@ -12,7 +12,8 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
-from sandbox.discord.rest.frame import VERSIONS, answered
+from sandbox.discord.answers.response import answered
+from sandbox.discord.rest.frame import VERSIONS
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Grant, Guild
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from sandbox.discord.errors import DiscordError, missing_access, unknown
+from sandbox.discord.answers.errors import DiscordError, missing_access, unknown
 from sandbox.discord.forms import commands
-from sandbox.discord.rest.frame import Call, Endpoint, answered
+from sandbox.discord.answers.response import answered
+from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Command
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from sandbox.discord.errors import (
+from sandbox.discord.answers.errors import (
     DiscordError,
     blocked,
     form_error,
@@ -17,7 +17,8 @@ from sandbox.discord.errors import (
     unauthorized,
     unknown,
 )
-from sandbox.discord.rest.limits import Limit, Verdict, too_many
+from sandbox.discord.answers.limits import Limit, Verdict, too_many
+from sandbox.discord.answers.response import answered
 from sandbox.discord.world import permissions
 from sandbox.discord.world.audit import By, said_reason
 from sandbox.discord.world.entities import Channel, Grant, Guild, Member, Role
@@ -211,15 +212,6 @@ def routes(discord: "Discord", endpoint: Endpoint) -> list[web.RouteDef]:
         return answered(answer, 204 if answer is None else 200, headers)
 
     return [web.route(endpoint.method, prefix + endpoint.path, handle) for prefix in VERSIONS]
-
-
-def answered(body: Any, status: int, headers: dict[str, str] | None = None) -> web.Response:
-    """A JSON answer: the content type is exactly application/json, and `Via` is there as Discord's edge writes it."""
-    common = {"Via": "1.1 google", **(headers or {})}
-    if status == 204:
-        return web.Response(status=204, headers=common)
-    encoded = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    return web.Response(body=encoded, status=status, headers={**common, "Content-Type": "application/json"})
 
 
 def _admitted(actor: Bot | Bearer | None, who: str) -> bool:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from sandbox.discord.deeds import members
-from sandbox.discord.errors import form_error, invalid_role, missing_access, missing_permissions, unknown
+from sandbox.discord.answers.errors import form_error, invalid_role, missing_access, missing_permissions, unknown
 from sandbox.discord.forms import guilds as forms
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.rest.frame import Call, Endpoint
-from sandbox.discord.rest.limits import Limit
+from sandbox.discord.answers.limits import Limit
 from sandbox.discord.world import audit, permissions, shapes
 from sandbox.discord.world.entities import Guild, Member, Role
 

@@ -319,7 +319,7 @@ async def test_commands_tell_words_of_other_languages_when_asked(discord: Outsid
 
 
 async def test_two_hundred_commands_are_made_a_day(discord: Outside, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("sandbox.discord.rest.limits.CREATIONS", 3)
+    monkeypatch.setattr("sandbox.discord.answers.limits.CREATIONS", 3)
     base = f"/applications/{APP}/commands"
     names = [f"c{n}" for n in range(3)]
     made = [(await discord.bot("POST", base, command(name=name))).status_code for name in names]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.discord.rest import limits
+from sandbox.discord.answers import limits
 from tests.sandbox.conftest import ADMIN, BASE, BOT_ROLE, CLUB, COLLECTOR, FOUNDER, HOLDER, Outside, role_of
 
 CAROL, ADA, BOB = "1150000000000000303", "1150000000000000101", "1150000000000000202"

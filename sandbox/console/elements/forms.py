@@ -5,8 +5,8 @@ A form of `do` is named after the control call that it makes; a form of `act` is
 
 from collections.abc import Iterable, Mapping
 
-from sandbox.console.markup import Child, Markup, el, join
-from sandbox.console.place import Place
+from sandbox.console.elements.markup import Child, Markup, el, join
+from sandbox.console.elements.place import Place
 from sandbox.discord.world.entities import Message
 
 

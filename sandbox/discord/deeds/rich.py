@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.discord.deeds import channels, members, roles
 from sandbox.discord.deeds.roles import RoleEdit
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.world import shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Channel, Guild

@@ -17,7 +17,7 @@ from sandbox.discord import Discord
 from sandbox.marketplaces import Marketplaces
 from sandbox.solana import Solana, das
 
-PRODUCT_ENV = Path(__file__).with_name("product.env")
+PRODUCT_ENV = Path(__file__).parents[1] / "product.env"
 DEFAULT_PORT = 3210
 
 

@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sandbox.console.markup import Markup, el, join
+from sandbox.console.elements.markup import Markup, el, join
 
 if TYPE_CHECKING:
     from sandbox.discord.world.entities import Guild

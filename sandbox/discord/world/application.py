@@ -1,7 +1,7 @@
 """The application's settings in Discord's Developer Portal, as far as the bot depends on them."""
 
 from sandbox.base.refusal import Refusal
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 
 # GATEWAY_GUILD_MEMBERS and GATEWAY_GUILD_MEMBERS_LIMITED: the flag says whether Discord reviewed the application
 # (docs/facts.md#discord-application-flags); the switch works alike in both.

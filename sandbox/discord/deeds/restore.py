@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.discord.deeds import bots, channels, members, roles
 from sandbox.discord.deeds.roles import RoleEdit
-from sandbox.discord.gateway import intents
+from sandbox.discord.world import intents
 from sandbox.discord.world import seed, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild

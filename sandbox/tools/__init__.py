@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-PACKAGES = Path(__file__).with_name("npm")
+PACKAGES = Path(__file__).parents[1] / "npm"
 # Where the set-up of this repository installs them.
-USUAL_TOOLS = Path(__file__).parents[1] / "data" / "tools"
+USUAL_TOOLS = Path(__file__).parents[2] / "data" / "tools"
 # The lock holds the platform that we test on; on others npm resolves the same version of the platform's own package.
 ANVIL_VERSION = "1.7.1"
 _PLATFORMS = {
@@ -109,11 +109,3 @@ def _install(npm: Sequence[str], tools_dir: Path, environment: Mapping[str, str]
 def _platform() -> str:
     machine = platform.machine()
     return _PLATFORMS.get((sys.platform, machine), f"{sys.platform}-{machine}")
-
-
-if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else USUAL_TOOLS
-    try:
-        print(obtain(folder, lambda line: print(line, file=sys.stderr)))
-    except ToolMissing as missing:
-        sys.exit(str(missing))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sandbox.console.markup import Markup, el, join
+from sandbox.console.elements.markup import Markup, el, join
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Guild, Member, Role, User
 
