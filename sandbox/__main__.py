@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from sandbox.house import DEFAULT_PORT, AlreadyRunning, Sandbox, product_settings
+from sandbox.house import DEFAULT_PORT, AlreadyRunning, WholeSandbox, product_settings
 from sandbox.server import build_app
 from sandbox.tools import ToolMissing
 
@@ -46,7 +46,7 @@ def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
     return None
 
 
-async def serve(sandbox: Sandbox) -> None:
+async def serve(sandbox: WholeSandbox) -> None:
     """Answer on both loopback addresses until SIGINT or SIGTERM; a machine without IPv6 has only the one."""
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()
@@ -82,7 +82,7 @@ def main() -> int:
     data = Path(os.environ.get("SANDBOX_DATA") or "data/sandbox")
     without = frozenset(os.environ.get("SANDBOX_WITHOUT", "").replace(",", " ").split())
     public_url = (values.get("PUBLIC_URL") or f"http://localhost:{values.get('PORT') or 3000}").rstrip("/")
-    sandbox = Sandbox(data, port, without, strict=values.get("SANDBOX_STRICT", "0") == "1", public_url=public_url)
+    sandbox = WholeSandbox(data, port, without, strict=values.get("SANDBOX_STRICT", "0") == "1", public_url=public_url)
     try:
         asyncio.run(serve(sandbox))
     except (AlreadyRunning, PortTaken) as obstacle:

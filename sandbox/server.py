@@ -9,11 +9,11 @@ from aiohttp import web
 from sandbox import console, control
 from sandbox.base.refusal import Refusal
 from sandbox.base.traffic import HUNG_UP, NOTED, RPC_METHOD
-from sandbox.house import Sandbox
+from sandbox.house import WholeSandbox
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-SANDBOX = web.AppKey("sandbox", Sandbox)
+SANDBOX = web.AppKey("sandbox", WholeSandbox)
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#4752c4"/>'
     '<path d="M5 22h22l-3 5H8z" fill="#fff"/><path d="M9 20l3-9h8l3 9z" fill="#f5d08a"/></svg>'
@@ -21,7 +21,7 @@ ICON = (
 """What browsers show beside the titles of people's pages: a heap of sand in a box."""
 
 
-def build_app(sandbox: Sandbox) -> web.Application:
+def build_app(sandbox: WholeSandbox) -> web.Application:
     """The application with every part's routes; it starts and stops the sandbox with itself."""
     app = web.Application(
         middlewares=[_only_this_machine, _logged, _route_faults, _refusals], client_max_size=16 * 1024**2

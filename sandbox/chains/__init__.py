@@ -1,24 +1,22 @@
 """The seven EVM chains: real nodes behind faulty front ends, and metadata for what they hold."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.sandbox import Sandbox
 from sandbox.chains import control, front, metadata, replay
 from sandbox.chains.chain import Chain
 from sandbox.chains.plans import PLANS, UNLIMITED
 from sandbox.chains.table import CHAINS
 from sandbox.tools import USUAL_TOOLS, find_anvil, obtain
 
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
-
 
 class Chains:
     """All chains of a sandbox; `by_name` is empty until `start`."""
 
-    def __init__(self, sandbox: "Sandbox") -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.by_name: dict[str, Chain] = {}
 

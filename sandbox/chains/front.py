@@ -2,19 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import orjson
 from aiohttp import web
 
 from sandbox.base.faults import SLOW_SECONDS, hang_up
+from sandbox.base.sandbox import Sandbox
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import answer, denial_of, denied, refusal, success
 from sandbox.chains.chain import Chain
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
 
 FRONTS = ("rpc", "rpc2")
 AT_ONCE = 16
@@ -23,7 +21,7 @@ BROKEN = b'{"jsonrpc":"2.0","id":1,"result":"0x'
 _SUBSCRIBING = ("eth_subscribe", "eth_unsubscribe")
 
 
-def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef]:
+def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
     """HTTP and WebSocket of both front ends."""
 
     def front(name: str) -> list[web.RouteDef]:
@@ -42,13 +40,13 @@ def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef
     return [route for name in FRONTS for route in front(name)]
 
 
-def pinned_head(sandbox: "Sandbox", chain: Chain, target: str) -> int | None:
+def pinned_head(sandbox: Sandbox, chain: Chain, target: str) -> int | None:
     """The head at which a stale front end stopped."""
     fault = sandbox.faults.fault(target)
     return chain.head_at(fault.since) if fault and fault.kind == "stale" else None
 
 
-async def _http(sandbox: "Sandbox", chain: Chain, name: str, request: web.Request) -> web.StreamResponse:
+async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request) -> web.StreamResponse:
     target = f"{name}:{chain.facts.name}"
     body = await request.read()
     try:
@@ -69,7 +67,7 @@ async def _http(sandbox: "Sandbox", chain: Chain, name: str, request: web.Reques
 
 
 async def _respond(
-    sandbox: "Sandbox", chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
+    sandbox: Sandbox, chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
 ) -> web.Response:
     if kind == "down":
         return hang_up(request)
@@ -127,7 +125,7 @@ def _json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = No
 class _Socket:
     """One client's WebSocket. Subscriptions go to the node's own socket; everything else goes the way of HTTP."""
 
-    def __init__(self, sandbox: "Sandbox", chain: Chain, name: str) -> None:
+    def __init__(self, sandbox: Sandbox, chain: Chain, name: str) -> None:
         self._sandbox = sandbox
         self._chain = chain
         self._target = f"{name}:{chain.facts.name}"

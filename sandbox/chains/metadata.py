@@ -2,21 +2,18 @@
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from sandbox.base.faults import Answer
+from sandbox.base.sandbox import Sandbox
 from sandbox.chains.chain import Chain
 from sandbox.chains.seeds import Collection
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
 
 PATH = r"/metadata/{chain}/{contract:0x[0-9a-fA-F]{40}}/{token:\d+}"
 
 
-def routes(sandbox: "Sandbox", chains: Mapping[str, Chain]) -> list[web.RouteDef]:
+def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
     """The JSON and the picture of every token of a listed collection, minted or not."""
 
     def found(request: web.Request) -> Collection:

@@ -14,15 +14,15 @@ from aiohttp import ClientSession, web
 
 from sandbox.base.refusal import Refusal
 from sandbox.console import window
-from sandbox.console.elements import place
 from sandbox.console.deeds import deed, where
+from sandbox.console.elements import place
 from sandbox.console.elements.markup import Markup
+from sandbox.console.elements.place import Place
 from sandbox.console.modals import modal
 from sandbox.console.panels import chains, faults, profiles, servers
-from sandbox.console.elements.place import Place
 from sandbox.discord.cdn import picture
 from sandbox.discord.control import guilds, interactions
-from sandbox.house import Sandbox
+from sandbox.house import WholeSandbox
 
 HERE = Path(__file__).parent
 PICTURE_SIZE = 64
@@ -38,7 +38,7 @@ HEADERS = {
 }
 
 
-def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
+def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
     """The page, its parts that renew themselves, what its forms post to, and its style, script and pictures."""
     console = Console(sandbox)
     return [
@@ -57,7 +57,7 @@ def routes(sandbox: Sandbox) -> Sequence[web.AbstractRouteDef]:
 class Console:
     """The pages of one sandbox. `dismissed` has the answers that people have closed."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: WholeSandbox) -> None:
         self.sandbox = sandbox
         self.dismissed: set[str] = set()
 

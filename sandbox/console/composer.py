@@ -1,22 +1,20 @@
 """Where a person writes: messages, and the commands that Discord offers them, each with its options."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.console.elements.forms import act, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
+from sandbox.discord import LocalDiscord
 from sandbox.discord.deeds import talk
 from sandbox.discord.interactions import command_options
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Channel, Guild, Member
 
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
-
 Json = dict[str, Any]
 
 
-def composer(discord: "Discord", place: Place) -> Markup:
+def composer(discord: LocalDiscord, place: Place) -> Markup:
     """The line to type in, and above it the commands that begin with what was typed."""
     guild, channel = place.guild, place.channel
     if guild is None or channel is None:
@@ -52,7 +50,7 @@ def composer(discord: "Discord", place: Place) -> Markup:
 
 
 def _offered(
-    discord: "Discord", place: Place, guild: Guild, channel: Channel, member: Member
+    discord: LocalDiscord, place: Place, guild: Guild, channel: Channel, member: Member
 ) -> tuple[list[Markup], Markup | None]:
     """The commands that begin with what was typed, and why there is none at all."""
     if discord.bot_id not in guild.members:

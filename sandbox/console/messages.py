@@ -1,20 +1,18 @@
 """Messages as the person sees them: who wrote, what it says, its embeds and what can be pressed."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.console.elements.forms import hidden, press_form
 from sandbox.console.elements.markdown import Markdown
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.people import colour_of, picture
 from sandbox.console.elements.place import Place
+from sandbox.discord import LocalDiscord
 from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions.interactions import LOADING
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import EPHEMERAL, Channel, Guild, Message
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 SHOWN = 50
 BUTTON_STYLES = {1: "primary", 2: "secondary", 3: "success", 4: "danger"}
@@ -22,7 +20,7 @@ TEXT_DISPLAY, SECTION = 10, 9
 Json = dict[str, Any]
 
 
-def messages(discord: "Discord", place: Place, dismissed: set[str]) -> Markup:
+def messages(discord: LocalDiscord, place: Place, dismissed: set[str]) -> Markup:
     """The newest messages of the channel with the answers that only this person sees, oldest first."""
     guild, channel = place.guild, place.channel
     if guild is None or channel is None:
@@ -49,7 +47,7 @@ def _beginning(channel: Channel) -> Markup:
     )
 
 
-def _message(discord: "Discord", place: Place, guild: Guild, message: Message) -> Markup:
+def _message(discord: LocalDiscord, place: Place, guild: Guild, message: Message) -> Markup:
     author = discord.world.users[message.author_id]
     words = Markdown(discord.world, guild)
     when = datetime.fromisoformat(message.timestamp)

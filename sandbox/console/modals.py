@@ -1,21 +1,19 @@
 """The form that the bot opened for a person, as a dialog."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.console.elements.forms import act
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
+from sandbox.discord import LocalDiscord
 from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions.interactions import inputs_of
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 PARAGRAPH = 2
 Json = dict[str, Any]
 
 
-def modal(discord: "Discord", place: Place) -> Markup:
+def modal(discord: LocalDiscord, place: Place) -> Markup:
     """The modal that the place names, if the person has it open; else nothing."""
     opened = discord.interactions.modals.get((place.user.id, place.modal or ""))
     if opened is None:

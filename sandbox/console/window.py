@@ -1,17 +1,14 @@
 """The window: servers on the left, their channels, what is said, who is there, and tools for the rest of the world."""
 
-from typing import TYPE_CHECKING
-
 from sandbox.console.composer import composer
 from sandbox.console.elements.markup import Markup, el, join
-from sandbox.console.messages import messages
-from sandbox.console.modals import modal
 from sandbox.console.elements.people import icon, members, picture
 from sandbox.console.elements.place import PANELS, Place, guilds_of, visible
-from sandbox.house import Sandbox
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
+from sandbox.console.messages import messages
+from sandbox.console.modals import modal
+from sandbox.console.panels.faults import faults_now
+from sandbox.discord import LocalDiscord
+from sandbox.house import WholeSandbox
 
 SYMBOLS = {
     "servers": "M4 5h16v5H4zM4 14h16v5H4zM7 7.5h2M7 16.5h2",
@@ -22,7 +19,7 @@ SYMBOLS = {
 """What a line draws in a square of 24."""
 
 
-def page(sandbox: Sandbox, place: Place, dismissed: set[str], panel: Markup) -> str:
+def page(sandbox: WholeSandbox, place: Place, dismissed: set[str], panel: Markup) -> str:
     """The whole document; `panel` is the open tool, or empty."""
     discord = sandbox.discord
     title = PANELS[place.panel] if place.panel else f"#{place.channel.name}" if place.channel else "Nowhere"
@@ -48,7 +45,7 @@ def page(sandbox: Sandbox, place: Place, dismissed: set[str], panel: Markup) -> 
     return f'<!doctype html><html lang="en"><head>{head}</head>{body}</html>'
 
 
-def parts(sandbox: Sandbox, place: Place, dismissed: set[str]) -> dict[str, Markup]:
+def parts(sandbox: WholeSandbox, place: Place, dismissed: set[str]) -> dict[str, Markup]:
     """What changes by itself, by the id of where it is shown."""
     discord = sandbox.discord
     shown = {"rail": _rail_list(sandbox, place), "channels": _channels(place), "faults-now": faults_now(sandbox)}
@@ -58,7 +55,7 @@ def parts(sandbox: Sandbox, place: Place, dismissed: set[str]) -> dict[str, Mark
     return shown
 
 
-def _rail(sandbox: Sandbox, place: Place) -> Markup:
+def _rail(sandbox: WholeSandbox, place: Place) -> Markup:
     return join(
         el("ul", _rail_list(sandbox, place), id="rail", data_part=True),
         el("hr"),
@@ -66,7 +63,7 @@ def _rail(sandbox: Sandbox, place: Place) -> Markup:
     )
 
 
-def _rail_list(sandbox: Sandbox, place: Place) -> Markup:
+def _rail_list(sandbox: WholeSandbox, place: Place) -> Markup:
     return join(
         el(
             "li",
@@ -91,7 +88,7 @@ def _tool_link(place: Place, name: str) -> Markup:
     return el("li", link)
 
 
-def _side(discord: "Discord", place: Place) -> Markup:
+def _side(discord: LocalDiscord, place: Place) -> Markup:
     people = [user for user in discord.world.users.values() if not user.bot and user is not place.user]
     others = [
         el("li", el("a", picture(user, 24), user.username, href=place.url(**{"as": user.username})), data_key=user.id)
@@ -136,7 +133,7 @@ def _channels(place: Place) -> Markup:
     )
 
 
-def _talk(discord: "Discord", place: Place, dismissed: set[str]) -> Markup:
+def _talk(discord: LocalDiscord, place: Place, dismissed: set[str]) -> Markup:
     channel, guild = place.channel, place.guild
     name = channel.name if channel else "nowhere"
     topic = el("span", channel.topic, class_="dim topic", title=channel.topic) if channel and channel.topic else None
@@ -170,12 +167,3 @@ def _talk(discord: "Discord", place: Place, dismissed: set[str]) -> Markup:
 def _tool(place: Place, panel: Markup) -> Markup:
     title = PANELS[place.panel or ""]
     return el("main", el("header", el("h2", title)), el("div", panel, class_="cards"), id="middle", tabindex="-1")
-
-
-def faults_now(sandbox: Sandbox) -> Markup:
-    """The faults that are running, each with the seconds left."""
-    running = sandbox.faults.running()
-    chips = [
-        el("span", f"{target}: {kind}, {left:.0f} s", class_="chip bad") for target, (kind, left) in running.items()
-    ]
-    return join(chips) if chips else el("span", "No fault is running.", class_="dim")

@@ -1,22 +1,20 @@
-"""`/control`: the sandbox for programs. Every part adds its own calls; here are those of the whole."""
+"""`/control`: the sandbox for programs. Each provider adds its own calls; Discord's and those of the whole are here."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from sandbox.base.body import fields, number, text
 from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
+from sandbox.discord.control import gateway, guilds
+from sandbox.house import WholeSandbox
 
 LONGEST_WINDOW = 86_400
 
 
-def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
-    """World, reset, requests, faults, limits and readiness."""
+def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
+    """Discord's calls, and world, reset, requests, faults, limits and readiness."""
 
     async def world(_: web.Request) -> web.Response:
         return web.json_response(await sandbox.world())
@@ -67,6 +65,8 @@ def routes(sandbox: "Sandbox") -> Sequence[web.AbstractRouteDef]:
         return web.json_response({"ready": sandbox.ready.is_set()}, status=200 if sandbox.ready.is_set() else 503)
 
     return [
+        *guilds.routes(sandbox.discord),
+        *gateway.routes(sandbox.discord),
         web.get("/control/world", world),
         web.post("/control/reset", reset),
         web.get("/control/requests", requests),

@@ -4,33 +4,31 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.people import wallets_of
-from sandbox.discord.world.application import Application
-from sandbox.discord.cdn import Cdn
-from sandbox.discord.control import gateway, guilds
+from sandbox.base.sandbox import Sandbox
+from sandbox.discord.answers import limits
 from sandbox.discord.answers.errors import unauthorized
+from sandbox.discord.answers.limits import Limits, Verdict, too_many
+from sandbox.discord.answers.response import answered
+from sandbox.discord.cdn import Cdn
+from sandbox.discord.deeds import restore
+from sandbox.discord.gateway import front
 from sandbox.discord.gateway.gateway import Gateway
 from sandbox.discord.interactions.interactions import Interactions
 from sandbox.discord.oauth.authorize import CALLBACK_PATH, Authorize
 from sandbox.discord.oauth.oauth import OAuth
-from sandbox.discord.answers import limits
 from sandbox.discord.rest import audit, channels, commands, interactions, members, messages
 from sandbox.discord.rest import guilds as rest_guilds
 from sandbox.discord.rest import users as rest_users
-from sandbox.discord.answers.response import answered
 from sandbox.discord.rest.frame import Bearer, Bot, routes
-from sandbox.discord.answers.limits import Limits, Verdict, too_many
-from sandbox.discord.deeds import restore
 from sandbox.discord.world import shapes
+from sandbox.discord.world.application import Application
 from sandbox.discord.world.entities import Guild, User
 from sandbox.discord.world.world import World
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
 
 _LISTS = re.compile(r"/(guilds|roles|members|search|channels|messages|commands)$")
 _REST = (
@@ -45,10 +43,10 @@ _REST = (
 )
 
 
-class Discord:
+class LocalDiscord:
     """The Discord of one sandbox."""
 
-    def __init__(self, sandbox: "Sandbox") -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.bot_id = sandbox.settings["DISCORD_CLIENT_ID"]
         self.world = World()
@@ -111,16 +109,14 @@ class Discord:
         return {"id": user.id, "username": user.username, "wallets": vars(wallets)}
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
-        """Everything below /discord, and Discord's control calls."""
+        """Everything below /discord."""
         endpoints = [endpoint for module in _REST for endpoint in module.ENDPOINTS]
         return [
             *self.oauth.routes(),
-            *Authorize(self).routes(),
+            *Authorize(self.oauth).routes(),
             *Cdn(self).routes(),
-            *self.gateway.routes(),
+            *front.routes(self.gateway),
             *[route for endpoint in endpoints for route in routes(self, endpoint)],
-            *guilds.routes(self),
-            *gateway.routes(self),
             web.route("*", "/discord/api/{tail:.*}", self._nothing_here),
         ]
 

@@ -3,12 +3,10 @@
 import hashlib
 import struct
 import zlib
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
+from sandbox.discord.world.discord import Discord
 
 SIZES = tuple(1 << power for power in range(4, 13))
 DEFAULT_AVATARS = 6
@@ -19,7 +17,7 @@ DRAWN_AT_MOST = 256
 class Cdn:
     """Pictures of guilds and users, and the default avatars."""
 
-    def __init__(self, discord: "Discord") -> None:
+    def __init__(self, discord: Discord) -> None:
         self.discord = discord
 
     def routes(self) -> list[web.RouteDef]:

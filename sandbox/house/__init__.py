@@ -13,7 +13,7 @@ from sandbox.base.faults import Faults
 from sandbox.base.people import PEOPLE, Person
 from sandbox.base.traffic import Traffic
 from sandbox.chains import Chains
-from sandbox.discord import Discord
+from sandbox.discord import LocalDiscord
 from sandbox.marketplaces import Marketplaces
 from sandbox.solana import Solana, das
 
@@ -34,7 +34,7 @@ class Part(Protocol):
     def routes(self) -> Sequence[web.AbstractRouteDef]: ...
 
 
-class Sandbox:
+class WholeSandbox:
     """Everything one sandbox process has. `chains`, `solana` or `marketplaces` is None where they were left out.
 
     `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`. `strict` gives every provider
@@ -60,10 +60,10 @@ class Sandbox:
         self.faults = Faults()
         self.ready = asyncio.Event()
         self._lock_fd = -1
-        self.discord = Discord(self)
+        self.discord = LocalDiscord(self)
         self.chains = None if {"chains", "evm"} & without else Chains(self)
         self.solana = None if "chains" in without else Solana(self)
-        self.marketplaces = None if "marketplaces" in without else Marketplaces(self)
+        self.marketplaces = None if "marketplaces" in without else Marketplaces(self, self.chains, self.solana)
 
     @property
     def url(self) -> str:

@@ -1,12 +1,14 @@
 """OpenSea and Magic Eden: their APIs, profile pages, and the control calls that set an account."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.body import fields
 from sandbox.base.budget import Budget
 from sandbox.base.refusal import Refusal
+from sandbox.base.sandbox import Sandbox
+from sandbox.chains import Chains
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.alchemy import Alchemy
 from sandbox.marketplaces.catalogue import Catalogue
@@ -14,9 +16,7 @@ from sandbox.marketplaces.magiceden import MagicEden
 from sandbox.marketplaces.opensea import OpenSea
 from sandbox.marketplaces.pages import CollectionPages
 from sandbox.marketplaces.profile import Profiles
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
+from sandbox.solana import Solana
 
 PLACES = {"opensea": "OpenSea", "magiceden": "Magic Eden"}
 LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0)}
@@ -28,9 +28,9 @@ LIMITS = {"opensea": (600, 3600.0), "magiceden": (120, 60.0)}
 class Marketplaces:
     """Two marketplaces with separate accounts over the same chains."""
 
-    def __init__(self, sandbox: "Sandbox") -> None:
+    def __init__(self, sandbox: Sandbox, chains: Chains | None, solana: Solana | None) -> None:
         self.sandbox = sandbox
-        self.catalogue = Catalogue(sandbox)
+        self.catalogue = Catalogue(sandbox, chains, solana)
         folder = sandbox.data / "marketplaces"
         self.accounts = {place: Accounts(folder / f"{place}.jsonl", sandbox.people) for place in PLACES}
         self.budgets: dict[str, Budget] = self._full()

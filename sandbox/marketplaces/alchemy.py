@@ -2,14 +2,12 @@
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.sandbox import Sandbox
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
 
 KEY = "sandbox-alchemy-key"
 NETWORKS = {
@@ -22,7 +20,7 @@ MOST = 100
 class Alchemy:
     """The one call of it that lists an owner's tokens."""
 
-    def __init__(self, sandbox: "Sandbox", catalogue: Catalogue) -> None:
+    def __init__(self, sandbox: Sandbox, catalogue: Catalogue) -> None:
         self._sandbox = sandbox
         self._catalogue = catalogue
 

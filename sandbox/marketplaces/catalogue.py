@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from sandbox.base.sandbox import Sandbox
+from sandbox.chains import Chains
 from sandbox.chains.seeds import Collection
 from sandbox.chains.table import CHAINS
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
+from sandbox.solana import Solana
 
 SOLANA = "solana"
 # Who made the collections, where the chain has no deployer of its own.
@@ -86,8 +86,8 @@ class Token:
 class Catalogue:
     """Collections and tokens of all running chains. `since` is the moment at which a stale indexer stopped, or None."""
 
-    def __init__(self, sandbox: "Sandbox") -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: Sandbox, chains: Chains | None, solana: Solana | None) -> None:
+        self._sandbox, self._chains, self._solana = sandbox, chains, solana
 
     @property
     def url(self) -> str:
@@ -96,14 +96,14 @@ class Catalogue:
 
     def markets(self, since: float | None = None) -> dict[str, Market]:
         """The chains by our names; none where the sandbox runs without."""
-        by_name: Mapping[str, Chain] = self._sandbox.chains.by_name if self._sandbox.chains else {}
+        by_name: Mapping[str, Chain] = self._chains.by_name if self._chains else {}
         found = {
             name: Market(name, CHAINS[name].opensea, CHAINS[name].deployer, chain, _block(chain, since))
             for name, chain in by_name.items()
         }
-        solana = self._sandbox.solana
-        if solana is not None:
-            found[SOLANA] = Market(SOLANA, SOLANA, NOBODY_SPECIAL, solana, _block(solana, since))
+        if self._solana is not None:
+            block = _block(self._solana, since)
+            found[SOLANA] = Market(SOLANA, SOLANA, NOBODY_SPECIAL, self._solana, block)
         return found
 
     def market(self, name: str, since: float | None = None) -> Market | None:

@@ -5,17 +5,15 @@ See docs/facts.md#magic-eden-solana-api.
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.budget import Budget
+from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Market, Token
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
 
 LAMPORTS = 1_000_000_000
 ASKED_SOL = 2
@@ -28,7 +26,7 @@ class MagicEden:
     """The API over accounts and Solana; a collection's symbol, Magic Eden's own label, is here its slug."""
 
     def __init__(
-        self, sandbox: "Sandbox", accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
+        self, sandbox: Sandbox, accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
     ) -> None:
         self._sandbox = sandbox
         self._accounts = accounts

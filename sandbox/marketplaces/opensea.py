@@ -5,19 +5,17 @@ import json
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.budget import Budget
+from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces import shapes
 from sandbox.marketplaces.accounts import Account, Accounts
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 from sandbox.marketplaces.networks import network
-
-if TYPE_CHECKING:
-    from sandbox.house import Sandbox
 
 READS_AN_HOUR = 7200
 _DEFAULT_LIMIT, _MOST = 50, 200
@@ -30,7 +28,7 @@ class OpenSea:
     """The API over accounts and chains. Handlers return the JSON; what is not there raises HTTPNotFound."""
 
     def __init__(
-        self, sandbox: "Sandbox", accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
+        self, sandbox: Sandbox, accounts: Accounts, catalogue: Catalogue, budgets: Mapping[str, Budget]
     ) -> None:
         self._sandbox = sandbox
         self._accounts = accounts

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
@@ -10,11 +10,9 @@ from sandbox.base.body import Body, fields, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
 from sandbox.solana.assets import AUTHORITY, INTERFACES, STANDARD, Record, mint_named, mint_of
+from sandbox.solana.chain import SolanaChain
 from sandbox.solana.keys import address_of, is_address
 from sandbox.solana.ledger import Ledger
-
-if TYPE_CHECKING:
-    from sandbox.solana import Solana
 
 MOST_SLOTS = 500
 LONGEST_MEMO = 566
@@ -26,7 +24,7 @@ Act = Callable[[Ledger, Body], dict[str, Any]]
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def routes(solana: "Solana") -> list[web.RouteDef]:
+def routes(solana: SolanaChain) -> list[web.RouteDef]:
     """One route for all actions."""
 
     async def act(request: web.Request) -> web.Response:

@@ -1,8 +1,7 @@
 """`/solana`: JSON-RPC over HTTP, on which faults act."""
 
 import asyncio
-import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -12,17 +11,15 @@ from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import refusal, success
 from sandbox.chains.front import method_of
 from sandbox.solana import das, node
+from sandbox.solana.chain import SolanaChain
 from sandbox.solana.node import INVALID, RpcError, View
-
-if TYPE_CHECKING:
-    from sandbox.solana import Solana
 
 TARGET = "solana"
 MOST_IN_A_BATCH = 100
 BROKEN = b'{"jsonrpc":"2.0","id":1,"result":{"items":['
 
 
-def routes(solana: "Solana") -> list[web.RouteDef]:
+def routes(solana: SolanaChain) -> list[web.RouteDef]:
     """One address for node and index."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
@@ -31,7 +28,7 @@ def routes(solana: "Solana") -> list[web.RouteDef]:
     return [web.post("/solana", serve), web.post("/solana/", serve)]
 
 
-async def _serve(solana: "Solana", request: web.Request) -> web.StreamResponse:
+async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamResponse:
     traffic = solana.sandbox.traffic
     try:
         asked = orjson.loads(await request.read())
@@ -49,7 +46,7 @@ async def _serve(solana: "Solana", request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _respond(solana: "Solana", request: web.Request, items: list[Any], many: bool) -> web.Response:
+async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.Response:
     kind = solana.sandbox.faults.active(TARGET)
     if kind == "down":
         return hang_up(request)
@@ -70,7 +67,7 @@ async def _respond(solana: "Solana", request: web.Request, items: list[Any], man
     return _json(_joined([_answer(view, item, kind) for item in items], many))
 
 
-def _view(solana: "Solana", kind: str | None) -> View:
+def _view(solana: SolanaChain, kind: str | None) -> View:
     fault = solana.sandbox.faults.fault(TARGET)
     slot = solana.head_at(fault.since) if fault and kind == "stale" else solana.ledger.slots.now()
     return View(solana.ledger, slot, solana.ledger.holdings(slot), solana.sandbox.url, kind == "zero")
@@ -112,8 +109,3 @@ def _joined(said: list[bytes], many: bool) -> bytes:
 def _json(body: bytes, status: int = 200, retry_after: str | None = None) -> web.Response:
     headers = {"Retry-After": retry_after} if retry_after else None
     return web.Response(body=body, status=status, headers=headers, content_type="application/json")
-
-
-def wall_clock(moment: float) -> float:
-    """A moment of the monotonic clock in Unix seconds."""
-    return time.time() - (time.monotonic() - moment)

@@ -1,19 +1,15 @@
 """`/metadata/solana/<collection>/<asset>`: what an asset's json_uri points at, and the picture it names."""
 
-from typing import TYPE_CHECKING
-
 from aiohttp import web
 
 from sandbox.chains.metadata import answers, picture
 from sandbox.solana.assets import Asset
-
-if TYPE_CHECKING:
-    from sandbox.solana import Solana
+from sandbox.solana.chain import SolanaChain
 
 PATH = "/metadata/solana/{contract:[1-9A-HJ-NP-Za-km-z]{32,44}}/{asset:[1-9A-HJ-NP-Za-km-z]{32,44}}"
 
 
-def routes(solana: "Solana") -> list[web.RouteDef]:
+def routes(solana: SolanaChain) -> list[web.RouteDef]:
     """The JSON and the picture of every asset."""
 
     def found(request: web.Request) -> Asset:

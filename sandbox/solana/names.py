@@ -3,19 +3,15 @@
 See docs/facts.md#solana-names.
 """
 
-from typing import TYPE_CHECKING
-
 from aiohttp import web
 
 from sandbox.base.people import person
-
-if TYPE_CHECKING:
-    from sandbox.solana import Solana
+from sandbox.solana.chain import SolanaChain
 
 OWNERS = {"carol": person("carol").wallets.solana}
 
 
-def routes(solana: "Solana") -> list[web.RouteDef]:
+def routes(solana: SolanaChain) -> list[web.RouteDef]:
     """`GET /resolve/{name}`, the name without its ending."""
 
     async def throttled(_: web.Request) -> web.Response:

@@ -56,3 +56,8 @@ class Slots:
 
 def _plain(moment: float) -> int:
     return int((moment - GENESIS) / SECONDS)
+
+
+def wall_clock(moment: float) -> float:
+    """A moment of the monotonic clock in Unix seconds."""
+    return time.time() - (time.monotonic() - moment)

@@ -24,10 +24,10 @@ from gateways.discord.invalid_requests import Refusals
 from jobs.provider_monitor import ALERTS, Watch
 from models import Alert, Breaker, Member, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
-from sandbox.discord.deeds import channels
 from sandbox.discord.answers.errors import DiscordError
-from sandbox.discord.answers.response import answered
 from sandbox.discord.answers.limits import Verdict, too_many
+from sandbox.discord.answers.response import answered
+from sandbox.discord.deeds import channels
 from sandbox.discord.world.entities import Message
 from services.core.actors import Actor
 from services.guilds import identifies

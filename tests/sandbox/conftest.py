@@ -13,7 +13,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from sandbox.house import Sandbox, product_settings
+from sandbox.house import WholeSandbox, product_settings
 from sandbox.server import build_app
 from tests.conftest import free_port
 
@@ -31,7 +31,7 @@ def role_of(guild: str, offset: int) -> str:
 class Outside:
     """What a stranger has: HTTP. Every REST exchange is recorded in the judge's form."""
 
-    sandbox: Sandbox
+    sandbox: WholeSandbox
     http: httpx.AsyncClient
     recorded: list[dict[str, Any]] = field(default_factory=list)
 
@@ -111,7 +111,7 @@ class Outside:
 @pytest.fixture
 async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
     """A fresh world."""
-    sandbox = Sandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}))
+    sandbox = WholeSandbox(tmp_path / "sandbox", free_port(), frozenset({"chains", "marketplaces"}))
     sandbox.discord.gateway.starts.set(max_concurrency=1_000, left=None)
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()

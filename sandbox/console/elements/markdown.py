@@ -6,13 +6,10 @@ Known: bold, italics, underline, strike-through, spoilers, code, quotes, heading
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from sandbox.console.elements.markup import Markup, el, join
-
-if TYPE_CHECKING:
-    from sandbox.discord.world.entities import Guild
-    from sandbox.discord.world.world import World
+from sandbox.discord.world.entities import Guild
+from sandbox.discord.world.world import World
 
 _BLOCK = re.compile(r"```(?:[\w+-]*\n)?(.*?)```", re.S)
 _INLINE = re.compile(
@@ -38,7 +35,7 @@ _SPANS = {"bold": "strong", "star": "em", "line": "em", "under": "u", "strike": 
 class Markdown:
     """Renders texts of one guild: it knows what ids of roles, channels and people are called."""
 
-    def __init__(self, world: "World", guild: "Guild") -> None:
+    def __init__(self, world: World, guild: Guild) -> None:
         self._world = world
         self._guild = guild
 

@@ -1,13 +1,9 @@
 """Pictures, names and colours of people, and the list of a server's members."""
 
-from typing import TYPE_CHECKING
-
 from sandbox.console.elements.markup import Markup, el, join
+from sandbox.discord import LocalDiscord
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Guild, Member, Role, User
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 
 def picture(user: User, size: int = 40) -> Markup:
@@ -47,14 +43,14 @@ def chip(role: Role, *more: Markup) -> Markup:
     return el("span", dot, role.name, more, class_="chip")
 
 
-def members(discord: "Discord", guild: Guild) -> Markup:
+def members(discord: LocalDiscord, guild: Guild) -> Markup:
     """Everybody, the mighty first, with the roles that they have just now."""
     named = sorted(guild.members.values(), key=lambda one: discord.world.users[one.user_id].username)
     ranked = sorted(named, key=lambda one: permissions.rank(permissions.top_role(guild, one)), reverse=True)
     return join(_member(discord, guild, member) for member in ranked)
 
 
-def _member(discord: "Discord", guild: Guild, member: Member) -> Markup:
+def _member(discord: LocalDiscord, guild: Guild, member: Member) -> Markup:
     user = discord.world.users[member.user_id]
     roles = sorted((guild.roles[id_] for id_ in member.roles if id_ in guild.roles), key=permissions.rank, reverse=True)
     name = member.nick or user.global_name or user.username

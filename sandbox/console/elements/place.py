@@ -1,16 +1,12 @@
 """Where somebody stands in the console: who they are, the server, the channel, a tool. All of it is in the address."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from sandbox.discord import LocalDiscord
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Channel, Guild, User
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sandbox.discord import Discord
 
 PANELS = {"servers": "Servers", "chains": "Chains", "profiles": "Profiles", "faults": "Faults"}
 
@@ -42,7 +38,7 @@ class Place:
         return "/console?" + urlencode(query)
 
 
-def find(discord: "Discord", query: "Mapping[str, str]") -> Place:
+def find(discord: LocalDiscord, query: Mapping[str, str]) -> Place:
     """The place that the address names; what it names no (longer) is replaced by the first that there is."""
     people = [user for user in discord.world.users.values() if not user.bot]
     named = discord.user_called(query.get("as", ""))
@@ -65,7 +61,7 @@ def find(discord: "Discord", query: "Mapping[str, str]") -> Place:
     )
 
 
-def guilds_of(discord: "Discord", user: User) -> list[Guild]:
+def guilds_of(discord: LocalDiscord, user: User) -> list[Guild]:
     """The servers that the person is in."""
     return [guild for guild in discord.world.guilds.values() if user.id in guild.members]
 

@@ -5,20 +5,20 @@ from typing import Any
 from sandbox.console.elements.forms import card, choice, datalist, field
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
-from sandbox.house import Sandbox
+from sandbox.house import WholeSandbox
 
 SOLANA = "solana"
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155")
 Json = dict[str, Any]
 
 
-def names(sandbox: Sandbox) -> list[str]:
+def names(sandbox: WholeSandbox) -> list[str]:
     """The chains that run here."""
     evm = list(sandbox.chains.by_name) if sandbox.chains else []
     return [*evm, *([SOLANA] if sandbox.solana else [])]
 
 
-async def panel(sandbox: Sandbox, place: Place) -> Markup:
+async def panel(sandbox: WholeSandbox, place: Place) -> Markup:
     """Which chain, who holds what on it, and what can be done."""
     running = names(sandbox)
     if not running:
@@ -37,7 +37,7 @@ async def panel(sandbox: Sandbox, place: Place) -> Markup:
     )
 
 
-async def now(sandbox: Sandbox, place: Place) -> Markup:
+async def now(sandbox: WholeSandbox, place: Place) -> Markup:
     """Who holds what at this moment."""
     running = names(sandbox)
     if not running:
@@ -50,14 +50,14 @@ def _chosen(running: list[str], place: Place) -> str:
     return place.at if place.at in running else "base" if "base" in running else running[0]
 
 
-async def _state(sandbox: Sandbox, chain: str) -> Json:
+async def _state(sandbox: WholeSandbox, chain: str) -> Json:
     if chain == SOLANA and sandbox.solana:
         return await sandbox.solana.world()
     assert sandbox.chains is not None
     return await sandbox.chains.by_name[chain].world()
 
 
-def _wallets(sandbox: Sandbox, chain: str) -> dict[str, str]:
+def _wallets(sandbox: WholeSandbox, chain: str) -> dict[str, str]:
     """Address → whose it is."""
     family = "solana" if chain == SOLANA else "evm"
     people = [sandbox.discord.person_view(user) for user in sandbox.discord.world.users.values() if not user.bot]

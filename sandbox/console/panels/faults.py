@@ -3,11 +3,11 @@
 from typing import Any
 
 from sandbox.base.faults import KINDS, TARGETS
+from sandbox.base.sandbox import Sandbox
 from sandbox.console.elements.forms import card, choice, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
-from sandbox.console.window import faults_now
-from sandbox.house import Sandbox
+from sandbox.house import WholeSandbox
 
 REQUESTS = 25
 MEANINGS = {
@@ -23,7 +23,7 @@ MEANINGS = {
 _UNDONE = "Content, ids and addresses as at the start; chains go forward."
 
 
-def panel(sandbox: Sandbox, place: Place) -> Markup:
+def panel(sandbox: WholeSandbox, place: Place) -> Markup:
     """What is broken, and what can be."""
     seconds = field("Seconds", "seconds", "60", inputmode="numeric", required=True)
     return join(
@@ -41,7 +41,7 @@ def panel(sandbox: Sandbox, place: Place) -> Markup:
     )  # fmt: skip
 
 
-def now(sandbox: Sandbox) -> Markup:
+def now(sandbox: WholeSandbox) -> Markup:
     """The newest requests that reached a provider."""
     log = sandbox.traffic.since(0)
     newest: list[dict[str, Any]] = log["requests"][-REQUESTS:]
@@ -63,3 +63,12 @@ def now(sandbox: Sandbox) -> Markup:
         el("div", table, class_="scroll", tabindex="0") if rows else el("p", "None yet.", class_="dim"),
         class_="card",
     )
+
+
+def faults_now(sandbox: Sandbox) -> Markup:
+    """The faults that are running, each with the seconds left."""
+    running = sandbox.faults.running()
+    chips = [
+        el("span", f"{target}: {kind}, {left:.0f} s", class_="chip bad") for target, (kind, left) in running.items()
+    ]
+    return join(chips) if chips else el("span", "No fault is running.", class_="dim")

@@ -5,12 +5,12 @@ from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.people import picture
 from sandbox.console.elements.place import Place
 from sandbox.discord.world.entities import User
-from sandbox.house import Sandbox
+from sandbox.house import WholeSandbox
 from sandbox.marketplaces import PLACES
 from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account
 
 
-def panel(sandbox: Sandbox, place: Place) -> Markup:
+def panel(sandbox: WholeSandbox, place: Place) -> Markup:
     """A card for each person, the one who looks first."""
     if sandbox.marketplaces is None:
         return el("p", "No marketplace runs in this sandbox.", class_="card")
@@ -19,7 +19,7 @@ def panel(sandbox: Sandbox, place: Place) -> Markup:
     return join(_person(sandbox, place, user) for user in people)
 
 
-def _person(sandbox: Sandbox, place: Place, user: User) -> Markup:
+def _person(sandbox: WholeSandbox, place: Place, user: User) -> Markup:
     wallets = sandbox.discord.person_view(user)["wallets"]
     forms = [_profile(sandbox, place, user, at, str(wallets["evm" if at == "opensea" else "solana"])) for at in PLACES]
     return el(
@@ -27,7 +27,7 @@ def _person(sandbox: Sandbox, place: Place, user: User) -> Markup:
     )
 
 
-def _profile(sandbox: Sandbox, place: Place, user: User, at: str, address: str) -> Markup:
+def _profile(sandbox: WholeSandbox, place: Place, user: User, at: str, address: str) -> Markup:
     assert sandbox.marketplaces is not None
     account = sandbox.marketplaces.accounts[at].find(address) or Account(address, "", "")
     key, title = f"bio-{at}-{user.id}", PLACES[at]

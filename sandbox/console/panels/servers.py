@@ -1,17 +1,13 @@
 """The tool for servers: the bot in or out, roles and their order, who is a member and has which role, the audit log."""
 
-from typing import TYPE_CHECKING
-
 from sandbox.console.elements.forms import card, choice, do, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.people import chip, picture
 from sandbox.console.elements.place import Place
+from sandbox.discord import LocalDiscord
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Guild, Member, Role, User
 from sandbox.discord.world.seed import BOT_PERMISSIONS
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 ENTRIES = 15
 POWERS = {
@@ -25,13 +21,13 @@ POWERS = {
 }
 
 
-def chosen(discord: "Discord", place: Place) -> Guild:
+def chosen(discord: LocalDiscord, place: Place) -> Guild:
     """The server that the tool is about."""
     guilds = discord.world.guilds
     return guilds.get(place.at or "") or place.guild or next(iter(guilds.values()))
 
 
-def panel(discord: "Discord", place: Place) -> Markup:
+def panel(discord: LocalDiscord, place: Place) -> Markup:
     """Which server, its state, and what can be done to it."""
     guild = chosen(discord, place)
     links = [
@@ -48,7 +44,7 @@ def panel(discord: "Discord", place: Place) -> Markup:
     )
 
 
-def _forms(discord: "Discord", place: Place, guild: Guild) -> Markup:
+def _forms(discord: LocalDiscord, place: Place, guild: Guild) -> Markup:
     people = [user.username for user in discord.world.users.values() if not user.bot]
     here = {one.id: one.username for one in discord.world.users.values() if one.id in guild.members and not one.bot}
     commands = sorted({one.definition["name"] for one in discord.world.commands.values()})
@@ -76,7 +72,7 @@ def _forms(discord: "Discord", place: Place, guild: Guild) -> Markup:
     )  # fmt: skip
 
 
-def now(discord: "Discord", place: Place) -> Markup:
+def now(discord: LocalDiscord, place: Place) -> Markup:
     """Bot, roles, members and the log as they are at this moment."""
     guild = chosen(discord, place)
     added = discord.bot_id in guild.members
@@ -154,7 +150,7 @@ def _member(place: Place, guild: Guild, member: Member, user: User) -> Markup:
     )
 
 
-def _log(discord: "Discord", guild: Guild) -> Markup:
+def _log(discord: LocalDiscord, guild: Guild) -> Markup:
     entries = [entry for entry in discord.world.audit.values() if entry.guild_id == guild.id][-ENTRIES:]
     if not entries:
         return el("p", "Nothing has happened here yet.", class_="dim")

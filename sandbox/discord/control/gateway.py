@@ -2,22 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.body import Body, fields, number, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.discord.control import guilds
+from sandbox.discord import LocalDiscord
 from sandbox.discord.gateway import tampering
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
+from sandbox.discord.world.lookup import find_guild
 
 ACTIONS = ("drop", "malformed", "pause", "close", "send", *tampering.KINDS, "unavailable", "available")
 
 
-def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
+def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
     """The two calls; each answers with an empty object."""
 
     async def gateway(request: web.Request) -> web.Response:
@@ -39,7 +37,7 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     return [web.post("/control/gateway", gateway), web.post("/control/application", application)]
 
 
-def disturb(discord: "Discord", body: Body) -> None:
+def disturb(discord: LocalDiscord, body: Body) -> None:
     """Do one thing to the gateway. Raises Refusal."""
     gateway = discord.gateway
     match text(body, "action"):
@@ -69,7 +67,7 @@ def disturb(discord: "Discord", body: Body) -> None:
             gateway.tampering.add(
                 kind,
                 optional_text(body, "event"),
-                guilds.find_guild(discord, wanted).id if wanted else None,
+                find_guild(discord, wanted).id if wanted else None,
                 number(body, "times") if body.get("times") is not None else None,
                 number(body, "seconds") if body.get("seconds") is not None else math.inf,
             )
@@ -77,11 +75,11 @@ def disturb(discord: "Discord", body: Body) -> None:
             raise Refusal(400, f"The gateway cannot {action!r}, only: {', '.join(ACTIONS)}.")
 
 
-def _send(discord: "Discord", body: Body) -> None:
+def _send(discord: LocalDiscord, body: Body) -> None:
     """An event at will, or, without `event`, a frame of the protocol: `payload` is then `{op, d}`."""
     payload: Any = body.get("payload")
     wanted = optional_text(body, "guild")
-    guild_id = guilds.find_guild(discord, wanted).id if wanted else None
+    guild_id = find_guild(discord, wanted).id if wanted else None
     event, times = optional_text(body, "event"), int(body.get("times") or 1)
     if event is None and isinstance(payload, dict) and payload.get("op") == 0:
         event, payload = optional_text(payload, "t"), payload.get("d")
@@ -94,8 +92,8 @@ def _send(discord: "Discord", body: Body) -> None:
         discord.gateway.send_frame(payload["op"], payload.get("d"))
 
 
-def _guild_with_bot(discord: "Discord", body: Body) -> Any:
-    guild = guilds.find_guild(discord, text(body, "guild"))
+def _guild_with_bot(discord: LocalDiscord, body: Body) -> Any:
+    guild = find_guild(discord, text(body, "guild"))
     if discord.bot_id not in guild.members:
         raise Refusal(404, f"The bot is not in {guild.name}.")
     return guild

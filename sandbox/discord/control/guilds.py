@@ -1,28 +1,25 @@
 """`/control/guilds`, `…/members`, `…/people`, `…/messages`: deeds in Discord, for programs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.body import Body, fields, number, optional_text, text
 from sandbox.base.refusal import Refusal
+from sandbox.discord import LocalDiscord
 from sandbox.discord.control import interactions
-from sandbox.discord.deeds import bots, members, roles, talk
+from sandbox.discord.deeds import bots, members, restore, rich, roles, talk
 from sandbox.discord.deeds.roles import RoleEdit
-from sandbox.discord.world import intents
 from sandbox.discord.interactions import command_options
-from sandbox.discord.deeds import restore, rich
-from sandbox.discord.world import seed, shapes
+from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.entities import Guild, Member, Role, User
+from sandbox.discord.world.entities import Guild, User
+from sandbox.discord.world.lookup import find_guild, find_member, find_role, find_user
 from sandbox.discord.world.seed import BOT_PERMISSIONS
 
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
-
-def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
+def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
     """Discord's control calls. Each change answers with an empty object, or with the new role's id; one guild is told
     as the whole world tells it."""
 
@@ -52,7 +49,7 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     ]
 
 
-def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
+def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
     """Do what the guild's owner could do to it. Raises Refusal."""
     if body.get("action") == "create":
         return {"id": _make_guild(discord, body).id}
@@ -100,7 +97,7 @@ def change_guild(discord: "Discord", body: Body) -> dict[str, str]:
     return {}
 
 
-def _edit_guild(discord: "Discord", guild: Guild, body: Body) -> None:
+def _edit_guild(discord: LocalDiscord, guild: Guild, body: Body) -> None:
     """Another name or owner: `{name?, owner?}`; the owner is a member already."""
     name = optional_text(body, "name")
     if name is not None and any(other.name == name for other in discord.world.guilds.values() if other is not guild):
@@ -115,7 +112,7 @@ def _edit_guild(discord: "Discord", guild: Guild, body: Body) -> None:
     discord.gateway.dispatch(guild.id, "GUILD_UPDATE", shapes.guild(guild), intents.GUILDS)
 
 
-def _offer(discord: "Discord", guild: Guild, body: Body) -> None:
+def _offer(discord: LocalDiscord, guild: Guild, body: Body) -> None:
     """Let a role or a member see a command, or not, as the server's Integrations settings do; who may then do what it
     does is the bot's own to check: `{name, to, allowed}`."""
     command = command_options.find_command(discord, guild, text(body, "name").removeprefix("/"))
@@ -128,7 +125,7 @@ def _offer(discord: "Discord", guild: Guild, body: Body) -> None:
     discord.world.save(guild)
 
 
-def speak(discord: "Discord", body: Body) -> dict[str, str]:
+def speak(discord: LocalDiscord, body: Body) -> dict[str, str]:
     """A member writes a message: `{guild, channel?, user, content}` → `{id}`. Raises Refusal."""
     guild = find_guild(discord, text(body, "guild"))
     member = find_member(guild, find_user(discord, text(body, "user")))
@@ -139,7 +136,7 @@ def speak(discord: "Discord", body: Body) -> dict[str, str]:
     return {"id": talk.say(discord, guild, places[0], member, text(body, "content")).id}
 
 
-def make_person(discord: "Discord", body: Body) -> dict[str, Any]:
+def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
     """Somebody new, who is in no guild: `{id, username, wallets}`. Raises Refusal(409) for a name that is taken."""
     username = text(body, "username")
     if discord.user_called(username) is not None:
@@ -149,7 +146,7 @@ def make_person(discord: "Discord", body: Body) -> dict[str, Any]:
     return discord.person_view(user)
 
 
-def _make_guild(discord: "Discord", body: Body) -> Guild:
+def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
     """A new guild with the usual roles: `{guild: its name, owner, admins?, members?: [user], rich?: true}`."""
     name, owner = text(body, "guild"), find_user(discord, text(body, "owner"))
     if any(guild.name == name for guild in discord.world.guilds.values()):
@@ -168,7 +165,7 @@ def _member_count(body: Body) -> int | None:
     return int(number(body, "member_count")) if "member_count" in body else None
 
 
-def change_member(discord: "Discord", body: Body) -> None:
+def change_member(discord: LocalDiscord, body: Body) -> None:
     """Do something to or as a member. Raises Refusal."""
     guild, user = find_guild(discord, text(body, "guild")), find_user(discord, text(body, "user"))
     by, action = By(guild.owner_id), text(body, "action")
@@ -199,38 +196,7 @@ def change_member(discord: "Discord", body: Body) -> None:
             raise Refusal(400, f"There is no member action {action!r}.")
 
 
-def find_guild(discord: "Discord", wanted: str) -> Guild:
-    """The guild with this id or name. Raises Refusal(404)."""
-    for guild in discord.world.guilds.values():
-        if wanted in (guild.id, guild.name):
-            return guild
-    raise Refusal(404, f"There is no guild {wanted!r}.")
-
-
-def find_user(discord: "Discord", wanted: str) -> User:
-    """The user with this id or name; the bot counts. Raises Refusal(404)."""
-    user = discord.user_called(wanted)
-    if user is None:
-        raise Refusal(404, f"There is no person {wanted!r}.")
-    return user
-
-
-def find_member(guild: Guild, user: User) -> Member:
-    """The user in this guild. Raises Refusal(404)."""
-    if user.id not in guild.members:
-        raise Refusal(404, f"{user.username} is not in {guild.name}.")
-    return guild.members[user.id]
-
-
-def find_role(guild: Guild, wanted: str) -> Role:
-    """The role with this id or name. Raises Refusal(404)."""
-    for role in guild.roles.values():
-        if wanted in (role.id, role.name):
-            return role
-    raise Refusal(404, f"{guild.name} has no role {wanted!r}.")
-
-
-def _rename(discord: "Discord", user: User, name: str) -> None:
+def _rename(discord: LocalDiscord, user: User, name: str) -> None:
     """A new username. Control calls go on knowing the person by the first one too."""
     if any(other.username == name for other in discord.world.users.values() if other is not user):
         raise Refusal(409, f"Somebody is called {name!r} already.")

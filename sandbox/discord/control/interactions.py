@@ -3,23 +3,21 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from sandbox.base.body import Body, fields, number
 from sandbox.base.refusal import Refusal
+from sandbox.discord import LocalDiscord
 from sandbox.discord.interactions import data, elsewhere
 from sandbox.discord.interactions.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 # How long a deferred answer is waited for, unless the call says `wait`.
 PATIENCE = 20.0
 
 
-def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
+def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
     """Doing something, and looking again at what came of it."""
 
     async def act(request: web.Request) -> web.Response:
@@ -35,13 +33,13 @@ def routes(discord: "Discord") -> Sequence[web.AbstractRouteDef]:
     return [web.post("/control/interactions", act), web.get("/control/interactions/{id}", look)]
 
 
-async def used(discord: "Discord", body: Body) -> tuple[int, dict[str, Any]]:
+async def used(discord: LocalDiscord, body: Body) -> tuple[int, dict[str, Any]]:
     """Send what the person did to the bot and wait for its answer: 200 or 504, and what the person sees by then.
 
     Raises Refusal for what Discord's client would not offer.
     """
     builder = elsewhere if body.get("context") is not None else data
-    interaction, event = builder.build(discord, body)
+    interaction, event = builder.build(discord.interactions, body)
     discord.interactions.begin(interaction)
     if not discord.gateway.sessions:
         return _nothing(discord, interaction, "No bot is connected to the gateway.")
@@ -52,7 +50,7 @@ async def used(discord: "Discord", body: Body) -> tuple[int, dict[str, Any]]:
     return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else PATIENCE)
 
 
-async def _awaited(discord: "Discord", interaction: Interaction, patience: float) -> tuple[int, dict[str, Any]]:
+async def _awaited(discord: LocalDiscord, interaction: Interaction, patience: float) -> tuple[int, dict[str, Any]]:
     await _until_changed(interaction, interaction.began + ANSWER_SECONDS)
     if interaction.callback is None:
         return _nothing(discord, interaction, "The bot did not answer within 3 seconds.")
@@ -74,5 +72,5 @@ async def _until_changed(interaction: Interaction, deadline: float) -> bool:
     return True
 
 
-def _nothing(discord: "Discord", interaction: Interaction, message: str) -> tuple[int, dict[str, Any]]:
+def _nothing(discord: LocalDiscord, interaction: Interaction, message: str) -> tuple[int, dict[str, Any]]:
     return 504, {"message": message, **discord.interactions.seen(interaction)}

@@ -1,25 +1,20 @@
 """The application's bot entering and leaving a guild."""
 
-from typing import TYPE_CHECKING
-
 from sandbox.discord.deeds import roles
-from sandbox.discord.world import intents
-from sandbox.discord.world import audit, shapes
+from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, Role
 from sandbox.discord.world.permissions import ascending
 from sandbox.discord.world.seed import ABOVE_BOT, BELOW_BOT
 from sandbox.discord.world.snowflakes import now_iso
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 LARGE = 250
 """Members from which on a guild counts as large by default."""
 
 
 def add(
-    discord: "Discord",
+    discord: Discord,
     guild: Guild,
     permissions: int,
     by: By,
@@ -52,7 +47,7 @@ def add(
     discord.gateway.dispatch(guild.id, "GUILD_MEMBER_ADD", event, intents.GUILD_MEMBERS)
 
 
-def remove(discord: "Discord", guild: Guild, by: By) -> None:
+def remove(discord: Discord, guild: Guild, by: By) -> None:
     """Take the bot out, with its managed role; the gateway says GUILD_DELETE without `unavailable`."""
     member = guild.members.get(discord.bot_id)
     if member is None:
@@ -65,7 +60,7 @@ def remove(discord: "Discord", guild: Guild, by: By) -> None:
     audit.note(discord.world, guild.id, by, "removed the bot", discord.bot_id)
 
 
-def full_guild(discord: "Discord", guild: Guild) -> shapes.Json:
+def full_guild(discord: Discord, guild: Guild) -> shapes.Json:
     """The data of GUILD_CREATE: without the presences intent only the bot is among `members`.
 
     For a guild that READY listed, Discord adds `unavailable: false`; by its absence clients know that they were let in.

@@ -1,35 +1,32 @@
 """What can happen to channels and messages. No rights are checked here."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sandbox.discord.world import intents
-from sandbox.discord.world import shapes
+from sandbox.discord.world import intents, shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Channel, Message
 from sandbox.discord.world.snowflakes import now_iso
 
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
-
-def opened(discord: "Discord", channel: Channel) -> None:
+def opened(discord: Discord, channel: Channel) -> None:
     """Save a new channel and tell the bot."""
     discord.world.save(channel)
     discord.gateway.dispatch(channel.guild_id, "CHANNEL_CREATE", shapes.channel(channel), intents.GUILDS)
 
 
-def changed(discord: "Discord", channel: Channel) -> None:
+def changed(discord: Discord, channel: Channel) -> None:
     """Save a changed channel and tell the bot."""
     discord.world.save(channel)
     discord.gateway.dispatch(channel.guild_id, "CHANNEL_UPDATE", shapes.channel(channel), intents.GUILDS)
 
 
-def closed(discord: "Discord", channel: Channel) -> None:
+def closed(discord: Discord, channel: Channel) -> None:
     """Delete a channel with its messages."""
     discord.world.remove(channel)
     discord.gateway.dispatch(channel.guild_id, "CHANNEL_DELETE", shapes.channel(channel), intents.GUILDS)
 
 
-def posted(discord: "Discord", message: Message) -> None:
+def posted(discord: Discord, message: Message) -> None:
     """Put a message into its channel; an ephemeral one is only remembered with its interaction, as is one of a direct
     message's."""
     if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
@@ -40,7 +37,7 @@ def posted(discord: "Discord", message: Message) -> None:
     _tell(discord, "MESSAGE_CREATE", message)
 
 
-def edited(discord: "Discord", message: Message) -> None:
+def edited(discord: Discord, message: Message) -> None:
     """Save an edited message."""
     message.edited_timestamp = now_iso()
     if not message.flags & EPHEMERAL and message.channel_id in discord.world.channels:
@@ -48,7 +45,7 @@ def edited(discord: "Discord", message: Message) -> None:
         _tell(discord, "MESSAGE_UPDATE", message)
 
 
-def deleted(discord: "Discord", message: Message) -> None:
+def deleted(discord: Discord, message: Message) -> None:
     """Delete a message."""
     if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
         return
@@ -58,7 +55,7 @@ def deleted(discord: "Discord", message: Message) -> None:
     discord.gateway.dispatch(guild_id, "MESSAGE_DELETE", event, intents.GUILD_MESSAGES)
 
 
-def _tell(discord: "Discord", event: str, message: Message) -> None:
+def _tell(discord: Discord, event: str, message: Message) -> None:
     guild = discord.world.guilds[discord.world.channels[message.channel_id].guild_id]
     author = discord.world.users[message.author_id]
     data: dict[str, Any] = {**shapes.message(message, author), "guild_id": guild.id}

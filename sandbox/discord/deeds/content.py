@@ -2,24 +2,22 @@
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.discord.deeds import talk
 from sandbox.discord.forms import messages
 from sandbox.discord.forms.components import CONTAINER, FILE, GALLERY, SELECTS, SEPARATOR, THUMBNAIL, all_of
 from sandbox.discord.forms.messages import COMPONENTS_V2
 from sandbox.discord.forms.schema import Form, Path
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Message
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 SUPPRESS_EMBEDS = 4
 SUPPRESS_NOTIFICATIONS = 1 << 12
 SETTABLE_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SUPPRESS_NOTIFICATIONS | COMPONENTS_V2
 
 
-def write(discord: "Discord", message: Message, form: Form, *, ephemeral_allowed: bool, path: Path = ()) -> None:
+def write(discord: Discord, message: Message, form: Form, *, ephemeral_allowed: bool, path: Path = ()) -> None:
     """Put what the form says into the message. Raises 50035 or 50006 (nothing to say); `path` is where it stands."""
     numbers = count(1)
     read = messages.message(form, path, message.flags & COMPONENTS_V2)
@@ -46,7 +44,7 @@ def _shown_embed(embed: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value not in ("", [])}
 
 
-def _shown(component: dict[str, Any], numbers: Iterator[int], discord: "Discord") -> dict[str, Any]:
+def _shown(component: dict[str, Any], numbers: Iterator[int], discord: Discord) -> dict[str, Any]:
     """A component with its number and Discord's defaults."""
     kind = component["type"]
     shown = {**component, "id": component.get("id") or next(numbers)}
@@ -70,11 +68,11 @@ def _shown(component: dict[str, Any], numbers: Iterator[int], discord: "Discord"
     return shown
 
 
-def _pictured(item: dict[str, Any], discord: "Discord") -> dict[str, Any]:
+def _pictured(item: dict[str, Any], discord: Discord) -> dict[str, Any]:
     return {"description": None, "spoiler": False, **item, "media": _media(item["media"], discord)}
 
 
-def _media(media: dict[str, Any], discord: "Discord") -> dict[str, Any]:
+def _media(media: dict[str, Any], discord: Discord) -> dict[str, Any]:
     """A picture or file as Discord tells of it; here nobody fetches it, so that its size is unknown."""
     return {**media, "id": discord.world.ids.next(), "proxy_url": media["url"], "width": None, "height": None}
 

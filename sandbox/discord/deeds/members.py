@@ -1,18 +1,13 @@
 """What can happen to a member: joining, leaving, roles, names. No rights are checked here."""
 
-from typing import TYPE_CHECKING
-
-from sandbox.discord.world import intents
-from sandbox.discord.world import audit, shapes
+from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, Role, User
 from sandbox.discord.world.snowflakes import now_iso
 
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
-
-def join(discord: "Discord", guild: Guild, user: User) -> Member:
+def join(discord: Discord, guild: Guild, user: User) -> Member:
     """Make the user a member."""
     member = Member(guild.id, user.id, now_iso())
     discord.world.save(member)
@@ -21,7 +16,7 @@ def join(discord: "Discord", guild: Guild, user: User) -> Member:
     return member
 
 
-def leave(discord: "Discord", guild: Guild, member: Member) -> None:
+def leave(discord: Discord, guild: Guild, member: Member) -> None:
     """Take the member out; the roles are gone with them."""
     user = discord.world.users[member.user_id]
     discord.world.remove(member)
@@ -29,7 +24,7 @@ def leave(discord: "Discord", guild: Guild, member: Member) -> None:
     discord.gateway.dispatch(guild.id, "GUILD_MEMBER_REMOVE", event, intents.GUILD_MEMBERS)
 
 
-def give_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
+def give_role(discord: Discord, member: Member, role: Role, by: By) -> None:
     """Give a role; giving one that is held changes nothing and tells nobody."""
     if role.id in member.roles:
         return
@@ -39,7 +34,7 @@ def give_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
     audit.note(discord.world, role.guild_id, by, f"gave the role {role.name}", member.user_id, [change])
 
 
-def take_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
+def take_role(discord: Discord, member: Member, role: Role, by: By) -> None:
     """Take a role; taking one that is not held changes nothing and tells nobody."""
     if role.id not in member.roles:
         return
@@ -49,7 +44,7 @@ def take_role(discord: "Discord", member: Member, role: Role, by: By) -> None:
     audit.note(discord.world, role.guild_id, by, f"took the role {role.name}", member.user_id, [change])
 
 
-def changed(discord: "Discord", member: Member) -> None:
+def changed(discord: Discord, member: Member) -> None:
     """Save a member and tell the bot; its own changes reach it without the members intent."""
     discord.world.save(member)
     event = {**shapes.member(member, discord.world.users[member.user_id]), "guild_id": member.guild_id}
@@ -57,7 +52,7 @@ def changed(discord: "Discord", member: Member) -> None:
     discord.gateway.dispatch(member.guild_id, "GUILD_MEMBER_UPDATE", event, 0 if own else intents.GUILD_MEMBERS)
 
 
-def user_changed(discord: "Discord", user: User) -> None:
+def user_changed(discord: Discord, user: User) -> None:
     """Save an account and tell the bot in every guild that they share."""
     discord.world.save(user)
     for guild in discord.world.guilds.values():

@@ -1,19 +1,14 @@
 """Putting the world back to the start by going forward: the bot hears every step as an ordinary event."""
 
-from typing import TYPE_CHECKING
-
 from sandbox.discord.deeds import bots, channels, members, roles
 from sandbox.discord.deeds.roles import RoleEdit
-from sandbox.discord.world import intents
-from sandbox.discord.world import seed, shapes
+from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild
 
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
-
-def to_start(discord: "Discord") -> None:
+def to_start(discord: Discord) -> None:
     """Make the world what `seed` says. Commands stay: they belong to the application."""
     world = discord.world
     start = {guild.id: guild for guild in seed.guilds(discord.bot_id)}
@@ -31,7 +26,7 @@ def to_start(discord: "Discord") -> None:
     world.compact()
 
 
-def _users(discord: "Discord") -> None:
+def _users(discord: Discord) -> None:
     start = {user.id: user for user in seed.users(discord.bot_id)}
     for user in start.values():
         if discord.world.users.get(user.id) != user:
@@ -43,13 +38,13 @@ def _users(discord: "Discord") -> None:
         discord.world.remove(user)
 
 
-def plant(discord: "Discord", guild: Guild) -> None:
+def plant(discord: Discord, guild: Guild) -> None:
     """Save a complete new guild, which has no bot or whose bot has not connected yet."""
     parts = [*guild.roles.values(), *guild.members.values(), *guild.channels.values()]
     discord.world.save(guild, *parts)
 
 
-def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
+def _guild(discord: Discord, guild: Guild, start: Guild) -> None:
     same = all(getattr(guild, name) == getattr(start, name) for name in ("name", "owner_id", "icon", "extras", "live"))
     guild.name, guild.owner_id, guild.icon, guild.offers = start.name, start.owner_id, start.icon, start.offers
     guild.extras, guild.live = start.extras, start.live
@@ -73,7 +68,7 @@ def _guild(discord: "Discord", guild: Guild, start: Guild) -> None:
     guild.members = {user_id: guild.members[user_id] for user_id in start.members}
 
 
-def _bot(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
+def _bot(discord: Discord, guild: Guild, start: Guild, by: By) -> None:
     own = next((role for role in guild.roles.values() if role.bot_id), None)
     wanted = next((role for role in start.roles.values() if role.bot_id), None)
     if discord.bot_id in guild.members and (own is None or wanted is None or own.id != wanted.id):
@@ -84,7 +79,7 @@ def _bot(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
         bots.add(discord, guild, wanted.permissions, by, wanted.id)
 
 
-def _roles(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
+def _roles(discord: Discord, guild: Guild, start: Guild, by: By) -> None:
     for role in [role for role in guild.roles.values() if role.id not in start.roles]:
         roles.delete(discord, guild, role, by)
     for wanted in start.roles.values():
@@ -99,7 +94,7 @@ def _roles(discord: "Discord", guild: Guild, start: Guild, by: By) -> None:
         roles.move(discord, guild, positions, by)
 
 
-def _channels(discord: "Discord", guild: Guild, start: Guild) -> None:
+def _channels(discord: Discord, guild: Guild, start: Guild) -> None:
     for channel in [channel for channel in guild.channels.values() if channel.id not in start.channels]:
         channels.closed(discord, channel)
     for wanted in start.channels.values():

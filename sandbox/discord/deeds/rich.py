@@ -4,18 +4,15 @@ Field by field as Discord's OpenAPI description and its gateway pages have them;
 what old clients trip over.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.discord.deeds import channels, members, roles
 from sandbox.discord.deeds.roles import RoleEdit
-from sandbox.discord.world import intents
-from sandbox.discord.world import shapes
+from sandbox.discord.world import intents, shapes
 from sandbox.discord.world.audit import By
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Guild
 from sandbox.discord.world.snowflakes import now_iso
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 Json = dict[str, Any]
 
@@ -70,7 +67,7 @@ _ROLES: tuple[tuple[str, dict[str, str | None], Json], ...] = (
 )  # fmt: skip
 
 
-def enrich(discord: "Discord", guild: Guild, by: By, member_count: int | None) -> None:
+def enrich(discord: Discord, guild: Guild, by: By, member_count: int | None) -> None:
     """Give a guild all of it, step by step as its people could; `member_count` is what Discord says of its size."""
     for name, tags, more in _ROLES:
         role = roles.create(discord, guild, RoleEdit(name, 0, tags=tags), by)
@@ -81,7 +78,7 @@ def enrich(discord: "Discord", guild: Guild, by: By, member_count: int | None) -
     _guild(discord, guild, made, member_count)
 
 
-def _channels(discord: "Discord", guild: Guild) -> dict[str, Channel]:
+def _channels(discord: Discord, guild: Guild) -> dict[str, Channel]:
     next_id = discord.world.ids.next
     category = Channel(next_id(), guild.id, "Community", CATEGORY, position=1)
     channels.opened(discord, category)
@@ -95,7 +92,7 @@ def _channels(discord: "Discord", guild: Guild) -> dict[str, Channel]:
     return made
 
 
-def _members(discord: "Discord", guild: Guild) -> None:
+def _members(discord: Discord, guild: Guild) -> None:
     """The owner has an avatar for this guild and boosts it, and someone is new by an invitation with a guest flag."""
     owner, *others = (member for member in guild.members.values() if member.user_id != discord.bot_id)
     owner.extras = {
@@ -110,7 +107,7 @@ def _members(discord: "Discord", guild: Guild) -> None:
         members.changed(discord, member)
 
 
-def _guild(discord: "Discord", guild: Guild, made: dict[str, Channel], member_count: int | None) -> None:
+def _guild(discord: Discord, guild: Guild, made: dict[str, Channel], member_count: int | None) -> None:
     next_id = discord.world.ids.next
     creator = shapes.user(discord.world.users[guild.owner_id])
     emoji = {"require_colons": True, "managed": False, "roles": [], "user": creator, "available": True}
@@ -177,7 +174,7 @@ def _guild(discord: "Discord", guild: Guild, made: dict[str, Channel], member_co
         tell(guild.id, "STAGE_INSTANCE_CREATE", stage, intents.GUILDS)
 
 
-def _thread(discord: "Discord", guild: Guild, parent: Channel, kind: int) -> Json:
+def _thread(discord: Discord, guild: Guild, parent: Channel, kind: int) -> Json:
     thread: Json = {
         "id": discord.world.ids.next(), "type": kind, "guild_id": guild.id, "parent_id": parent.id,
         "owner_id": guild.owner_id, "name": "Where is the next drop?", "last_message_id": None, "flags": 0,
@@ -198,7 +195,7 @@ def _in_call(guild: Guild, channel: Channel) -> Json:
     }  # fmt: skip
 
 
-def _event(discord: "Discord", guild: Guild, channel: Channel | None, place: str | None) -> Json:
+def _event(discord: Discord, guild: Guild, channel: Channel | None, place: str | None) -> Json:
     return {
         "id": discord.world.ids.next(), "guild_id": guild.id, "channel_id": channel.id if channel else None,
         "creator_id": guild.owner_id, "name": "Meeting", "description": None, "image": None,

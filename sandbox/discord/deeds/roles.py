@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from sandbox.discord.world import intents
-from sandbox.discord.world import audit, shapes
+from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Role
 from sandbox.discord.world.permissions import ascending
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 
 @dataclass
@@ -36,7 +32,7 @@ TAGS = {
 """The tags of roles that Discord or an integration gives. A Linked Role's alone leaves the role unmanaged."""
 
 
-def create(discord: "Discord", guild: Guild, edit: RoleEdit, by: By, role_id: str | None = None) -> Role:
+def create(discord: Discord, guild: Guild, edit: RoleEdit, by: By, role_id: str | None = None) -> Role:
     """Make a role at position 1, where it may tie with another until roles are next sorted, as on Discord."""
     permissions = guild.everyone.permissions if edit.permissions is None else edit.permissions
     role = Role(role_id or discord.world.ids.next(), guild.id, "new role", permissions, 1)
@@ -47,7 +43,7 @@ def create(discord: "Discord", guild: Guild, edit: RoleEdit, by: By, role_id: st
     return role
 
 
-def change(discord: "Discord", role: Role, edit: RoleEdit, by: By) -> None:
+def change(discord: Discord, role: Role, edit: RoleEdit, by: By) -> None:
     """Change a role's own values."""
     _apply(role, edit)
     discord.world.save(role)
@@ -55,7 +51,7 @@ def change(discord: "Discord", role: Role, edit: RoleEdit, by: By) -> None:
     audit.note(discord.world, role.guild_id, by, f"changed the role {role.name}", role.id)
 
 
-def delete(discord: "Discord", guild: Guild, role: Role, by: By) -> None:
+def delete(discord: Discord, guild: Guild, role: Role, by: By) -> None:
     """Delete a role; members lose it and channels forget their overwrites for it. Only the role's end is told."""
     holders = [member for member in guild.members.values() if role.id in member.roles]
     for member in holders:
@@ -70,7 +66,7 @@ def delete(discord: "Discord", guild: Guild, role: Role, by: By) -> None:
     audit.note(discord.world, guild.id, by, f"deleted the role {role.name}", role.id)
 
 
-def move(discord: "Discord", guild: Guild, positions: Mapping[str, int], by: By) -> None:
+def move(discord: Discord, guild: Guild, positions: Mapping[str, int], by: By) -> None:
     """Put roles at positions (1 is just above @everyone); all others keep their order and are numbered anew."""
     for position, role in enumerate(arranged(guild, positions), start=1):
         if role.position != position:
@@ -98,6 +94,6 @@ def _apply(role: Role, edit: RoleEdit) -> None:
         role.managed = role.bot_id is not None or bool(edit.tags.keys() - {"guild_connections"})
 
 
-def _tell(discord: "Discord", event: str, role: Role) -> None:
+def _tell(discord: Discord, event: str, role: Role) -> None:
     data = {"guild_id": role.guild_id, "role": shapes.role(role)}
     discord.gateway.dispatch(role.guild_id, event, data, intents.GUILDS)

@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sandbox.base.refusal import Refusal
 from sandbox.discord.deeds import channels
 from sandbox.discord.forms.schema import Form
 from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Guild, Member, Message, User
 from sandbox.discord.world.snowflakes import now_iso
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 LONGEST = 2000
 _CALLED = re.compile(r"<@!?(\d{15,20})>")
@@ -21,7 +18,7 @@ _EVERYBODY = re.compile(r"@(everyone|here)\b")
 _TYPED = re.compile(r"(?<![\w<])@([\w.]{1,32})")
 
 
-def say(discord: "Discord", guild: Guild, channel: Channel, member: Member, text: str) -> Message:
+def say(discord: Discord, guild: Guild, channel: Channel, member: Member, text: str) -> Message:
     """Post the text as the member; `@username` becomes a mention, as in Discord's client. Raises Refusal."""
     granted = permissions.channel_permissions(guild, channel, member)
     if not granted & permissions.VIEW_CHANNEL:
@@ -37,13 +34,13 @@ def say(discord: "Discord", guild: Guild, channel: Channel, member: Member, text
     return message
 
 
-def called(discord: "Discord", content: str) -> Sequence[User]:
+def called(discord: Discord, content: str) -> Sequence[User]:
     """The users whom a text mentions."""
     ids = dict.fromkeys(_CALLED.findall(content))
     return [discord.world.users[id_] for id_ in ids if id_ in discord.world.users]
 
 
-def call_out(discord: "Discord", message: Message, allowed: Form | None) -> None:
+def call_out(discord: Discord, message: Message, allowed: Form | None) -> None:
     """Put into a bot's message whom its text mentions, as far as `allowed_mentions` and the bot's permissions let it.
 
     Without `allowed_mentions` an interaction's answer calls users alone, another message everybody it names.
@@ -72,6 +69,6 @@ def _lets(allowed: Form, kind: str, wanted: str) -> bool:
     return kind in (allowed.get("parse") or []) or wanted in (allowed.get(kind) or [])
 
 
-def _mention(discord: "Discord", guild: Guild, found: re.Match[str]) -> str:
+def _mention(discord: Discord, guild: Guild, found: re.Match[str]) -> str:
     user = discord.user_called(found[1])
     return f"<@{user.id}>" if user is not None and user.id in guild.members else found[0]

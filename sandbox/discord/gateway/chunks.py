@@ -1,20 +1,17 @@
 """Request Guild Members (op 8): members in chunks, the whole guild once in 30 s."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sandbox.discord.world import intents
+from sandbox.discord.gateway.gateway import Gateway
 from sandbox.discord.gateway.session import Session
-from sandbox.discord.world import shapes
+from sandbox.discord.world import intents, shapes
 from sandbox.discord.world.entities import Guild, Member
-
-if TYPE_CHECKING:
-    from sandbox.discord.gateway.gateway import Gateway
 
 CHUNK = 1000
 MOST_WANTED = 100
 
 
-def answer(gateway: "Gateway", session: Session, wanted: dict[str, Any]) -> None:
+def answer(gateway: Gateway, session: Session, wanted: dict[str, Any]) -> None:
     """Send the chunks that a client asked for. Raises KeyError, TypeError or ValueError for a malformed request."""
     guild_id = wanted["guild_id"]
     guild_id = str(guild_id[0] if isinstance(guild_id, list) else guild_id)
@@ -49,7 +46,7 @@ def answer(gateway: "Gateway", session: Session, wanted: dict[str, Any]) -> None
         session.dispatch("GUILD_MEMBERS_CHUNK", chunk)
 
 
-def _found(gateway: "Gateway", guild: Guild, wanted: dict[str, Any]) -> tuple[list[Member], list[str]]:
+def _found(gateway: Gateway, guild: Guild, wanted: dict[str, Any]) -> tuple[list[Member], list[str]]:
     users = gateway.discord.world.users
     if wanted.get("user_ids") is not None:
         ids = wanted["user_ids"]

@@ -5,7 +5,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
@@ -13,16 +13,13 @@ from sandbox.base.faults import SLOW_SECONDS
 from sandbox.base.traffic import NOTED
 from sandbox.discord.deeds import bots
 from sandbox.discord.gateway import chunks, compression
-from sandbox.discord.world import intents
-from sandbox.discord.gateway.session import Session, frame
-from sandbox.discord.world import shapes
+from sandbox.discord.gateway.gateway import Gateway
+from sandbox.discord.gateway.session import INVALID_SESSION, Session, frame
+from sandbox.discord.world import intents, shapes
 from sandbox.discord.world.entities import Guild
 
-if TYPE_CHECKING:
-    from sandbox.discord.gateway.gateway import Gateway
-
 HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, REQUEST_MEMBERS, SOUNDBOARD = 1, 2, 3, 4, 6, 8, 31
-INVALID_SESSION, HELLO, HEARTBEAT_ACK = 9, 10, 11
+HELLO, HEARTBEAT_ACK = 10, 11
 LONGEST_FRAME = 4096
 MOST_FRAMES, FRAMES_SECONDS = 120, 60.0
 PATIENCE = 1.5
@@ -43,7 +40,7 @@ class Closing(Exception):
 class Connection:
     """A client on the gateway, from upgrade to close."""
 
-    def __init__(self, gateway: "Gateway", request: web.Request) -> None:
+    def __init__(self, gateway: Gateway, request: web.Request) -> None:
         self.gateway = gateway
         self._request = request
         self._socket = web.WebSocketResponse(max_msg_size=0, autoping=True, timeout=CLOSES_WITHIN)

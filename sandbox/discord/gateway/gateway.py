@@ -2,23 +2,17 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
 
-from aiohttp import web
-
-from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.discord.deeds import bots
-from sandbox.discord.world import intents
-from sandbox.discord.gateway.connection import INVALID_SESSION, Connection
 from sandbox.discord.gateway.identify_limits import Starts
-from sandbox.discord.gateway.session import Session, frame
+from sandbox.discord.gateway.session import INVALID_SESSION, Client, Session, frame
 from sandbox.discord.gateway.tampering import Tampering, spoiled
-from sandbox.discord.answers.response import answered
-from sandbox.discord.answers.limits import Verdict, too_many
+from sandbox.discord.world import intents
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 HEARTBEAT_MS = 41_250
 WHOLE_GUILD_SECONDS = 30.0
@@ -30,12 +24,12 @@ MALFORMED = '{"t":"GUILD_MEMBER_UPDATE","s":'
 class Gateway:
     """All sessions of the bot. `heartbeat_ms` is what Hello says to clients that connect from now on."""
 
-    def __init__(self, discord: "Discord") -> None:
+    def __init__(self, discord: Discord) -> None:
         self.discord = discord
         self.heartbeat_ms = HEARTBEAT_MS
         self.sessions: dict[str, Session] = {}
         self.paused_until = 0.0
-        self._connections: set[Connection] = set()
+        self._connections: set[Client] = set()
         self._whole_guild_asked: dict[str, float] = {}
         self.starts = Starts()
         self.tampering = Tampering()
@@ -52,9 +46,14 @@ class Gateway:
         """The gateway's running fault."""
         return self.discord.sandbox.faults.active("gateway")
 
-    def routes(self) -> list[web.RouteDef]:
-        """The WebSocket, with and without the slash."""
-        return [web.get("/discord/gateway", self._connect), web.get("/discord/gateway/", self._connect)]
+    @contextmanager
+    def connected(self, client: Client) -> Generator[None]:
+        """Count the client among those connected for as long as this lasts."""
+        self._connections.add(client)
+        try:
+            yield
+        finally:
+            self._connections.discard(client)
 
     def dispatch(self, guild_id: str, event: str, data: dict[str, Any], intent: int) -> int:
         """Tell every session that has the guild and the intent (0: no intent needed), if the bot is in the guild.
@@ -169,26 +168,6 @@ class Gateway:
     def _fault_began(self, kind: str) -> None:
         if kind == "down":
             self.drop()
-
-    async def _connect(self, request: web.Request) -> web.StreamResponse:
-        match self.fault:
-            case "down":
-                return hang_up(request)
-            case "429":
-                headers = {"Retry-After": "2", "X-RateLimit-Scope": "user"}
-                return answered(too_many(Verdict(False, "user", 2.0, headers)), 429, headers)
-            case "500":
-                return answered({"message": "500: Internal Server Error", "code": 0}, 500)
-            case "slow":
-                await asyncio.sleep(SLOW_SECONDS)
-            case _:
-                pass
-        connection = Connection(self, request)
-        self._connections.add(connection)
-        try:
-            return await connection.run()
-        finally:
-            self._connections.discard(connection)
 
 
 def _tell(session: Session, event: str, data: Any, tampered: str | None) -> None:

@@ -1,24 +1,39 @@
 """A gateway session: what outlives one connection, so that a client can resume."""
 
+import asyncio
 import json
 import secrets
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sandbox.discord.gateway.tampering import Held
 
-if TYPE_CHECKING:
-    from sandbox.discord.gateway.connection import Connection
-
 BUFFERED = 10_000
 RESUMABLE_SECONDS = 600.0
+INVALID_SESSION = 9
 
 
 def frame(op: int, data: Any, sequence: int | None = None, event: str | None = None) -> str:
     """A gateway frame; every one has all four keys."""
     return json.dumps({"t": event, "s": sequence, "op": op, "d": data}, separators=(",", ":"))
+
+
+class Client(Protocol):
+    """The connection of a session's client."""
+
+    def send(self, text: str, after: float = 0.0) -> None:
+        """Queue a frame that leaves no sooner than after so many seconds."""
+        ...
+
+    def cut(self) -> None:
+        """Close the TCP connection without a word."""
+        ...
+
+    def close(self, code: int) -> asyncio.Task[bool]:
+        """Close with a code; done when the client has answered that, or too much time has passed."""
+        ...
 
 
 @dataclass
@@ -30,7 +45,7 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     sequence: int = 0
     buffer: "deque[tuple[int, str]]" = field(default_factory=lambda: deque(maxlen=BUFFERED))
-    connection: "Connection | None" = None
+    connection: Client | None = None
     left_at: float | None = None
     held: Held = field(default_factory=Held)
 
@@ -53,7 +68,7 @@ class Session:
             return None
         return [text for number, text in self.buffer if number > sequence]
 
-    def leave(self, connection: "Connection") -> None:
+    def leave(self, connection: Client) -> None:
         """The connection is gone; the session waits for a resume."""
         if self.connection is connection:
             self.connection = None

@@ -1,21 +1,19 @@
 """A command's options as a person fills them in: names to typed values, with what ids resolve to."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.base.body import Body
 from sandbox.base.refusal import Refusal
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Command, Guild, Member
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 SUB_COMMAND, SUB_COMMAND_GROUP = 1, 2
 STRING, INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 3, 4, 5, 6, 7, 8, 9, 10
 
 
-def offered(discord: "Discord", guild: Guild, member: Member) -> list[Command]:
+def offered(discord: Discord, guild: Guild, member: Member) -> list[Command]:
     """The commands that Discord's client shows to this member, by name."""
     names = sorted({c.definition["name"] for c in discord.world.commands.values() if c.definition["type"] == 1})
     found: list[Command] = []
@@ -43,7 +41,7 @@ def may_use(guild: Guild, member: Member, command: Command) -> bool:
     return needed is None or (int(needed) != 0 and not int(needed) & ~granted)
 
 
-def find_command(discord: "Discord", guild: Guild, name: str) -> Command:
+def find_command(discord: Discord, guild: Guild, name: str) -> Command:
     """The command that people of this guild see under the name; the guild's own hides a global one."""
     found = [c for c in discord.world.commands.values() if c.definition["name"] == name and c.definition["type"] == 1]
     for scope in (guild.id, None):

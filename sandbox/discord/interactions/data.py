@@ -1,10 +1,9 @@
 """Building INTERACTION_CREATE from a control call: only what a person could do in Discord's own client."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.discord.control import guilds
 from sandbox.discord.deeds import content
 from sandbox.discord.forms import components as parts
 from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use
@@ -14,14 +13,14 @@ from sandbox.discord.interactions.interactions import (
     COMPONENT,
     MODAL_SUBMIT,
     Interaction,
+    Interactions,
     inputs_of,
 )
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Guild, Member, Message
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
+from sandbox.discord.world.lookup import find_guild, find_member, find_user
 
 KINDS = {
     "command": COMMAND,
@@ -32,16 +31,16 @@ KINDS = {
 }
 
 
-def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
+def build(interactions: Interactions, body: Body) -> tuple[Interaction, dict[str, Any]]:
     """The interaction and its event. Raises Refusal for what Discord's client would not offer the person."""
-    kind = text(body, "kind")
+    discord, kind = interactions.discord, text(body, "kind")
     if kind not in KINDS:
         raise Refusal(400, f"There is no interaction {kind!r}. The kinds are: {', '.join(KINDS)}.")
-    guild = guilds.find_guild(discord, text(body, "guild"))
+    guild = find_guild(discord, text(body, "guild"))
     if discord.bot_id not in guild.members:
         raise Refusal(404, f"The bot is not in {guild.name}.")
-    member = guilds.find_member(guild, guilds.find_user(discord, text(body, "user")))
-    channel, source = _place(discord, guild, member, body)
+    member = find_member(guild, find_user(discord, text(body, "user")))
+    channel, source = _place(interactions, guild, member, body)
     granted = permissions.channel_permissions(guild, channel, member)
     if not granted & permissions.VIEW_CHANNEL:
         raise Refusal(403, f"That member cannot see #{channel.name}.")
@@ -53,13 +52,13 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, dict[str, Any]]:
         case "button" | "select":
             data = _component(source, body, Resolving(discord, guild, member))
         case _:
-            data, source = _modal(discord, member, body)
+            data, source = _modal(interactions, member, body)
     interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source)
     interaction.option_type = _focused_type(data.get("options") or [])
     return interaction, _event(discord, interaction, guild, channel, member, data)
 
 
-def _place(discord: "Discord", guild: Guild, member: Member, body: Body) -> tuple[Channel, Message | None]:
+def _place(interactions: Interactions, guild: Guild, member: Member, body: Body) -> tuple[Channel, Message | None]:
     """Where it happens, and for a button or select the message that has it."""
     wanted = optional_text(body, "channel")
     places = list(guild.channels.values())
@@ -68,8 +67,8 @@ def _place(discord: "Discord", guild: Guild, member: Member, body: Body) -> tupl
         if not places:
             raise Refusal(404, f"{guild.name} has no channel {wanted!r}.")
     if body["kind"] in ("button", "select"):
-        source = _message_with(discord, places, member, text(body, "custom_id"), optional_text(body, "message_id"))
-        return discord.world.channels[source.channel_id], source
+        source = _message_with(interactions, places, member, text(body, "custom_id"), optional_text(body, "message_id"))
+        return interactions.discord.world.channels[source.channel_id], source
     texts = [channel for channel in places if channel.type in (0, 5)]
     if not texts:
         raise Refusal(404, f"{guild.name} has no such text channel.")
@@ -77,19 +76,19 @@ def _place(discord: "Discord", guild: Guild, member: Member, body: Body) -> tupl
 
 
 def _message_with(
-    discord: "Discord", places: list[Channel], member: Member, custom_id: str, message_id: str | None
+    interactions: Interactions, places: list[Channel], member: Member, custom_id: str, message_id: str | None
 ) -> Message:
     """The newest message that the member sees with this component."""
     ids = {channel.id for channel in places}
-    shown = [message for channel in places for message in discord.world.messages[channel.id].values()]
-    shown += [m for m in discord.interactions.hidden_messages(member.user_id) if m.channel_id in ids]
+    shown = [message for channel in places for message in interactions.discord.world.messages[channel.id].values()]
+    shown += [m for m in interactions.hidden_messages(member.user_id) if m.channel_id in ids]
     for message in sorted(shown, key=lambda message: -int(message.id)):
         if message_id in (None, message.id) and content.find(message.components, custom_id):
             return message
     raise Refusal(404, f"That member sees no message with a component {custom_id!r}.")
 
 
-def _command(discord: "Discord", guild: Guild, member: Member, body: Body, completing: bool) -> dict[str, Any]:
+def _command(discord: Discord, guild: Guild, member: Member, body: Body, completing: bool) -> dict[str, Any]:
     name, *path = text(body, "name").removeprefix("/").split()
     command = find_command(discord, guild, name)
     if not may_use(guild, member, command):
@@ -138,9 +137,9 @@ def _component(source: Message | None, body: Body, resolving: Resolving) -> dict
     return {**data, "values": values}
 
 
-def _modal(discord: "Discord", member: Member, body: Body) -> tuple[dict[str, Any], Message | None]:
+def _modal(interactions: Interactions, member: Member, body: Body) -> tuple[dict[str, Any], Message | None]:
     custom_id = text(body, "custom_id")
-    opened = discord.interactions.modals.get((member.user_id, custom_id))
+    opened = interactions.modals.get((member.user_id, custom_id))
     if opened is None:
         raise Refusal(404, f"That member has no modal {custom_id!r} open.")
     modal, source = opened
@@ -148,7 +147,7 @@ def _modal(discord: "Discord", member: Member, body: Body) -> tuple[dict[str, An
     if not isinstance(given, dict):
         raise Refusal(400, "fields is an object of custom ids and values.")
     rows = [_row(row, given, number) for number, row in enumerate(modal["components"], start=1)]
-    del discord.interactions.modals[member.user_id, custom_id]
+    del interactions.modals[member.user_id, custom_id]
     return {"custom_id": custom_id, "components": rows}, source
 
 
@@ -174,7 +173,7 @@ def _entry(entry: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event(
-    discord: "Discord", interaction: Interaction, guild: Guild, channel: Channel, member: Member, data: dict[str, Any]
+    discord: Discord, interaction: Interaction, guild: Guild, channel: Channel, member: Member, data: dict[str, Any]
 ) -> dict[str, Any]:
     user, bot = discord.world.users[member.user_id], guild.members[discord.bot_id]
     granted = permissions.channel_permissions(guild, channel, member)

@@ -1,18 +1,16 @@
 """Commands used outside of the servers that the bot is in: in a direct message, a group, or as somebody's own app."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.discord.control import guilds
 from sandbox.discord.interactions.command_options import chosen_options, find_command
-from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction
+from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction, Interactions
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, User
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
+from sandbox.discord.world.lookup import find_guild, find_member, find_user
 
 Json = dict[str, Any]
 
@@ -22,18 +20,18 @@ DM, GROUP_DM = 1, 3
 USER_INSTALL = 1
 
 
-def build(discord: "Discord", body: Body) -> tuple[Interaction, Json]:
+def build(interactions: Interactions, body: Body) -> tuple[Interaction, Json]:
     """The interaction and its event, as `context` has it: guild (with the app installed for the user alone), bot_dm or
     private_channel. Raises Refusal for what Discord's client would not offer."""
-    context, kind = text(body, "context"), text(body, "kind")
+    discord, context, kind = interactions.discord, text(body, "context"), text(body, "kind")
     if context not in CONTEXTS:
         raise Refusal(400, f"context is one of: {', '.join(CONTEXTS)}.")
     if kind not in KINDS:
         raise Refusal(400, f"In this context there are only: {', '.join(KINDS)}.")
-    user = guilds.find_user(discord, text(body, "user"))
+    user = find_user(discord, text(body, "user"))
     number = CONTEXTS[context]
-    guild = guilds.find_guild(discord, text(body, "guild")) if context == "guild" else Guild("0", "", "0", None)
-    member = guilds.find_member(guild, user) if context == "guild" else Member("0", user.id, "")
+    guild = find_guild(discord, text(body, "guild")) if context == "guild" else Guild("0", "", "0", None)
+    member = find_member(guild, user) if context == "guild" else Member("0", user.id, "")
     command = find_command(discord, guild, text(body, "name").removeprefix("/"))
     definition = command.definition
     contexts, types = definition.get("contexts"), definition.get("integration_types")
@@ -70,7 +68,7 @@ def build(discord: "Discord", body: Body) -> tuple[Interaction, Json]:
     return interaction, event
 
 
-def _place(discord: "Discord", context: str, guild: Guild, member: Member, user: User) -> tuple[Json, Json]:
+def _place(discord: Discord, context: str, guild: Guild, member: Member, user: User) -> tuple[Json, Json]:
     """The channel, and who used the command where."""
     if context == "guild":
         channel = next((one for one in guild.channels.values() if one.type in (0, 5)), None)

@@ -4,18 +4,16 @@ import asyncio
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sandbox.discord.deeds import channels, content
 from sandbox.discord.answers.errors import DiscordError, form_error, unknown
+from sandbox.discord.deeds import channels, content
 from sandbox.discord.forms import messages, modals
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.world import shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Message
 from sandbox.discord.world.snowflakes import now_iso
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 COMMAND, COMPONENT, AUTOCOMPLETE, MODAL_SUBMIT = 2, 3, 4, 5
 MESSAGE, DEFERRED, DEFERRED_UPDATE, UPDATE, CHOICES, MODAL = 4, 5, 6, 7, 8, 9
@@ -57,7 +55,7 @@ class Interaction:
 class Interactions:
     """The interactions of the last 15 minutes, with the messages that only one person sees."""
 
-    def __init__(self, discord: "Discord") -> None:
+    def __init__(self, discord: Discord) -> None:
         self.discord = discord
         self._by_token: dict[str, Interaction] = {}
         self.modals: dict[tuple[str, str], tuple[dict[str, Any], Message | None]] = {}

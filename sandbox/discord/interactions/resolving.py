@@ -1,15 +1,13 @@
 """What ids in an interaction stand for: users, members, roles and channels beside the values, as Discord sends them."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox.base.refusal import Refusal
-from sandbox.discord.control import guilds
 from sandbox.discord.world import permissions, shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
+from sandbox.discord.world.lookup import find_role, find_user
 
 Resolved = dict[str, dict[str, Any]]
 
@@ -18,14 +16,14 @@ Resolved = dict[str, dict[str, Any]]
 class Resolving:
     """Collects what the ids stand for that one person chose; `found` is the interaction's `resolved`."""
 
-    discord: "Discord"
+    discord: Discord
     guild: Guild
     chooser: Member
     found: Resolved = field(default_factory=dict[str, dict[str, Any]])
 
     def user(self, wanted: str) -> str:
         """The id of a user by id or name, with their member when they are one. Raises Refusal(404)."""
-        user = guilds.find_user(self.discord, wanted)
+        user = find_user(self.discord, wanted)
         self.found.setdefault("users", {})[user.id] = shapes.user(user)
         if member := self.guild.members.get(user.id):
             shape = shapes.member(member, user)
@@ -37,7 +35,7 @@ class Resolving:
 
     def role(self, wanted: str) -> str:
         """The id of a role by id or name. Raises Refusal(404)."""
-        role = guilds.find_role(self.guild, wanted)
+        role = find_role(self.guild, wanted)
         self.found.setdefault("roles", {})[role.id] = shapes.role(role)
         return role.id
 

@@ -2,20 +2,16 @@
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
 from sandbox.discord.deeds import bots
-from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER
+from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER, OAuth
 from sandbox.discord.oauth.pages import page
 from sandbox.discord.world import permissions
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild, User
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 CALLBACK_PATH = "/api/auth/discord/callback"
 REMEMBERED = "sandbox_user"
@@ -28,8 +24,8 @@ class BadRequest(Exception):
 class Authorize:
     """The consent pages."""
 
-    def __init__(self, discord: "Discord") -> None:
-        self.discord = discord
+    def __init__(self, oauth: OAuth) -> None:
+        self.oauth, self.discord = oauth, oauth.discord
 
     def routes(self) -> list[web.RouteDef]:
         """The page, at today's path and at the one that the OpenAPI description still lists."""
@@ -50,7 +46,7 @@ class Authorize:
             return _page("Nobody", f"<p>There is no person {escape(query['as'])}.</p>", 404)
         if user is None and query.get("prompt") == "none" and not WITHOUT_USER & set(scopes):
             remembered = self._user(request.cookies.get(REMEMBERED))
-            if remembered and set(scopes) <= self.discord.oauth.granted_scopes(remembered.id):
+            if remembered and set(scopes) <= self.oauth.granted_scopes(remembered.id):
                 user = remembered
         if "bot" in scopes:
             return self._invited(query, scopes, redirect, user)
@@ -110,7 +106,7 @@ class Authorize:
         else:
             challenge = query.get("code_challenge")
             pkce = (challenge, query.get("code_challenge_method", "plain")) if challenge else None
-            code = self.discord.oauth.issue_code(user.id, scopes, redirect, pkce, guild.id if guild else None)
+            code = self.oauth.issue_code(user.id, scopes, redirect, pkce, guild.id if guild else None)
             answer = {"code": code}
             if guild:
                 answer |= {"guild_id": guild.id, "permissions": query.get("permissions", "0")}

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote_plus
 
 from aiohttp import web
@@ -15,10 +15,8 @@ from aiohttp import web
 from sandbox.discord.answers.response import answered
 from sandbox.discord.rest.frame import VERSIONS
 from sandbox.discord.world import shapes
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Grant, Guild
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 SCOPES = (
     "identify", "email", "guilds", "guilds.join", "guilds.members.read", "connections", "openid",
@@ -55,7 +53,7 @@ class Code:
 class OAuth:
     """Codes in memory, grants in the world."""
 
-    def __init__(self, discord: "Discord") -> None:
+    def __init__(self, discord: Discord) -> None:
         self.discord = discord
         self._codes: dict[str, Code] = {}
 

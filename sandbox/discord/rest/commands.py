@@ -3,8 +3,8 @@
 from typing import Any
 
 from sandbox.discord.answers.errors import DiscordError, missing_access, unknown
-from sandbox.discord.forms import commands
 from sandbox.discord.answers.response import answered
+from sandbox.discord.forms import commands
 from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Command

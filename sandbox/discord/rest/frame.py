@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -17,14 +17,14 @@ from sandbox.discord.answers.errors import (
     unauthorized,
     unknown,
 )
-from sandbox.discord.answers.limits import Limit, Verdict, too_many
+from sandbox.discord.answers.limits import Limit, Limits, Verdict, too_many
 from sandbox.discord.answers.response import answered
+from sandbox.discord.gateway.gateway import Gateway
+from sandbox.discord.interactions.interactions import Interactions
 from sandbox.discord.world import permissions
 from sandbox.discord.world.audit import By, said_reason
+from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Grant, Guild, Member, Role
-
-if TYPE_CHECKING:
-    from sandbox.discord import Discord
 
 PREFIX = "/discord/api/v10"
 # Version 9 answers too, and the old one that paths without a version mean; what differs in them is not told apart.
@@ -50,11 +50,39 @@ class Bearer:
     grant: Grant
 
 
+class Backend(Discord, Protocol):
+    """What REST calls need of Discord besides."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """The sessions of the bot."""
+        ...
+
+    @property
+    def interactions(self) -> Interactions:
+        """The interactions that are going on."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """All windows of all tokens."""
+        ...
+
+    @property
+    def bot_token(self) -> str:
+        """The bot's token as `product.env` has it."""
+        ...
+
+    def caller(self, header: str | None) -> Bot | Bearer | None:
+        """Who an Authorization header is. Raises 401 for a token that nobody has."""
+        ...
+
+
 @dataclass
 class Call:
     """One REST call: who asks, with what body, and look-ups that refuse as Discord does."""
 
-    discord: "Discord"
+    discord: Backend
     request: web.Request
     actor: Bot | Bearer | None
     body: Any
@@ -180,7 +208,7 @@ class Endpoint:
     """What counts where the sandbox is as slow as Discord."""
 
 
-def routes(discord: "Discord", endpoint: Endpoint) -> list[web.RouteDef]:
+def routes(discord: Backend, endpoint: Endpoint) -> list[web.RouteDef]:
     """The endpoint as routes of the server, one for each version."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -221,7 +249,7 @@ def _admitted(actor: Bot | Bearer | None, who: str) -> bool:
     return isinstance(actor, allowed)
 
 
-def _limited(discord: "Discord", request: web.Request, endpoint: Endpoint, actor: Bot | Bearer | None) -> Verdict:
+def _limited(discord: Backend, request: web.Request, endpoint: Endpoint, actor: Bot | Bearer | None) -> Verdict:
     limit = endpoint.limit or Limit(f"{endpoint.method} {endpoint.path}")
     if isinstance(actor, Bearer):
         limit = endpoint.bearer_limit or limit

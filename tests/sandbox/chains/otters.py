@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from aiohttp import web
 
-from sandbox.house import Sandbox
+from sandbox.house import WholeSandbox
 from sandbox.server import build_app
 from tests.conftest import free_port
 
@@ -74,7 +74,7 @@ class Otters:
 @asynccontextmanager
 async def running(data: Path) -> AsyncIterator[Otters]:
     """A sandbox over this directory, while the block lasts."""
-    sandbox = Sandbox(data, free_port(), frozenset({"evm", "marketplaces"}))
+    sandbox = WholeSandbox(data, free_port(), frozenset({"evm", "marketplaces"}))
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()

@@ -1,0 +1,74 @@
+"""Solana as a part of the sandbox: a ledger that is simulated, and what the sandbox and a marketplace ask of it."""
+
+from typing import Any
+
+from sandbox.base.budget import Budget
+from sandbox.base.sandbox import Sandbox
+from sandbox.chains.seeds import Collection
+from sandbox.solana import das
+from sandbox.solana.ledger import Ledger
+from sandbox.solana.slots import wall_clock
+
+CHAIN_ID = 101
+"""What wallets call mainnet."""
+
+
+class SolanaChain:
+    """The chain without its HTTP. For a marketplace it has what an EVM chain has: `collections`,
+    `collections_at`, `owners`, `head_at`; token ids are mint addresses, a block is a slot. `start` it first."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._ledger: Ledger | None = None
+        self.lists = Budget(das.LISTS_A_SECOND, 1.0) if sandbox.strict else None
+        """The lists that the index gives in this second, where it has a limit."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The open ledger."""
+        if self._ledger is None:
+            raise RuntimeError("Solana's ledger is not open.")
+        return self._ledger
+
+    async def start(self) -> None:
+        """Read the ledger."""
+        self._ledger = Ledger(self.sandbox.data / "chains" / "solana.jsonl")
+
+    async def stop(self) -> None:
+        """Give the journal back."""
+        self.ledger.close()
+        self._ledger = None
+
+    async def reset(self) -> None:
+        """Everything as at the start, in a later slot."""
+        self.ledger.reset()
+
+    async def world(self) -> dict[str, Any]:
+        """Solana's part of the `chains` of GET /control/world."""
+        return {
+            "rpc": f"{self.sandbox.url}/solana",
+            "chain_id": CHAIN_ID,
+            "block": self.ledger.slots.now(),
+            "collections": self.ledger.collections_shown(),
+        }
+
+    @property
+    def collections(self) -> dict[str, Collection]:
+        """Address → listed collection; its traits are by mint address."""
+        return self.ledger.present.collections
+
+    def collections_at(self, slot: int | None = None) -> dict[str, Collection]:
+        """The listed collections and their traits, now or as of a slot."""
+        return self.ledger.holdings(slot).collections
+
+    async def owners(self, slot: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
+        """Collection → mint address → owner → 1, now or as of a slot."""
+        return self.ledger.owners(slot)
+
+    def head_at(self, moment: float) -> int:
+        """The slot at a moment of the monotonic clock."""
+        return self.ledger.slots.at(wall_clock(moment))
+
+    def collection(self, named: str) -> Collection:
+        """A listed collection by address, slug or name. Raises Refusal(404)."""
+        return self.ledger.collection(named)
