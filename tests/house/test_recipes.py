@@ -1,0 +1,173 @@
+"""The recipes of the contributing page, followed: each diff, as it is written there, works in a copy of the product."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.house.pages import DOCS, ROOT
+
+COPIED = (
+    "bot",
+    "components",
+    "gateways",
+    "models",
+    "services",
+    "state",
+    "settings.py",
+    "sandbox/product.env",
+    "pyproject.toml",
+)
+COMMAND = """
+import asyncio
+from bot.client import build
+from bot.interaction.answering import Visit
+from types import SimpleNamespace
+
+async def asked():
+    bot = build()
+    try:
+        visit = Visit(SimpleNamespace(client=bot, application_id=1), "1", "2", "carol")
+        print([one.name for one in bot.get_all_application_commands() if one.name == "chains"])
+        print((await bot.get_cog("ChainCommands")._chains(visit)).text)
+        print((await bot.get_cog("Service")._help(visit)).text)
+    finally:
+        await bot.close()
+
+asyncio.run(asked())
+"""
+EVENT = """
+import asyncio
+from models import transaction
+from services.servers import activity
+from services.servers.activity import LogFilter
+from services.triggers import gateway_events
+from services.triggers.gateway_events import GuildFacts
+from state.server.activity import KINDS, MARKS
+
+async def renamed():
+    for name in ("Cats", "Dogs"):
+        async with transaction() as db:
+            await gateway_events.seen(db, GuildFacts("123", name, None, "1", "2", (), ()))
+    async with transaction() as db:
+        server = await gateway_events.known(db, "123")
+        (kind,) = [found for found, label in KINDS if label == "Bot and server"]
+        line, *_ = await activity.lines(db, server.id, LogFilter(kind=kind))
+    print(line.text, line.undoable, [icon for marked, icon, _ in MARKS if marked == line.event.kind])
+
+asyncio.run(renamed())
+"""
+COLUMN = """
+import asyncio
+from components.pages.server import members as page
+from models import Member, Server, transaction
+from services.servers import member_list
+from state.server.members import _row
+
+async def listed():
+    async with transaction() as db:
+        server = Server(discord_id="123", name="Cats")
+        db.add(server)
+        await db.flush()
+        for number, pending in enumerate((True, False)):
+            db.add(Member(server_id=server.id, discord_id=str(number), name="carol", pending=pending))
+        await db.flush()
+        print([_row(one).pending for one in await member_list.after(db, server.id, "", 9)])
+
+asyncio.run(listed())
+print("Not screened yet" in str(page._list().render()))
+"""
+
+
+def recipe(title: str, page: str) -> dict[str, list[tuple[str, str]]]:
+    """Return for each file that a section's diffs change the texts to find in it and what takes their place.
+
+    A new file has one text to find, the empty one.
+    """
+    (section,) = re.findall(rf"^## {title}\n(.+?)(?=^## |\Z)", page, re.M | re.S)
+    found = dict[str, list[tuple[str, str]]]()
+    for block in re.findall(r"^```diff\n(.+?)^```", section, re.M | re.S):
+        for path, text in re.findall(r"^--- \S+\n\+\+\+ b/(\S+)\n(.+?)(?=^--- |\Z)", block, re.M | re.S):
+            found.setdefault(path, []).extend(map(sides, re.split(r"^@@\n", text, flags=re.M)[1:]))
+    return found
+
+
+def sides(hunk: str) -> tuple[str, str]:
+    """Return the lines before a hunk's change and those after it."""
+    lines = hunk.splitlines(keepends=True)
+    return (
+        "".join(line[1:] or "\n" for line in lines if line[:1] != "+"),
+        "".join(line[1:] or "\n" for line in lines if line[:1] != "-"),
+    )
+
+
+def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
+    """Apply a recipe. A text that is not there, or there twice, fails."""
+    for path, hunks in changes.items():
+        text = (copy / path).read_text() if (copy / path).exists() else ""
+        for before, after in hunks:
+            assert text.count(before) == 1, f"{path} has these lines {text.count(before)} times:\n{before}"
+            text = text.replace(before, after)
+        (copy / path).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("title", "paths", "check", "shown"),
+    [
+        (
+            "Add a command",
+            {"bot/commands/chains.py"},
+            COMMAND,
+            ["['chains']", "Ethereum, Apechain, Polygon, ", "**/chains**: the chains that rules can ask about"],
+        ),
+        (
+            "Add an event kind",
+            {"services/core/event_kinds.py", "services/triggers/gateway_events.py"},
+            EVENT,
+            ["The server was called Cats and is called Dogs now. False ['pencil']"],
+        ),
+        (
+            "Add a column to the members table",
+            {"services/servers/member_list.py", "state/server/members.py", "components/pages/server/members.py"},
+            COLUMN,
+            ["[True, False]\nTrue"],
+        ),
+    ],
+)
+def test_a_recipe_works_as_it_is_written(
+    title: str, paths: set[str], check: str, shown: list[str], tmp_path: Path, database_url: str
+) -> None:
+    for name in COPIED:
+        # With the compiled modules beside them, so that the copy starts as fast as the original.
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, tmp_path / name)
+    changes = recipe(title, (DOCS / "contributing.md").read_text())
+    assert changes.keys() == paths
+    follow(changes, tmp_path)
+    environment = os.environ | {"DATABASE_URL": database_url}
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", check],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert [text for text in shown if text not in ran.stdout] == [], ran.stdout
+    ruff = Path(sys.executable).with_name("ruff")
+    for command in (["check"], ["format", "--check"]):
+        tidy = subprocess.run([ruff, *command, *paths], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert tidy.returncode == 0, tidy.stdout
+
+
+def test_a_diff_that_no_longer_fits_is_noticed(tmp_path: Path) -> None:
+    page = "## Add a b\n```diff\n--- a/x.py\n+++ b/x.py\n@@\n a\n-b\n+c\n@@\n d\n+e\n```\n## Add a c\n"
+    changes = recipe("Add a b", page)
+    assert changes == {"x.py": [("a\nb\n", "a\nc\n"), ("d\n", "d\ne\n")]}
+    (tmp_path / "x.py").write_text("a\nb\nd\n")
+    follow(changes, tmp_path)
+    assert (tmp_path / "x.py").read_text() == "a\nc\nd\ne\n"
+    with pytest.raises(AssertionError, match="0 times"):
+        follow(changes, tmp_path)
