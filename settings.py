@@ -1,4 +1,4 @@
-"""Everything an operator can set, read once from the environment and `.env`, refused when half of it is missing."""
+"""The settings: read once from the environment and `.env`, and refused when they are incomplete."""
 
 import os
 import re
@@ -18,21 +18,21 @@ ROOT = Path(__file__).resolve().parent
 EVM_CHAINS = ("ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract")
 CHAINS = (*EVM_CHAINS, "solana")
 SOONEST_LOOK = 0.1
-"""Seconds between two looks at a chain at least."""
+"""Shortest time in seconds between two polls of a chain."""
 SHORTEST_KEY = 32
-"""Characters of SECRET_KEY; it is stretched by HKDF, which makes a short one no harder to guess."""
+"""Minimum length of SECRET_KEY in characters. It is stretched by HKDF, so a short key stays easy to guess."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
-# What has to be set together before Holdfast talks to the real Discord.
+# These have to be set together before Holdfast talks to the real Discord.
 LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN")
 
 
 class SettingsError(Exception):
-    """The settings contradict each other or lack something; the text says what to do."""
+    """Raised when settings are missing or contradict each other; the text says what to do."""
 
 
 class Settings(BaseSettings):
-    """One typed value per setting; names in the environment are the same in upper case."""
+    """One typed field per setting; the environment uses the same names in upper case."""
 
     # An empty variable counts as unset, in the environment and in `.env`: that is how people switch one off.
     model_config = SettingsConfigDict(env_file=ROOT / ".env", env_ignore_empty=True, extra="ignore", frozen=True)
@@ -128,55 +128,55 @@ class Settings(BaseSettings):
 
     @property
     def sandbox(self) -> bool:
-        """Whether this start has no account of its own and so runs beside the local sandbox."""
+        """Whether no Discord account is configured, so that everything runs against the local sandbox."""
         return bool(self.sandbox_url)
 
     @property
     def rpc(self) -> dict[str, tuple[str, ...]]:
-        """Per chain the URLs of its nodes, first choice first; a chain without any is off.
+        """Node URLs per chain, first choice first; a chain without any is off.
 
-        An address that is there twice is one node: it cannot confirm what it said itself.
+        A repeated address is one node: it cannot confirm its own answers.
         """
         return {chain: distinct(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
 
     @property
     def rpc_repeated(self) -> dict[str, int]:
-        """Per chain how many addresses were left out of `rpc` because they were there before."""
+        """Number of repeated addresses per chain that `rpc` leaves out."""
         given = {chain: len(str(getattr(self, f"rpc_{chain}")).split()) for chain in CHAINS}
         return {chain: given[chain] - len(urls) for chain, urls in self.rpc.items() if given[chain] > len(urls)}
 
     @property
     def rpc_ws(self) -> dict[str, str]:
-        """Per EVM chain the WebSocket that tells of its new blocks; empty where there is none."""
+        """WebSocket per EVM chain that announces new blocks; empty where none is set."""
         return {chain: str(getattr(self, f"rpc_ws_{chain}")).strip() for chain in EVM_CHAINS}
 
     @property
     def follow_pace(self) -> dict[str, float]:
-        """Per EVM chain the seconds between two looks at what moved there; 0 where it is not followed."""
+        """Seconds between two polls per EVM chain; 0 where the chain is not followed."""
         own = {chain: getattr(self, f"follow_seconds_{chain}") for chain in EVM_CHAINS}
         return {chain: self.follow_seconds if pace is None else float(pace) for chain, pace in own.items()}
 
     def pause_between_looks(self, chain: str) -> float | None:
-        """The seconds between two questions about what moved on a chain; None where it is left to the rounds."""
+        """Return the seconds between two polls of a chain; None where only sweeps cover it."""
         if chain in EVM_CHAINS:
             return self.follow_pace[chain] or None
         return 60 / self.solana_follow_requests if self.solana_follow_requests else None
 
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks whose word on who calls is taken."""
+        """Networks whose statement of the client's address is trusted."""
         return tuple(ip_network(text) for text in self.trusted_proxies.replace(",", " ").split())
 
     @property
     def own_links(self) -> tuple[str, ...]:
-        """Where strangers' links may lead although it need not be public: the operator chose what begins so."""
+        """URL prefixes that metadata links may lead to even on a private network: the operator chose them."""
         ipfs = f"{self.ipfs_gateway_url.rstrip('/')}/ipfs"
         names = self.solana_names_url.partition("{name}")[0]
         return tuple(url for url in (ipfs, self.arweave_gateway_url, names, self.sandbox_url) if url)
 
     @property
     def https(self) -> bool:
-        """Whether people reach us over https, which decides the cookies' name and flags."""
+        """Whether PUBLIC_URL is https, which decides the name and flags of cookies."""
         return self.public_url.startswith("https://")
 
     @property
@@ -186,12 +186,12 @@ class Settings(BaseSettings):
 
     @property
     def public_host(self) -> str:
-        """The host (with a port that is not the scheme's own) that requests must name."""
+        """The host that requests must name, with its port unless that is the scheme's default."""
         return urlsplit(self.public_url).netloc
 
     @property
     def bot_name(self) -> str:
-        """How the bot is called on screens."""
+        """The bot's name on screens."""
         return f"{self.product_name}Bot"
 
     @model_validator(mode="after")
@@ -225,11 +225,11 @@ class Settings(BaseSettings):
 
 _SECRETS = (name.upper() for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation))
 SECRET_SETTINGS = frozenset({*_SECRETS, "SESSION_SECRET"})
-"""The names in the environment of what nobody else may read."""
+"""Names of the environment variables whose values are secret."""
 
 
 def distinct(urls: Iterable[str]) -> tuple[str, ...]:
-    """Return the addresses in their order without those that lead to the same place as an earlier one."""
+    """Return the addresses in order, without those that lead to the same place as an earlier one."""
     found: dict[tuple[object, ...], str] = {}
     for url in urls:
         parts = urlsplit(url)
@@ -241,7 +241,7 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """What is set, in the environment or else in `.env`, as text and by upper-case name; before anything is judged."""
+    """Return the variables that are set, in the environment or else in `.env`, by upper-case name and unchecked."""
     values: dict[str, str] = {}
     path = ROOT / ".env"
     if path.exists():
@@ -254,7 +254,7 @@ def environment() -> dict[str, str]:
 
 
 def _sandbox_values(port: str) -> dict[str, str]:
-    """The provider addresses and credentials that the sandbox's own file names."""
+    """Return the provider addresses and credentials from the sandbox's own file."""
     text = (ROOT / "sandbox" / "product.env").read_text()
     filled = Template(text).safe_substitute(SANDBOX_PORT=port)
     pairs = (line.split("=", 1) for line in filled.splitlines() if "=" in line and not line.lstrip().startswith("#"))
@@ -262,10 +262,10 @@ def _sandbox_values(port: str) -> dict[str, str]:
 
 
 def load() -> Settings:
-    """Read the settings afresh.
+    """Read the settings without the cache.
 
-    Without any Discord credential everything runs against the sandbox; with all of them, live; with some of them
-    nothing starts. Raises SettingsError with a sentence per fault.
+    Without any Discord credential everything runs against the sandbox; with all of them, live. Raises SettingsError
+    with one sentence per error, also when only some of the credentials are set.
     """
     found = environment()
     port = found.get("PORT") or "3000"
@@ -287,7 +287,7 @@ def load() -> Settings:
 
 
 def _sentence(fault: ErrorDetails) -> str:
-    """What is wrong, and with which variable; the value is not repeated, for it may be a secret."""
+    """Return what is wrong and with which variable. The value is left out, for it may be a secret."""
     name = ".".join(str(part) for part in fault["loc"]).upper()
     message = str(fault["msg"]).removeprefix("Value error, ")
     return f"{name}: {message}" if name else message
@@ -295,5 +295,5 @@ def _sentence(fault: ErrorDetails) -> str:
 
 @cache
 def settings() -> Settings:
-    """The settings of this process, read once."""
+    """Return the settings of this process, read once."""
     return load()

@@ -1,1 +1,1 @@
-"""The clock, the look at due members, and the writer of roles."""
+"""Background work: the schedules, the reconciler, the role writer and the chain followers."""

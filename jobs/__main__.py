@@ -1,6 +1,6 @@
-"""`python -m jobs` runs clock, looker, watch, writer, followers, proofs; `… sweep --now` asks for a round.
+"""Run the background work (`python -m jobs`), or ask for a sweep (`… sweep --now`).
 
-`… rollup --rebuild` counts again what the charts show.
+`… rollup --rebuild` recomputes the counts behind the charts.
 """
 
 import argparse
@@ -45,7 +45,7 @@ Life = Callable[[], Coroutine[Any, Any, None]]
 
 
 def lives(parts: Collection[str]) -> list[Life]:
-    """What these parts do, each until it is cancelled; one that raises takes the process with it."""
+    """Return the tasks of these parts. Each runs until it is cancelled; one that raises ends the process."""
     due_called, intent_called = asyncio.Event(), asyncio.Event()
     found: list[Life] = [
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
@@ -54,7 +54,7 @@ def lives(parts: Collection[str]) -> list[Life]:
         node_limits.run,
     ]
     if "looker" in parts:
-        # Somebody who waits, came or traded does not wait for a round over a million members.
+        # Two workers for urgent members, so that they never wait behind a sweep over a million.
         found += [Looker(due_called, patience=PATIENCE_SECONDS).run, Looker(due_called, least=queue.SEEN).run]
     if "writer" in parts:
         found.append(Writer(intent_called).run)
@@ -90,8 +90,8 @@ async def _run(parts: Collection[str]) -> None:
             await running
     finally:
         for task in tasks:
-            # Asked once. The database's client takes a running statement back first, and who asks again meanwhile gets
-            # "the connection is closed" instead of the end: then the part would begin anew and never end.
+            # Cancel only once: the database client first cancels a running statement, and a second cancel during that
+            # turns into "the connection is closed" instead of a cancellation. The part would then restart forever.
             if not task.cancelling():
                 task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -106,11 +106,11 @@ async def _ask_for_sweep() -> int:
             await sweep.ask_for_sweep(db)
     except (readiness.NotRunning, OperationalError) as fault:
         reason = fault.orig if isinstance(fault, OperationalError) else fault
-        print(f"No round was asked for: {str(reason).splitlines()[0]}", file=sys.stderr)
+        print(f"The sweep was not requested: {str(reason).splitlines()[0]}", file=sys.stderr)
         return 1
     finally:
         await use(None)
-    print("A round over everybody begins within a second, in whichever jobs process ticks first.")
+    print("The sweep starts within a second, in the first jobs process whose clock ticks.")
     return 0
 
 
@@ -129,19 +129,19 @@ async def _rebuild() -> int:
         return 1
     finally:
         await use(None)
-    print("The counts are rebuilt from the log, the ledger and the members.")
+    print("The counts were rebuilt from the log, the ledger and the members.")
     return 0
 
 
 def main() -> int:
-    """Read the command line and run; 1 when a round cannot be asked for, or the counts not be rebuilt."""
-    parser = argparse.ArgumentParser(prog="python -m jobs", description="Clock, looker, watch and writer.")
+    """Parse the command line and run; return 1 when a sweep cannot be requested or the counts not rebuilt."""
+    parser = argparse.ArgumentParser(prog="python -m jobs", description="Run Holdfast's background work.")
     parser.add_argument("--without", action="append", default=[], choices=PARTS, help="leave a part out")
     commands = parser.add_subparsers(dest="command")
-    sweeping = commands.add_parser("sweep", help="a round over everybody")
+    sweeping = commands.add_parser("sweep", help="a sweep over all members")
     sweeping.add_argument("--now", action="store_true", required=True, help="begin it now")
     counting = commands.add_parser("rollup", help="the counts that the charts show")
-    counting.add_argument("--rebuild", action="store_true", required=True, help="count everything from the log")
+    counting.add_argument("--rebuild", action="store_true", required=True, help="recompute everything from the log")
     given = parser.parse_args()
     logs.set_up()
     if given.command == "sweep":

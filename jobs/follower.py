@@ -1,4 +1,4 @@
-"""The follower of one chain: reads what moved since it last looked, and marks the members whom it concerns as due."""
+"""The follower of one chain: reads new transfers and queues the members they concern."""
 
 import asyncio
 import logging
@@ -22,17 +22,17 @@ from settings import settings
 log = logging.getLogger("holdfast.jobs.follower")
 
 LEASE_SECONDS = 5.0
-"""How often a process without the lease asks for it."""
+"""Seconds between attempts of a process without the lease to get it."""
 SOONEST_SECONDS = 1.0
-"""How long after a look another one may begin, however often new blocks are told of."""
+"""Shortest time between two polls, however often new blocks are announced."""
 NOTED_SECONDS = 5.0
-"""How often it is noted that nothing has happened."""
+"""How often an unchanged position is written."""
 
 
 class Follower:
-    """Follows one chain while it holds the lease on it; a process without the lease waits for it.
+    """Follows one chain while it holds the lease; a process without the lease waits for it.
 
-    It follows the contracts that rules name, or the wallets of members (`kind`): two followers of their own, so that
+    It follows either the contracts that rules name or the wallets of members (`kind`). The two run apart, so that
     neither waits for the other or fails with it. The followers of one process share their `turns`.
     """
 
@@ -43,7 +43,7 @@ class Follower:
         self.kind: str = kind
         self.cursor: str = cursor_of(chain, kind)
         self.called: asyncio.Event = called or asyncio.Event()
-        """Set when there is a new block, where an endpoint tells."""
+        """Set on a new block, where an endpoint announces them."""
         self._turns: FollowerTurns = turns or FollowerTurns(worker_name())
         self.name: str = self._turns.owner
         self._reader: Reader | WalletReader = (
@@ -51,21 +51,21 @@ class Follower:
         )
         self._marks: Marks = Marks()
         self._noted: tuple[Position, int, float] | None = None
-        """What was last written down, and when (loop time)."""
+        """The last position written, and when (loop time)."""
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow until cancelled."""
         async with transaction() as db:
             await chain_cursor.let_go_of(db, is_dead)
         clock = asyncio.get_running_loop()
         while True:
             more: bool | None = False
             began = clock.time()
-            with outlasting(log, "following is tried again"):
+            with outlasting(log, "following will be retried"):
                 try:
                     more = await self.once()
                 except UnreadableTransfers as fault:
-                    log.warning("a look failed cursor=%s reason=%s", self.cursor, fault)
+                    log.warning("failed to poll cursor=%s reason=%s", self.cursor, fault)
                     self._noted = None
                     async with transaction() as db:
                         await chain_cursor.failed(db, self.cursor, self.name, str(fault))
@@ -75,13 +75,13 @@ class Follower:
                 await asyncio.sleep(began + min(SOONEST_SECONDS, beat) - clock.time())
 
     async def once(self) -> bool | None:
-        """One look; whether there is more to read at once, or None when another process follows this chain.
+        """Poll once. Return whether there is more to read at once, or None when another process follows this chain.
 
-        Raises Unreadable when the node whose turn it is does not answer; the next look asks another.
+        Raises Unreadable when the node does not answer; the next poll asks another one.
         """
         turn = await self._turns.of(self.chain, self.kind)
         if turn is None or not turn.watched.asked(self.kind):
-            # Nothing is asked of a chain that no rule names; once one does, everybody is due anyway.
+            # No rule names this chain. When one does, all its members are queued anyway.
             self._reader.forget()
             return None if turn is None else False
         addresses = turn.watched.of(self.kind)
@@ -98,23 +98,23 @@ class Follower:
                     self._noted = (look.position, look.head, moment)
             finally:
                 if self._noted is None:
-                    # What this look found is written nowhere: the next one must find it as if for the first time.
+                    # Nothing was written, so the next poll must find this again.
                     self._reader.forget()
                     self._marks = Marks()
         return look.more
 
     def _is_noted(self, look: PollResult, moment: float) -> bool:
-        """Whether the same was written down a moment ago."""
+        """Return whether the same position was written a moment ago."""
         if self._noted is None:
             return False
         position, head, since = self._noted
         return (position, head) == (look.position, look.head) and moment - since < NOTED_SECONDS
 
     async def _note(self, look: PollResult, watched: Watched) -> bool:
-        """Write down the outcome of a look; False, and nothing written, when the lease is not ours any more."""
+        """Write the result of a poll. Return False, with nothing written, if the lease was lost."""
         slices = self._reader.slices if isinstance(self._reader, WalletReader) else 1
         try:
-            # First the lease: who lost it must not mark for a position that is not theirs to write.
+            # The lease is checked first: a process that lost it must not queue members for this position.
             async with chain_cursor.advancing(self.cursor, self.name, look.position, look.head, slices) as db:
                 await delegations.doubt(db, self.chain, look.delegated)
                 clock = asyncio.get_running_loop().time()
@@ -122,7 +122,7 @@ class Follower:
                 if look.went_back:
                     await block_corrections.correct(db, older=timedelta(0))
                 if look.missed:
-                    log.warning("marked everybody after an absence cursor=%s", self.cursor)
+                    log.warning("queued all members after an absence cursor=%s", self.cursor)
                     await queue.mark_all(db)
                 if look.excessive:
                     log.warning("quarantined chain=%s %s=%s", self.chain, self.kind, ",".join(look.excessive))
@@ -137,5 +137,5 @@ class Follower:
 
 
 def until_the_next_beat(seconds: float) -> float:
-    """Seconds until the clock shows a multiple of `seconds`, so that all followers of a process look together."""
+    """Return the seconds until the clock shows a multiple of `seconds`: all followers of a process poll together."""
     return seconds - asyncio.get_running_loop().time() % seconds

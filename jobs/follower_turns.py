@@ -1,4 +1,4 @@
-"""Turns of the followers of one process: what all of them need of the database in the same moment is read once."""
+"""Shared database reads of one process's followers: what they need at the same moment is read once."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,26 +11,26 @@ from services.triggers.watch_list import Watched, WatchList
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a chain is to be read on, and what is watched there."""
+    """The position to read a chain from, and what to watch there."""
 
     position: Position
     watched: Watched
 
 
 class _GivenUp(Exception):
-    """Whoever read for all was stopped before there was an answer."""
+    """Raised when the task that was reading for all was cancelled before it had a result."""
 
 
 @dataclass
 class _Reading:
-    """One read that has not begun yet: whoever joins it gets an answer that is newer than their question."""
+    """A read that has not begun: a follower that joins it gets a result newer than its request."""
 
     answer: asyncio.Future[dict[str, Turn]]
     cursors: set[str] = field(default_factory=set[str])
 
 
 class FollowerTurns:
-    """Gives the followers named `owner` their turns."""
+    """Reads positions for the followers of the process `owner`."""
 
     def __init__(self, owner: str) -> None:
         self.owner: str = owner
@@ -38,7 +38,7 @@ class FollowerTurns:
         self.watch_list: WatchList = WatchList()
 
     async def of(self, chain: str, kind: str = CONTRACTS) -> Turn | None:
-        """The chain's turn, the lease taken or renewed; None while another process follows the chain."""
+        """Take or renew the lease on a chain and return its turn; None while another process follows it."""
         cursor = cursor_of(chain, kind)
         while True:
             if self._reading is None:
@@ -50,7 +50,7 @@ class FollowerTurns:
                 continue
 
     async def _read(self, cursor: str) -> dict[str, Turn]:
-        """Read for everybody who asks before the read begins. Raises what the database says, to all of them."""
+        """Read for all who join before the read begins. A database error is raised to each of them."""
         reading = self._reading = _Reading(asyncio.get_running_loop().create_future(), {cursor})
         try:
             await asyncio.sleep(0)
@@ -62,7 +62,7 @@ class FollowerTurns:
         except BaseException as fault:
             self._reading = None
             reading.answer.set_exception(fault if isinstance(fault, Exception) else _GivenUp())
-            reading.answer.exception()  # looked at, for perhaps nobody else waits for it
+            reading.answer.exception()  # retrieved, because perhaps nobody awaits it
             raise
         reading.answer.set_result(turns)
         return turns

@@ -1,4 +1,4 @@
-"""The call of a chain's follower when a node tells of a new block; without one it looks by the clock all the same."""
+"""Wakes a chain's follower when a node announces a block. Without it the follower polls by the clock."""
 
 import asyncio
 import logging
@@ -13,14 +13,14 @@ AGAIN_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 
 
 class HeadCalls:
-    """One chain's socket; `called` is set whenever it tells of a block."""
+    """One chain's block subscription; sets `called` on each new block."""
 
     def __init__(self, chain: str, called: asyncio.Event) -> None:
         self.chain: str = chain
         self.called: asyncio.Event = called
 
     async def run(self) -> None:
-        """Listen for ever; a connection that ends is taken up again, ever more rarely while it cannot be had."""
+        """Listen until cancelled, and reconnect with growing pauses."""
         pause = AGAIN_SECONDS
         while True:
             try:
@@ -28,6 +28,6 @@ class HeadCalls:
                     self.called.set()
                     pause = AGAIN_SECONDS
             except UnreadableTransfers as fault:
-                log.warning("new blocks are not told of, they are looked for every few seconds: %s", fault)
+                log.warning("block subscription failed, falling back to polling reason=%s", fault)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)

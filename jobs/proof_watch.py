@@ -1,4 +1,4 @@
-"""The look for the transactions that wallets are to be proved by, beside the clock: it waits for chains."""
+"""Polls chains for the transactions that prove wallets, apart from the scheduler because chains may be slow."""
 
 import asyncio
 import logging
@@ -14,10 +14,10 @@ PAUSE_SECONDS = 1.0
 
 
 async def run() -> None:
-    """Look for ever; one row a schedule decides whose turn it is, however many processes do this."""
+    """Poll until cancelled. One row in `schedule` decides which process polls."""
     async with transaction() as db:
         await watch_schedule.prepare(db)
     while True:
-        with outlasting(log, "the challenges are looked at again"):
+        with outlasting(log, "challenges will be polled again"):
             await watch_schedule.tick(gateways())
         await asyncio.sleep(PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The watch over the providers: what every answer told is written down, and who was long silent is asked."""
+"""Monitors providers: writes down how each answered, and probes those that have been silent for long."""
 
 import asyncio
 import logging
@@ -22,25 +22,25 @@ ALERTS_EVERY = timedelta(seconds=5)
 
 
 class Watch:
-    """One a process; of several processes' watches one probes and one tells at a time."""
+    """One runs in each process; at any time only one of them probes and one alerts."""
 
     def __init__(self) -> None:
         self.recorder: Recorder = Recorder()
 
     async def run(self) -> None:
-        """Watch for ever."""
-        # Nobody waits at a screen for what this process reads, so that rests with a guild too.
+        """Monitor until cancelled."""
+        # No person waits for this process's reads, so they pause with a guild too.
         gateways().discord.refusals.reads_rest = True
         async with transaction() as db:
             await schedules.ensure(db, PROBES, timedelta())
             await schedules.ensure(db, ALERTS, timedelta())
         while True:
-            with outlasting(log, "the watch tries again"):
+            with outlasting(log, "monitoring will be retried"):
                 await self.once()
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def once(self) -> None:
-        """Probe if it is our turn, write what is known by now, and tell admins what changed."""
+        """Probe if it is our turn, write what is known, and alert admins to changes."""
         async with transaction() as db:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
             silent = await provider_log.silent(db, gateways()) if probing else []

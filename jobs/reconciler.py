@@ -1,4 +1,4 @@
-"""The look at due members: claim a batch, read what they hold, decide, write the decisions down."""
+"""The reconciler's worker: claims a batch of queued members, reads, decides, and writes the decisions."""
 
 import asyncio
 import logging
@@ -28,43 +28,43 @@ log = logging.getLogger("holdfast.jobs.reconciler")
 T = TypeVar("T")
 
 BATCH = 8_000
-"""Members of one claim: what a look costs however few they are is shared by so many."""
+"""Members in one claim; they share the fixed cost of a reconcile."""
 FEW = 500
-"""Members of one server in a look where tokens have to be asked about one by one."""
+"""Members of one server in a reconcile that reads tokens one by one."""
 MOST_IN_FLIGHT = 2 * BATCH
-"""Members whom one worker looks at by balances, which bounds its memory."""
+"""Members reconciled from balances by one worker at a time, which bounds its memory."""
 MOST_STALLED = BATCH
-"""Members who wait for one silent chain; they are no reason to claim fewer of the others, and no more join them."""
+"""Members waiting for one silent chain. They do not count against MOST_IN_FLIGHT, and no more may join them."""
 STALLED_SECONDS = 5.0
-"""After how long members who would wait for a silent chain are claimed again."""
+"""Seconds until members that need a silent chain are claimed again."""
 LOOKED_AFTER_SECONDS = 0.5
-"""How often it is looked whether the chains are silent that so many members wait for."""
+"""How often the worker checks whether the chains that so many members wait for are silent."""
 MOST_IN_LANES = BATCH
-"""Members in the lanes or waiting for one; they are no reason to claim fewer of the others."""
+"""Members in lanes or waiting for one. They do not count against MOST_IN_FLIGHT."""
 LANES = 4
-"""Servers that one worker reads token by token at a time; balances are read beside them."""
+"""Servers that one worker reads token by token at a time, beside the reads of balances."""
 MOST_WAITING = 200
-"""Servers that wait for a lane."""
+"""Servers that may wait for a lane."""
 PUT_OFF_SECONDS = 30.0
-"""After how long the members of servers for which there is no room are claimed again."""
+"""Seconds until the members of a server without a lane are claimed again."""
 PACE_SECONDS = 0.25
-"""How long the next claim waits for the looks of the last one: marks that come meanwhile are looked at together."""
+"""How long the next claim waits for the current parts, so that new members are reconciled in one batch."""
 BREATH_SECONDS = 0.05
-"""After fewer than FEW members nobody else waits: what they are to be given comes before a look for more."""
+"""Pause after fewer than FEW members: the writer gives their roles before the next claim."""
 IDLE_SECONDS = 1.0
-"""How often somebody whose pause has ended is noticed without a call."""
+"""How often members whose pause has ended are noticed without a notification."""
 RENEW_SECONDS = 20
 COUNT_SECONDS = 60.0
-"""How often, while batches are full, the database counts anew how many are due; it plans by that."""
+"""How often, while batches are full, the database updates the queue's row estimate for its query planner."""
 
 
 def worker_name() -> str:
-    """A name that no other process has, also after a restart with the same number."""
+    """Return a name that no other process has, even after a restart with the same process id."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def is_dead(worker: str) -> bool:
-    """Whether the worker was a process of this machine that is no longer there."""
+    """Return whether the worker was a process of this machine that no longer exists."""
     host, _, rest = worker.rpartition(":")[0].rpartition(":")
     if host != socket.gethostname() or not rest.isdigit():
         return False
@@ -78,38 +78,38 @@ def is_dead(worker: str) -> bool:
 
 
 class Looker:
-    """One worker; as many as wanted may run, on as many machines.
+    """One worker; any number may run, on any number of machines.
 
-    What it claims is looked at in parts, each by a task of its own, and the worker goes on claiming: a chain or a
-    server that is slow keeps nobody else waiting. Servers that are read token by token take turns at a few lanes.
+    A batch is split into parts, each reconciled by its own task while the worker claims more: a slow chain or server
+    delays nobody else. Servers that are read token by token take turns in a few lanes.
     """
 
     def __init__(self, called: asyncio.Event, *, least: int = queue.SWEPT, patience: float = 0.0) -> None:
         self.called: asyncio.Event = called
         self.least: int = least
-        """Who is less urgent than this is left to others."""
+        """Members with a lower urgency are left to other workers."""
         self.patience: float = patience
-        """Seconds between a call and the look, in which somebody who has less to do may take up what is urgent."""
+        """Seconds to wait after a notification, so that a less busy worker may claim the urgent members first."""
         self.batch: int = BATCH
         self.name: str = worker_name()
         self._counted = -COUNT_SECONDS
         self._lanes = asyncio.Semaphore(LANES)
         self._in_lanes: set[int] = set()
-        """The servers that are in a lane or wait for one."""
+        """Servers that are in a lane or waiting for one."""
         self._running: dict[asyncio.Task[None], BatchPart] = {}
-        """The looks by balances that are under way."""
+        """Running tasks that read balances."""
         self._slow: dict[asyncio.Task[None], int] = {}
-        """Those in a lane or waiting for one, with how many members they have."""
+        """Tasks in a lane or waiting for one, with their number of members."""
 
     async def run(self) -> None:
-        """Look at due members for ever."""
+        """Reconcile queued members until cancelled."""
         while True:
             with outlasting(log, "the batch will be claimed again"):
                 await self._work()
             await asyncio.sleep(IDLE_SECONDS)
 
     async def _work(self) -> None:
-        # What the dead had claimed, and what the database left this worker with: neither waits for its lease to lapse.
+        # Release the claims of dead workers and our own from before a failure, without waiting for their leases.
         async with transaction() as db:
             await queue.let_go_of(db, lambda worker: worker == self.name or is_dead(worker))
         renewing = asyncio.create_task(self._renew())
@@ -124,9 +124,9 @@ class Looker:
             await self._stop(renewing)
 
     async def _turn(self) -> int:
-        """Claim, begin to look, and wait for a moment; return how many members were claimed."""
+        """Claim, start the parts, and wait a moment; return the number of members claimed."""
         claimed, parts = await self._begin()
-        # Each by balances: the lanes' looks are waited for by nobody.
+        # Nobody waits for the lanes.
         quick = [task for task, part in parts if part.server_id is None]
         if quick:
             await asyncio.wait(quick, timeout=PACE_SECONDS)
@@ -137,7 +137,7 @@ class Looker:
         return claimed
 
     async def once(self) -> int:
-        """Claim one batch and look at it until it is settled; return how many members were in it."""
+        """Claim one batch and reconcile it until it is settled; return the number of its members."""
         renewing = asyncio.create_task(self._renew())
         try:
             _, parts = await self._begin()
@@ -156,15 +156,15 @@ class Looker:
 
     @property
     def _members(self) -> int:
-        """How many members are looked at by balances, without those who wait for a chain that is silent."""
+        """Members being reconciled from balances, without those that wait for a silent chain."""
         return sum(len(part) for part in self._running.values() if not _silent(part))
 
     def _stalled(self, chains: Collection[str]) -> int:
-        """How many members wait for these chains."""
+        """The number of members that wait for these chains."""
         return sum(len(part) for part in self._running.values() if not part.chains.isdisjoint(chains))
 
     def _forget_ended(self) -> None:
-        """Forget the looks that have ended, and raise what one of them failed with."""
+        """Forget ended tasks, and raise what one of them failed with."""
         ended = [task for task in (*self._running, *self._slow) if task.done()]
         for task in ended:
             self._running.pop(task, None)
@@ -172,9 +172,9 @@ class Looker:
         _raise_faults(ended)
 
     async def _begin(self) -> tuple[int, list[tuple[asyncio.Task[None], BatchPart]]]:
-        """Claim a batch and begin to look at its parts; return how many were claimed, and the looks."""
+        """Claim a batch and start its parts; return the number of members claimed, and the tasks."""
         async with reading() as db:
-            # Each a statement that stands alone: a lease that is not used lapses.
+            # Each statement commits alone: an unused lease simply lapses.
             room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
             claimed = await queue.claim(db, self.name, room, self.least, without=self._in_lanes)
             claims = await cases.as_many_as_fit(db, self.name, claimed) if len(claimed) > FEW else claimed
@@ -185,7 +185,7 @@ class Looker:
         return len(claimed), begun
 
     async def _start(self, part: BatchPart) -> asyncio.Task[None] | None:
-        """Begin to look at a part, or give back whom there is no room for."""
+        """Start a part, or return its claims to the queue if there is no room."""
         server_id = part.server_id
         if server_id is None:
             silent = _silent(part)
@@ -212,7 +212,7 @@ class Looker:
         return task
 
     async def _look(self, part: BatchPart) -> None:
-        """Look at a part when its turn has come."""
+        """Reconcile a part when its turn comes."""
         if part.server_id is None:
             with garbage_collection.undisturbed() if len(part.claims) > FEW else nullcontext():
                 await self._careful(part.claims, partial(reconcile.look, gateways(), self.name, part))
@@ -224,7 +224,7 @@ class Looker:
             self._in_lanes.discard(part.server_id)
 
     async def _careful(self, claims: Sequence[Claim], doing: Callable[[], Awaitable[T]]) -> T | None:
-        """Do something for claims; a fault of our own is narrowed down to the member with whom it comes."""
+        """Run `doing` for claims. On our own error, halve the batch until the member that causes it is found."""
         try:
             return await doing()
         except Exception as fault:
@@ -232,11 +232,11 @@ class Looker:
                 raise
             if len(claims) == 1:
                 (claim,) = claims
-                log.exception("the look at member %s of server %s fails", claim.discord_id, claim.server_id)
+                log.exception("failed to reconcile member=%s server=%s", claim.discord_id, claim.server_id)
                 async with transaction() as db:
                     await queue.later(db, self.name, claims, [backlog.own_fault(fault)])
                 return None
-            log.warning("a batch of %s members fails (%s): looking at less at once", len(claims), fault)
+            log.warning("batch failed, splitting it members=%s reason=%s", len(claims), fault)
         half = len(claims) // 2
         for some in (claims[:half], claims[half:]):
             await self._careful(some, partial(reconcile.look_at, gateways(), self.name, some))
@@ -258,12 +258,12 @@ class Looker:
 
 
 def _silent(part: BatchPart) -> list[str]:
-    """The chains that a part waits for and whose nodes have not answered anybody for a while."""
+    """Return the chains a part waits for whose nodes have been silent for a while."""
     return [chain for chain in part.chains if gateways().chains.is_silent(chain)]
 
 
 def _raise_faults(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Raise what one of these failed with; those that go on are left alone."""
+    """Raise the error of the first failed task; running tasks are left alone."""
     for task in tasks:
         if task.done() and not task.cancelled() and (fault := task.exception()) is not None:
             raise fault

@@ -1,4 +1,4 @@
-"""A part of a jobs process that lives on whatever ends one of its lives: an absent database, or a fault of our own."""
+"""Restarts parts of a jobs process after a database failure or an error of our own."""
 
 import asyncio
 import logging
@@ -12,14 +12,14 @@ log = logging.getLogger("holdfast.jobs")
 AGAIN_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 LIVED_WELL_SECONDS = 60.0
-"""Seconds after which a life counts as having worked, so that the next pause is short again."""
+"""Seconds after which a run counts as healthy, so that the next pause is short again."""
 
 
 @contextmanager
 def outlasting(log: logging.Logger, then: str) -> Generator[None]:
-    """Log a fault of the database instead of raising it, with what follows from it; any other fault is raised.
+    """Log a database error, with its consequence `then`, instead of raising it; raise any other error.
 
-    In a task that was cancelled no fault stands in for the cancellation: that is raised.
+    In a cancelled task every error becomes the cancellation.
     """
     try:
         yield
@@ -33,22 +33,22 @@ def outlasting(log: logging.Logger, then: str) -> Generator[None]:
 
 
 async def lasting(life: Callable[[], Awaitable[None]]) -> None:
-    """Live again and again: what a life had in hand when it ended is claimed again by the next one.
+    """Run forever, restarting after every end; the next run reclaims what the last one had in hand.
 
-    A fault that nobody foresaw ends this part's life alone, is told in full, and is tried again ever more rarely:
-    the process's other parts go on, and it would meet the same fault after a restart.
+    An unforeseen error is logged in full and ends this part only: restarting the process would meet the same error.
+    The pauses between such restarts grow.
     """
     loop = asyncio.get_running_loop()
     pause = AGAIN_SECONDS
     while True:
         began = loop.time()
         try:
-            with outlasting(log, "a part of the background work begins again"):
+            with outlasting(log, "background part will restart"):
                 await life()
             pause = AGAIN_SECONDS
         except Exception:
             pause = AGAIN_SECONDS if loop.time() - began > LIVED_WELL_SECONDS else pause
-            log.exception("a part of the background work failed and begins again in %.0f s", pause)
+            log.exception("background part failed, restarting in_seconds=%.0f", pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             continue

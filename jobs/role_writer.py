@@ -1,4 +1,4 @@
-"""The writer of roles: the one process at a time that gives and takes, as fast as Discord allows and never twice."""
+"""The role writer: the one process at a time that changes roles, as fast as Discord allows and never twice."""
 
 import asyncio
 import logging
@@ -24,35 +24,35 @@ IDLE_SECONDS = 1.0
 LEASE_SECONDS = 2.0
 TOKEN_PAUSE_SECONDS = 300.0
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 30.0
-"""For how long a guild rests for which Discord is out of order."""
+"""Seconds for which a guild is skipped while Discord fails for it."""
 
 
 class Writer:
-    """Carries out intents while it holds the lease; a process without the lease waits for it."""
+    """Sends intents while it holds the lease; a process without the lease waits for it."""
 
     def __init__(self, called: asyncio.Event) -> None:
         self.called: asyncio.Event = called
         self.tried: set[tuple[int, datetime]] = set()
-        """Intents that this process has begun to send: from then on only a look at the member tells."""
+        """Intents that this process has begun to send. From then on only a read of the member shows the outcome."""
         self.resting: dict[str, float] = {}
-        """Guilds whose limit is used up, and until when (loop time): others are served meanwhile."""
+        """Guilds at their rate limit, and until when (loop time). Others are served meanwhile."""
         self.failing: dict[str, int] = {}
-        """Guilds for which Discord is out of order, and how often in a row; each time they rest longer."""
+        """Guilds for which Discord fails, and how often in a row; the pause grows each time."""
         self.last: int = 0
-        """The id of the server that had the last turn."""
+        """The id of the server served last."""
 
     async def run(self) -> None:
-        """Write for ever, whenever the lease can be had."""
+        """Write until cancelled, whenever the lease is free."""
         while True:
-            with outlasting(log, "writing is tried again"):
+            with outlasting(log, "writing will be retried"):
                 try:
                     async with lease() as held:
                         if held is not None:
                             await self._write(held)
                 except LeaseLost as fault:
-                    log.warning("the database did not answer, writing stops until it does: %s", fault)
+                    log.warning("database did not answer, writing stopped reason=%s", fault)
                 except TokenRejected:
-                    log.critical("Discord rejects the bot's token: nothing is written until it is replaced.")
+                    log.critical("bot token rejected by Discord, no roles change until it is replaced")
                     async with transaction() as db:
                         await audit.record(db, audit.line("writer.stopped", data={"reason": "token rejected"}))
                     await asyncio.sleep(TOKEN_PAUSE_SECONDS)
@@ -64,7 +64,7 @@ class Writer:
             while True:
                 if len(running) < AT_ONCE:
                     await self._start(running, held)
-                # A change that is done calls too, and so does the end of a pause.
+                # A finished change sets the event too, and so does the end of a pause.
                 await wait(self.called, self._pause())
                 for task in [task for task in running if task.done()]:
                     running.pop(task)
@@ -73,9 +73,9 @@ class Writer:
             await stop(*running)
 
     async def _start(self, running: dict[asyncio.Task[None], Intent], held: Lease) -> None:
-        """Begin what there is room for; LeaseLost, and nothing is begun, when the lease does not stand any more."""
+        """Start as many intents as there is room for. Raises LeaseLost, with nothing started, if the lease is gone."""
         room = AT_ONCE - len(running)
-        # By the connection that holds the lease: one that answers holds it still.
+        # Read through the connection that holds the lease: if it answers, we still hold it.
         busy = Counter(intent.guild_id for intent in running.values())
         full = [guild for guild, count in busy.items() if count >= self._most(guild)]
         under_way = {intent.id for intent in running.values()}
@@ -90,7 +90,7 @@ class Writer:
             running[task] = intent
 
     def _most(self, guild: str) -> int:
-        """How many changes of a guild are under way at once: one shows whether Discord is still out of order."""
+        """The number of concurrent changes in a guild. While Discord fails, one attempt shows whether it recovers."""
         return 1 if guild in self.failing else outbox.EACH
 
     def _resting(self) -> list[str]:
@@ -99,12 +99,12 @@ class Writer:
         return list(self.resting)
 
     def _rest_if_failing(self, guild: str, outage: bool) -> None:
-        """Let a guild rest for which Discord is out of order: each try there keeps a place for seconds."""
+        """Skip a guild for which Discord fails: each attempt there takes up a place for seconds."""
         if not outage:
             self.failing.pop(guild, None)
             return
         if guild in self._resting():
-            return  # what was under way together counts once
+            return  # attempts that ran together count once
         times = self.failing.get(guild, 0)
         self.failing[guild] = times + 1
         rest = min(FIRST_REST_SECONDS * 2.0**times, LONGEST_REST_SECONDS)
@@ -112,13 +112,13 @@ class Writer:
         self.resting[guild] = until
 
     def _pause(self) -> float:
-        """Seconds until something may be done without a call: a guild has rested, or an intent's own pause is over."""
+        """Seconds until there may be work without a notification: a guild's or an intent's pause ends."""
         now = asyncio.get_running_loop().time()
         return min([IDLE_SECONDS, *(self.resting[guild] - now for guild in self._resting())])
 
     async def _carry_out(self, intent: Intent, since: datetime) -> None:
         key, clock = (intent.id, intent.intended_at), asyncio.get_running_loop()
-        # Nobody can have sent what was intended under this very lease and not been tried by us.
+        # We hold the lease since before this was intended and have not tried it, so nobody can have sent it.
         sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
         self.tried.add(key)
         noted = False
@@ -152,13 +152,15 @@ class Writer:
             except Exception as fault:
                 if is_the_databases(fault):
                     raise
-                # One change that nobody can carry out must not keep all others waiting.
-                log.exception("role %s of member %s in server %s", intent.role_id, intent.discord_id, intent.server_id)
+                # One change that always fails must not keep the others waiting.
+                log.exception(
+                    "failed to change role=%s member=%s server=%s", intent.role_id, intent.discord_id, intent.server_id
+                )
                 outcome = outbox.failed(intent, backlog.own_fault(fault))
                 async with transaction() as db:
                     await results.record(db, intent, outcome)
             log.info(
-                "%s role %s in server %s: %s",
+                "finished role change action=%s role=%s server=%s result=%s",
                 "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,
             )  # fmt: skip
         if outcome.result is not outbox.WriteResult.WAIT:

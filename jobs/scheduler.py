@@ -1,4 +1,4 @@
-"""The clock: APScheduler ticks in every jobs process, and one row a schedule decides which of them acts."""
+"""The scheduler: every jobs process ticks, and one row per schedule decides which process acts."""
 
 import asyncio
 import logging
@@ -23,11 +23,11 @@ HOUSEKEEPING = "housekeeping"
 HOUSEKEEPING_EVERY = timedelta(hours=1)
 FOLD = "rollups"
 FOLD_EVERY = timedelta(seconds=10)
-"""How long counts wait to be folded; until then each look at a screen adds them up."""
+"""How long counts wait to be folded. Until then each read adds them up."""
 
 
 async def prepare() -> None:
-    """Make sure that every schedule has its row."""
+    """Create the rows of missing schedules."""
     async with transaction() as db:
         await schedules.ensure(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds))
         await schedules.ensure(db, HOUSEKEEPING, HOUSEKEEPING_EVERY)
@@ -35,12 +35,12 @@ async def prepare() -> None:
 
 
 async def tick() -> None:
-    """Do whatever is due and not done by another clock."""
-    with outlasting(log, "the clock tries again"):
+    """Run whatever is due and not claimed by another process."""
+    with outlasting(log, "the tick will be retried"):
         async with transaction() as db:
             if await schedules.claim(db, sweep.SCHEDULE, timedelta(seconds=settings().sweep_seconds)):
                 total = await sweep.start_sweep(db)
-                log.info("the round over everybody begins: %s members", total)
+                log.info("started sweep members=%s", total)
             await sweep.finish_if_done(db)
         async with transaction() as db:
             await erasure.finish(db)
@@ -55,21 +55,21 @@ async def tick() -> None:
                 await retention.clear_expired(db)
                 await pausing.sweep_deleted(db)
                 gone = await retention.clear_log(db, settings().log_days)
-                if gone == retention.AT_ONCE:  # more may be as old: go on with the next tick, not in an hour
+                if gone == retention.AT_ONCE:  # there may be more: go on with the next tick, not in an hour
                     await schedules.bring_forward(db, HOUSEKEEPING)
 
 
 async def run() -> None:
-    """Tick for ever; a tick that takes longer than its pause is followed by one tick, not by many."""
+    """Tick until cancelled. A tick that takes longer than the pause is followed by one tick, not several."""
     await prepare()
     now = asyncio.Event()
 
-    async def strike() -> None:  # a plain function would be called in a thread
+    async def strike() -> None:  # a plain function would run in a thread
         now.set()
 
-    # APScheduler tells the time, the tick itself is this task's: so its end is waited for, and never left hanging.
+    # APScheduler only sets the event; the tick runs in this task, so that its end is awaited.
     clock = AsyncIOScheduler()
-    # Unannotated library: its schedule is what it is given.
+    # The library has no annotations.
     clock.add_job(strike, "interval", seconds=TICK_SECONDS)  # pyright: ignore[reportUnknownMemberType]
     clock.start()
     try:

@@ -1,4 +1,4 @@
-"""The follower of Solana: reads members' assets in turn, as often as its share of the provider's rate allows."""
+"""The follower of Solana: reads members' assets in turn, as often as its share of the provider's rate limit allows."""
 
 import asyncio
 import logging
@@ -23,38 +23,38 @@ log = logging.getLogger("holdfast.jobs.solana_follower")
 
 
 class AssetFollower:
-    """Asks one question after the other while this process has the lease on Solana; `turns` are shared with others."""
+    """Asks one question after another while this process has the lease on Solana; `turns` are shared."""
 
     def __init__(self, turns: FollowerTurns) -> None:
         self._turns: FollowerTurns = turns
         self._poll: Poll = Poll()
         self._marks: Marks = Marks()
         self._open: deque[AssetQuestion] = deque()
-        """What is still to be asked before all has been asked once more."""
+        """Questions left in this turn over all members."""
         self._slots: dict[AssetQuestion, int] = {}
-        """As of which slot each question was last answered."""
+        """The slot at which each question was last answered."""
         self._rests_until = 0.0
-        """Loop time until which the requests of the last question have used our share up."""
+        """Loop time until which the last question's requests use up our share of the rate limit."""
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow until cancelled."""
         async with transaction() as db:
             await chain_cursor.let_go_of(db, is_dead)
         while True:
             followed = True
-            with outlasting(log, "following is tried again"):
+            with outlasting(log, "following will be retried"):
                 try:
                     followed = await self.once()
                 except UnreadableTransfers as fault:
-                    log.warning("Solana is not read right now: %s", fault)
+                    log.warning("failed to read Solana reason=%s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
             await asyncio.sleep(until_the_next_beat(settings().follow_seconds) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:
-        """Ask the next question, unless our share is used up; False while another process follows Solana.
+        """Ask the next question unless our share is used up. Return False while another process follows Solana.
 
-        Raises Unreadable when it is not answered; it comes up again in its turn.
+        Raises Unreadable when it is not answered; it is asked again in its next turn.
         """
         turn = await self._turns.of(SOLANA)
         if turn is None:
@@ -85,11 +85,11 @@ class AssetFollower:
         self._slots[question] = polled.slot
         oldest, newest = min(self._slots.values()), max(self._slots.values())
         try:
-            # First the lease: who lost it must not write for a chain that is not theirs.
+            # The lease is checked first: a process that lost it must not write for this chain.
             async with chain_cursor.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
                 moved = [Moved(question.collection, owner, polled.slot) for owner in polled.changed]
                 sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
-                # What they did while nobody looked is not known; no hurry, for that was not just now.
+                # Changes while nobody polled are not new, so they are queued without urgency.
                 queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
         except chain_cursor.Overtaken:
             return

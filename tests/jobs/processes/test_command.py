@@ -40,7 +40,7 @@ async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(da
             await schedules.ensure(db, sweep.SCHEDULE, timedelta(days=1))
             await schedules.claim(db, sweep.SCHEDULE, timedelta(days=1))
         assert await typed(tmp_path, "sweep", "--now") == (
-            0, "A round over everybody begins within a second, in whichever jobs process ticks first.\n",
+            0, "The sweep starts within a second, in the first jobs process whose clock ticks.\n",
         )  # fmt: skip
         async with transaction() as db:
             assert (await db.get_one(Schedule, sweep.SCHEDULE)).next_at <= now()
@@ -50,7 +50,7 @@ async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(da
 
 async def test_where_nothing_runs_a_sentence_says_so(tmp_path: Path):
     code, said = await typed(tmp_path, "sweep", "--now")
-    assert (code, said) == (1, f"No round was asked for: {NOTHING_RUNS}\n")
+    assert (code, said) == (1, f"The sweep was not requested: {NOTHING_RUNS}\n")
 
 
 @pytest.mark.parametrize("note", ["", "{}", '{"database_url": null}'])
@@ -68,7 +68,7 @@ async def test_where_the_database_is_away_a_sentence_says_so(tmp_path: Path):
     (tmp_path / "supervisor.lock").write_text(json.dumps({"pid": 1, "url": "", "database_url": gone}))
     code, said = await typed(tmp_path, "sweep", "--now")
     assert code == 1
-    assert said.startswith("No round was asked for: connection")
+    assert said.startswith("The sweep was not requested: connection")
     assert "Traceback" not in said
 
 
