@@ -1,1 +1,1 @@
-"""The front door: the web application, its REST API, and the supervisor that runs everything on one machine."""
+"""The web application, its REST API, and the supervisor that runs the product on one machine."""

@@ -1,4 +1,4 @@
-"""`python -m app`: run the whole product on this machine until told to stop."""
+"""Run the whole product on this machine until stopped: `python -m app`."""
 
 import argparse
 import asyncio
@@ -16,7 +16,7 @@ from settings import SettingsError, load
 
 
 def main() -> int:
-    """Exit code 0 after a stop, 1 with a sentence when it could not start."""
+    """Run until stopped. Return exit code 0 after a stop, 1 (with a printed sentence) if the start failed."""
     parser = argparse.ArgumentParser(prog="python -m app", description="Run Holdfast on this machine.")
     web = parser.add_mutually_exclusive_group()
     web.add_argument("--dev", dest="web", action="store_const", const=Web.RELOADING, help="hot reload")
@@ -48,7 +48,7 @@ async def _run(supervisor: Supervisor, parent: int | None) -> None:
 
 
 async def _end_with(parent: int, supervisor: Supervisor) -> None:
-    """Stop when the process that started us is gone (a `reflex run --backend-only` may be killed in any way)."""
+    """Stop when the process that started us ends (a `reflex run --backend-only` may be killed in any way)."""
     while os.getppid() == parent:
         await asyncio.sleep(0.5)
     supervisor.stop()

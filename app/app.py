@@ -1,4 +1,4 @@
-"""The Reflex app: its pages, its gate, the REST API beside it, and what every request passes first."""
+"""The Reflex app: its pages, its event gate, the REST API, and the middleware that every request passes."""
 
 import reflex as rx
 from starlette.types import ASGIApp
@@ -60,10 +60,10 @@ def _theme_color(color: str, scheme: str) -> rx.Component:
 
 
 class App(rx.App):
-    """Reflex's app, with what has to stand outside of its own router."""
+    """Reflex's app, wrapped in the middleware that must run outside its router."""
 
     def __call__(self) -> ASGIApp:
-        """What the web server runs."""
+        """Return the ASGI app that the web server runs."""
         return LineBreaks(super().__call__())
 
 
@@ -86,8 +86,8 @@ app = App(
     ],
     backend_exception_handler=show_fault,
     frontend_exception_handler=note_report,
-    # The last is outermost: who calls, how many at once and by which name, sockets, then the API with its own gates,
-    # then files and documents, then Reflex.
+    # The last is outermost: client address, concurrency, host and sockets, then the API with its own gates, then files
+    # and documents, then Reflex.
     api_transformer=[_documents, BuiltFiles, _crawlers, api, _sockets, HostGate, WithoutBody, Proxies, Leaving],
 )
 app.app_wraps[(5, "Overlay")] = _overlay

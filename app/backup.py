@@ -1,4 +1,4 @@
-"""`python -m app.backup make` writes the whole database into one file; `… restore FILE` makes a database of it."""
+"""Back up the whole database to one file (`python -m app.backup make`) and restore it (`… restore FILE`)."""
 
 import argparse
 import os
@@ -24,14 +24,14 @@ from settings import ROOT, SettingsError, load
 
 
 class BackupFailed(Exception):
-    """No backup was made, or none was restored; the text says why, and that nothing was changed."""
+    """Raised when no backup was made or restored; the text says why. Nothing was changed."""
 
 
 def dump(url: str, file: Path, major: str | None = None) -> None:
-    """Write the database at this address, as it is at one moment, into a new file that only its owner may read.
+    """Write a consistent dump of the database at `url` to a new file that only its owner can read.
 
-    Nobody has to stop for it. `major` is the server's version where it is not the newest we have. Raises BackupFailed;
-    what stands at `file` before stays until the new backup is whole and readable.
+    The product may run meanwhile. `major` is the server's PostgreSQL version if it is not the newest installed here. An
+    existing `file` is replaced only after the new backup is complete and readable. Raises BackupFailed.
     """
     if file.parent != ROOT and not file.parent.exists():
         file.parent.mkdir(parents=True, mode=0o700)
@@ -46,7 +46,7 @@ def dump(url: str, file: Path, major: str | None = None) -> None:
 
 
 def check(file: Path) -> None:
-    """Raise BackupFailed unless the file is a whole backup of a product's database."""
+    """Raise BackupFailed unless the file is a complete backup of a Holdfast database."""
     if not file.is_file():
         raise BackupFailed(f"There is no file {file}.")
     done = subprocess.run(
@@ -57,15 +57,15 @@ def check(file: Path) -> None:
 
 
 def fill(url: str, file: Path) -> None:
-    """Put a backup into an empty database, all of it or (BackupFailed) nothing."""
+    """Restore a backup into an empty database, completely or not at all (BackupFailed)."""
     _run("pg_restore", url, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", file)
 
 
 def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
-    """Make the embedded database in this directory of a backup.
+    """Make the embedded database in the directory `database` from a backup.
 
-    One that is there already is only replaced with `force`, and kept beside it. Raises BackupFailed; then what was
-    there is there again. The caller sees to it that nobody works with it.
+    An existing database is replaced only with `force`, and kept beside it. Raises BackupFailed after putting the old
+    one back. The caller makes sure that nothing uses the database.
     """
     check(file)
     aside = None
@@ -92,7 +92,7 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
 
 
 def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
-    """The same for a database at an address: what is in it is only replaced with `force`, and kept in a schema."""
+    """Restore into the database at `url`. Existing tables are moved to another schema, and only with `force`."""
     check(file)
     aside = f"before_{_stamp().replace('-', '_')}"
     full = has_tables(url)
@@ -111,7 +111,7 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
 
 
 def main() -> int:
-    """Exit code 0 when it is done, 1 with a sentence when not."""
+    """Parse the command line and run. Return 0 on success, 1 with a printed sentence on failure."""
     parser = argparse.ArgumentParser(prog="python -m app.backup", description="The database in one file, and back.")
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make", help="write a backup")
@@ -144,7 +144,7 @@ def _make(to: Path | None) -> None:
 
 @contextmanager
 def _database(database: Path) -> Iterator[tuple[str, str | None]]:
-    """The address and version of the embedded database, started for the time being unless it runs."""
+    """Yield the URL and version of the embedded database, started for the block unless it runs."""
     if load().database_url:
         yield "", None
         return
@@ -180,7 +180,7 @@ def _restore(file: Path, force: bool) -> None:
 
 
 def _run(program: str, url: str, *arguments: str | Path, major: str | None = None) -> None:
-    """Run one of PostgreSQL's programs on a database; its password, if any, is on no command line."""
+    """Run one of PostgreSQL's programs on a database. A password never appears on the command line."""
     parts = {name: str(value) for name, value in conninfo_to_dict(libpq_url(url)).items() if value is not None}
     environment = _plain() | ({"PGPASSWORD": parts.pop("password")} if "password" in parts else {})
     command = [program_dir(major) / program, "-d", make_conninfo("", **parts), *arguments]
@@ -192,7 +192,7 @@ def _run(program: str, url: str, *arguments: str | Path, major: str | None = Non
 
 
 def _plain() -> dict[str, str]:
-    """An environment in which no PG… variable sways PostgreSQL's programs."""
+    """Return an environment without PG… variables, which would influence PostgreSQL's programs."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
 
 

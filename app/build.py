@@ -1,4 +1,4 @@
-"""Builds the screens when they are stale: `python -m app.build`, or `ensure_built` before the web process starts."""
+"""Builds the screens if they are stale: `python -m app.build`, or `ensure_built` before the web process starts."""
 
 import fcntl
 import hashlib
@@ -28,7 +28,7 @@ BAKED_SETTINGS = (
     "product_name", "brand", "brand_year", "sandbox", "support_invite", "contact_address", "hosting_dashboard",
     "staging_url", "operator_pages", "log_days",
 )  # fmt: skip
-"""What an operator can set that is written into the pages when they are built."""
+"""Settings whose values are written into the pages at build time."""
 _SAY_EVERY = 5.0
 _NO_SECRET = "not-needed-to-build-the-screens-at-all"
 _UNNEEDED = frozenset(
@@ -39,19 +39,19 @@ _UNNEEDED = frozenset(
         *(f"RPC_WS_{chain.upper()}" for chain in EVM_CHAINS),
     }
 )
-"""Addresses that have a password or a key in them."""
+"""Settings whose URLs contain a password or a key."""
 
 Say = Callable[[str], None]
 
 
 class BuildFailed(Exception):
-    """The screens could not be built; the text has the end of the builder's output."""
+    """Raised when the screens could not be built; the text has the end of the builder's output."""
 
 
 def ensure_built(say: Say = print) -> bool:
-    """Build the screens unless they are as the sources say; whether anything was built. Raises BuildFailed.
+    """Build the screens if they are stale; return whether anything was built. Raises BuildFailed.
 
-    Of several that start at once one builds and the others wait for it.
+    If several processes start at once, one builds and the others wait for it.
     """
     with _alone(say):
         wanted = fingerprint()
@@ -67,12 +67,12 @@ def ensure_built(say: Say = print) -> bool:
 
 
 def _stamp(wanted: str) -> str:
-    """The sources' hash beside the built page's own: hot reload builds into the same place, in another manner."""
+    """Return the sources' hash with the built page's hash: hot reload builds differently into the same place."""
     return f"{wanted} {hashlib.sha256(INDEX.read_bytes()).hexdigest()}"
 
 
 def fingerprint() -> str:
-    """A hash over everything that the built screens depend on."""
+    """Return a hash of everything that the built screens depend on."""
     digest = hashlib.sha256(json.dumps([str(getattr(settings(), name)) for name in BAKED_SETTINGS]).encode())
     for file in _files():
         digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
@@ -104,11 +104,11 @@ def _alone(say: Say) -> Iterator[None]:
 
 @contextmanager
 def _unsettled(path: Path) -> Iterator[None]:
-    """Put a JSON file back as it was if the block only wrote the same again in another order, as npm does."""
+    """Restore a JSON file if the block only wrote the same content in another order, as npm does."""
     before = path.read_text()
     try:
         yield
-    finally:  # a build that was stopped has written it as well
+    finally:  # npm has written it even if the build was stopped
         after = path.read_text()
         if after != before and json.loads(after) == json.loads(before):
             path.write_text(before)
@@ -137,15 +137,15 @@ def _build(say: Say) -> None:
 
 
 def _step() -> str:
-    """The builder's own last word on what it is doing."""
+    """Return the builder's last progress line."""
     steps = re.findall(r"(Installing|Compiling|Creating) ?([A-Za-z ]*)", LOG.read_text(errors="replace"))
     return " ".join(steps[-1]).strip() if steps else "starting"
 
 
 def _environment() -> dict[str, str]:
-    """The virtual environment's node and npm first, and the registry that npm itself would use (Reflex races two)."""
+    """Return an environment with the venv's node and npm first and npm's own registry (Reflex would race two)."""
     environment = {name: value for name, value in os.environ.items() if name not in _UNNEEDED}
-    # A live start asks for these; the builder and the packages that it runs do not get them.
+    # The builder needs none of the secrets, so it and the packages it runs do not get them.
     environment |= {name: _NO_SECRET for name in SECRET_SETTINGS if environment.get(name)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment |= {"REFLEX_USE_NPM": "1", "NO_COLOR": "1", "COLUMNS": "120"}

@@ -1,4 +1,4 @@
-"""`python -m app.doctor`: what a start with one's own Discord application still lacks, and how to get each thing."""
+"""Check what a live start with your own Discord application still needs: `python -m app.doctor`."""
 
 import asyncio
 import base64
@@ -29,7 +29,7 @@ PORTAL = "https://discord.com/developers/applications"
 FEWEST_LETTERS = 12
 
 METERED = {"alchemy.com": "Alchemy", "infura.io": "Infura", "quiknode.pro": "QuickNode", "helius-rpc.com": "Helius"}
-"""Providers by their domains whose free plans the defaults use up (docs/first-contact.md)."""
+"""Providers, by domain, whose free plans are too small for the defaults (docs/first-contact.md)."""
 SPARING_SECONDS = 60
 
 RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
@@ -37,7 +37,7 @@ RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing: `ok`, `advice` (it starts without), or `lacking`; what is so, and how to get what is not."""
+    """One check: `ok`, `advice` (the product starts without it) or `lacking`, with the finding and how to fix it."""
 
     level: str
     name: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def examine(values: Mapping[str, str]) -> list[Finding]:
-    """Everything that a live start wants, judged by the settings alone (names in upper case, empty ones left out)."""
+    """Return what a live start needs, judged from the settings alone (upper-case names, empty ones left out)."""
     return [
         *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
         _intent(), _key(values), *_providers(values), *_chains(values), *_pace(values), _sandbox(values),
@@ -58,7 +58,7 @@ def _application(values: Mapping[str, str]) -> Iterator[Finding]:
     if identity.isdigit() and 17 <= len(identity) <= 20:
         yield Finding(RIGHT, "Discord application", "DISCORD_CLIENT_ID is set.")
     else:
-        text = "DISCORD_CLIENT_ID is no id (17 to 20 digits)." if identity else "DISCORD_CLIENT_ID is not set."
+        text = "DISCORD_CLIENT_ID is not an id (17 to 20 digits)." if identity else "DISCORD_CLIENT_ID is not set."
         how = f"Make an application at {PORTAL}; its OAuth2 page shows the Client ID."
         yield Finding(LACKING, "Discord application", text, how)
     if secret:
@@ -75,12 +75,12 @@ def _token(values: Mapping[str, str]) -> Finding:
         return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN is not set.", how)
     bot = _bot_of(token)
     if bot is None:
-        return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN has not the form of a bot's token.", how)
+        return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN does not look like a bot's token.", how)
     return Finding(RIGHT, "Bot token", f"DISCORD_BOT_TOKEN is set, of the bot {bot}.")
 
 
 def _bot_of(token: str) -> str | None:
-    """The bot's id in the first of a token's three parts, which is its base64; None when it has not that form."""
+    """Return the bot's id, which is the base64 first part of a token; None if it has another form."""
     first, *rest = token.split(".")
     try:
         found = base64.b64decode(first + "=" * (-len(first) % 4), validate=True).decode()
@@ -98,14 +98,14 @@ def _address(values: Mapping[str, str]) -> Finding:
     if parts.hostname in LOOPBACK:
         return Finding(LACKING, name, f"PUBLIC_URL is {url}, which only this machine can open.", how)
     if parts.scheme != "https":
-        return Finding(LACKING, name, f"PUBLIC_URL is {url}, so cookies would travel readable for everybody.", how)
+        return Finding(LACKING, name, f"PUBLIC_URL is {url}, so cookies would travel unencrypted.", how)
     return Finding(RIGHT, name, f"PUBLIC_URL is {url}.")
 
 
 def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
     bind = values.get("BIND") or "127.0.0.1"
     if bind not in LOOPBACK:
-        text = f"BIND is {bind}: who reaches the port goes round the proxy, its TLS and its limits."
+        text = f"BIND is {bind}: anybody who reaches the port bypasses the proxy, its TLS and its limits."
         yield Finding(ADVICE, "Interface", text, "Leave BIND unset, or let only the proxy reach the port (firewall).")
 
 
@@ -113,7 +113,7 @@ def _proxy(values: Mapping[str, str]) -> Finding:
     if values.get("TRUSTED_PROXIES"):
         return Finding(RIGHT, "Proxy", "TRUSTED_PROXIES names the proxy.")
     how = "Set TRUSTED_PROXIES to the proxy's address; 127.0.0.1 for one on this machine."
-    text = "TRUSTED_PROXIES is not set: behind a proxy all people count as one address, and share its limits."
+    text = "TRUSTED_PROXIES is not set: behind a proxy everybody counts as one address and shares its limits."
     return Finding(ADVICE, "Proxy", text, how)
 
 
@@ -164,13 +164,13 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
         name, variable = f"Chain {chain}", f"RPC_{chain.upper()}"
         urls = distinct(given)
         if len(urls) < len(given):
-            text = f"{variable} has an address twice: it is one node, and confirms nothing that it said itself."
+            text = f"{variable} has an address twice: that is one node, which cannot confirm its own answers."
             yield Finding(ADVICE, name, text, "Remove it, or take the address of another node.")
         if not urls:
             yield Finding(ADVICE, name, f"{variable} is not set: the chain is off.", f"Set {variable} to its nodes.")
         elif wrong := [url for url in urls if urlsplit(url).scheme not in {"http", "https"}]:
             how = "Separate several by spaces; each is an https:// address."
-            yield Finding(LACKING, name, f"{variable} has {len(wrong)} entries that are no addresses.", how)
+            yield Finding(LACKING, name, f"{variable} has {len(wrong)} entries that are not addresses.", how)
         elif len(urls) == 1:
             text = (
                 f"{variable} has one node: it confirms a removal itself at a later block, so only a few members a day "
@@ -201,7 +201,7 @@ def _provider(host: str) -> str:
 
 
 def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether nodes of providers with small free plans are asked as often as the defaults say."""
+    """Yield a finding if providers with small free plans are asked as often as the defaults say."""
     quick = {chain: _metered(values, chain) for chain in EVM_CHAINS if 0 < _seconds(values, chain) < SPARING_SECONDS}
     if names := sorted({name for found in quick.values() for name in found}):
         chains = ", ".join(chain for chain, found in quick.items() if found)
@@ -218,13 +218,13 @@ def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _metered(values: Mapping[str, str], chain: str) -> list[str]:
-    """The providers with small free plans among those of a chain's nodes."""
+    """Return the providers with small free plans among a chain's nodes."""
     hosts = (urlsplit(url).hostname or "" for url in values.get(f"RPC_{chain.upper()}", "").split())
     return sorted({METERED[owner] for host in hosts if (owner := _provider(host)) in METERED})
 
 
 def _seconds(values: Mapping[str, str], chain: str) -> float:
-    """The seconds between two looks at a chain; 0 for what is no number, which the settings refuse."""
+    """Return the seconds between two polls of a chain; 0 for text that is not a number, which the settings refuse."""
     pace = values.get(f"FOLLOW_SECONDS_{chain.upper()}") or values.get("FOLLOW_SECONDS") or "5"
     try:
         return float(pace)
@@ -233,7 +233,7 @@ def _seconds(values: Mapping[str, str], chain: str) -> float:
 
 
 async def database(url: str) -> Finding:
-    """Whether the database keeps what belongs to a connection, asked of the database itself."""
+    """Return whether the database keeps session state such as locks, found out by asking it."""
     how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
     try:
         kept = await writer_lease.keeps_sessions(url)
@@ -254,16 +254,16 @@ def _sandbox(values: Mapping[str, str]) -> Finding:
 
 
 def refused() -> Finding | None:
-    """What the product itself would say at a start, where it refuses; None where it starts."""
+    """Return the product's own error if it refuses to start; None if it starts."""
     try:
         load()
     except SettingsError as fault:
-        return Finding(LACKING, "Start", f"A start is refused: {fault}", "Mend the settings named above.")
+        return Finding(LACKING, "Start", f"Holdfast refuses to start: {fault}", "Fix the settings named above.")
     return None
 
 
 def main() -> int:
-    """Print every finding; 0 when nothing is lacking, else 1."""
+    """Print every finding; return 0 if nothing is lacking, else 1."""
     values = environment()
     found = examine(values)
     if url := values.get("DATABASE_URL"):

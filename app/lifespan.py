@@ -1,4 +1,4 @@
-"""What a web process does around its life: finds or starts its companions, and closes its connections at the end."""
+"""Startup and shutdown of a web process: finds or starts the other processes, and closes connections at the end."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -13,13 +13,12 @@ from models import limit_statements, use
 from services.runtime import garbage_collection, rate_limits
 
 STATEMENT_SECONDS = 20.0
-"""How long the database may work on one statement of a screen or a call; then the caller is told that it took too
-long, and the processor is somebody else's again."""
+"""Longest time for one database statement of a screen or a call; after it the caller gets an error."""
 
 
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[None]:
-    """While it lasts, everything else of the product runs too; without a supervisor it is started here."""
+    """Run the rest of the product while the block lasts, started here if no supervisor runs."""
     garbage_collection.settle()
     limit_statements(STATEMENT_SECONDS)
     async with start_if_alone() as database_url:

@@ -1,7 +1,7 @@
-"""`python -m app.live_check`: asks the real providers, reading only, whether they answer as the product expects.
+"""Check with reads alone that the real providers answer as the product expects: `python -m app.live_check`.
 
-Only the operator can run it, for it needs the operator's keys. Answers are read by the product's own clients, which
-accept nothing but the shapes that they were written for. What the nodes give is kept for the product's processes.
+Only the operator can run it, because it needs the operator's keys. The product's own clients read the answers, and
+they reject any unexpected shape. What the nodes support is stored for the product's processes.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ Check = Callable[[], Awaitable[str]]
 
 
 class Wrong(Exception):
-    """The provider answered, and something is not as it has to be; the text says what to do."""
+    """Raised when a provider answered but something is not as required; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one question ended; `text` is what was learnt, or what went wrong."""
+    """The result of one check; `text` is what was found, or what went wrong."""
 
     name: str
     good: bool
@@ -43,7 +43,7 @@ class CheckResult:
 
 
 async def ask_all(outside: Gateways, chosen: Settings) -> list[CheckResult]:
-    """Every question, one after another, each answered or told why not."""
+    """Run every check in order and return the results."""
     checks: list[tuple[str, Check]] = [
         ("Discord: the bot's token", lambda: _bot(outside)),
         ("Discord: the application", lambda: _application(outside, chosen)),
@@ -89,7 +89,7 @@ async def _application(outside: Gateways, chosen: Settings) -> str:
 
 
 async def _secret(outside: Gateways, chosen: Settings) -> str:
-    """A code that nobody has is refused as such only after id and secret were found right; nothing is made by it."""
+    """Send an invalid code: Discord refuses it as such only after checking id and secret. Nothing is created."""
     try:
         await outside.oauth.exchange(ODD_CODE, ODD_CODE * 3, chosen.public_url.rstrip("/") + CALLBACK)
     except Unauthorized:
@@ -98,7 +98,7 @@ async def _secret(outside: Gateways, chosen: Settings) -> str:
         if "invalid_grant" in str(refused):
             return "they belong together"
         raise
-    raise Wrong("Discord took a code that it never gave.")
+    raise Wrong("Discord accepted a code that it never issued.")
 
 
 async def _guilds(outside: Gateways) -> str:
@@ -118,7 +118,7 @@ async def _profile(outside: Gateways) -> str:
         return "the key is accepted; nobody has this profile"
     if profile.address.lower() != NOBODY:
         raise Wrong("OpenSea answered with another account than the one asked for.")
-    return "a profile came as it should"
+    return "a profile was read"
 
 
 def _node(outside: Gateways, chain: str, place: int) -> Check:
@@ -142,7 +142,7 @@ def _limits(outside: Gateways, chain: str, place: int) -> Check:
 
 
 def limits_said(found: NodeLimits) -> str:
-    """What a node gives, in words; what could not be found out is said to be so."""
+    """Describe what a node supports; what could not be found out is named as unknown."""
     blocks = f"logs of {found.log_blocks or WIDEST_SPAN:,} block{'' if found.log_blocks == 1 else 's'} at a time"
     if found.logs_need_address:
         blocks += ", of named contracts only"
@@ -157,9 +157,9 @@ def limits_said(found: NodeLimits) -> str:
 
 
 async def store_limits() -> str:
-    """Keep what was found out of the nodes where the product's processes begin with it; a sentence of what came of it.
+    """Store what the nodes support, for later starts of the product's processes; return a sentence about it.
 
-    The product has to run, or DATABASE_URL to be set.
+    Needs a running product, or DATABASE_URL.
     """
     try:
         await use(readiness.running_database())
@@ -181,7 +181,7 @@ async def _run() -> tuple[list[CheckResult], str]:
 
 
 def main() -> int:
-    """Print how every question ended; 0 when all are well, else 1."""
+    """Print the result of every check; return 0 if all are well, else 1."""
     try:
         where = "the sandbox" if settings().sandbox else "the real providers"
     except SettingsError as fault:

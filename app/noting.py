@@ -1,4 +1,4 @@
-"""What this process's clients noted of the providers, written to the database every few seconds."""
+"""Writes what this process learnt about the providers to the database every few seconds."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ PAUSE_SECONDS = 2.0
 
 @asynccontextmanager
 async def noting() -> AsyncGenerator[None]:
-    """Writes while the block lasts."""
+    """Write while the block lasts."""
     work = (
         _write_for_ever(), rate_shares.keep(rate_shares.WEB), marketplace_limits.keep(), node_limits.run(),
         rejections.write_on(),
@@ -46,4 +46,4 @@ async def _write_for_ever() -> None:
                 recorder.counted()
             await refusals.share(gateways().discord.refusals)
         except DBAPIError as fault:
-            log.warning("the database did not answer, what was noted is noted again: %s", fault.orig)
+            log.warning("database did not answer, provider status will be written later reason=%s", fault.orig)

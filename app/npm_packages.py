@@ -1,7 +1,7 @@
-"""The screens' npm packages, fetched beside other steps of set-up: `python3 -m app.npm_packages`.
+"""Fetches the screens' npm packages in parallel with other set-up steps: `python3 -m app.npm_packages`.
 
-Needs no Python package. Reflex writes `.web` from its beginning before it installs the packages there, so they are
-fetched elsewhere and moved when Reflex comes to them. What is not there then, Reflex installs.
+Needs no Python package. Reflex recreates `.web` before it installs packages there, so they are fetched elsewhere and
+moved in when Reflex gets to them. Reflex installs whatever is missing then.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
+from typing import Iterator  # noqa: UP035  (also run by Pythons too old for the product, which then say so)
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def fetch(npm: Path, root: Path = ROOT) -> bool:
-    """Fetch what `reflex.lock` pins unless the screens have packages already; whether anything was fetched."""
+    """Fetch what `reflex.lock` pins unless the screens have packages already; return whether anything was fetched."""
     home = root / "data" / "tools" / "screens"
     with _alone(root):
         if (root / ".web" / "node_modules").exists() or _is_whole(root):
@@ -37,7 +37,7 @@ def fetch(npm: Path, root: Path = ROOT) -> bool:
 
 
 def move(root: Path = ROOT) -> bool:
-    """Put what was fetched where the screens are built, waiting for a fetch under way; whether anything was moved."""
+    """Move the fetched packages into the build, waiting for a running fetch; return whether anything was moved."""
     home, there = root / "data" / "tools" / "screens", root / ".web" / "node_modules"
     if there.exists() or not there.parent.exists():
         return False

@@ -1,4 +1,4 @@
-"""The page table: every address, what each audience sees there, and what runs when it is opened."""
+"""The page table: every route, what each audience sees there, and what runs when it is opened."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,12 +45,12 @@ SUMMARY = (
     "sell. Wallets are proven without connecting one."
 )
 SOCIAL_IMAGE = "/social.png"
-"""1200 by 630 pixels; the server makes its address absolute (app/http/documents.py)."""
+"""1200 by 630 pixels; the server makes its URL absolute (app/http/documents.py)."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """One address. An audience without a screen of its own sees the landing page (visitors) or the 404 (members)."""
+    """One route. An audience without a screen of its own sees the landing page (visitors) or the 404 page (members)."""
 
     route: str
     title: str = ""
@@ -62,12 +62,12 @@ class Page:
 
     @property
     def full_title(self) -> str:
-        """The title of the browser's tab."""
+        """The title of the browser tab."""
         return f"{self.title} · {settings().product_name}" if self.title else settings().product_name
 
 
 def _shared(route: str, title: str, description: str, content: Screen, load: tuple[object, ...] = ()) -> Page:
-    """A public page: the same content for everybody, within each audience's own navigation."""
+    """A public page: the same content for everybody, with each audience's own navigation."""
 
     def visitors() -> rx.Component:
         return visitor_frame(content())
@@ -79,7 +79,7 @@ def _shared(route: str, title: str, description: str, content: Screen, load: tup
 
 
 def _operator(route: str, title: str, description: str, content: Screen) -> Page:
-    """A help page for whoever runs the product; signed-in people have no such address."""
+    """A help page for operators; signed-in people get a 404 there."""
 
     def visitors() -> rx.Component:
         return visitor_frame(content())
@@ -141,7 +141,7 @@ _DASHBOARD = (DashboardState.load, AnalyticsState.load)
 
 
 def table(*, operator_pages: bool) -> tuple[Page, ...]:
-    """Return every page that there is."""
+    """Return every page of the product."""
     return (
         Page("/", "Roles that hold as long as the NFT does", members=dashboard, load=_DASHBOARD),
         Page("/login", "Login", visitors=login, members=dashboard),
@@ -167,10 +167,9 @@ PAGES = table(operator_pages=settings().operator_pages)
 
 
 def _screen(page: Page) -> Screen:
-    """The page's faces as one component, named after its route.
+    """Return the page's faces as one component, named after its route.
 
-    Reflex puts the parts of all pages whose functions come from one module into one file; each screen is to bring its
-    own parts only.
+    Reflex bundles the pages whose functions come from one module. A name per route keeps each bundle to its own screen.
     """
 
     def screen() -> rx.Component:
@@ -182,7 +181,7 @@ def _screen(page: Page) -> Screen:
 
 
 def add_pages(app: rx.App) -> None:
-    """Give Reflex every page of the table."""
+    """Register every page of the table with Reflex."""
     for page in PAGES:
         app.add_page(
             _screen(page),

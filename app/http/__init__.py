@@ -1,1 +1,1 @@
-"""What stands between the socket and the app: one small ASGI middleware per concern."""
+"""The ASGI middleware between the web server and the app: one small class per concern."""

@@ -1,4 +1,4 @@
-"""A line in the log for each request, under the name that the answer carries as X-Request-Id."""
+"""A log line for each request, with the request id that the answer carries as X-Request-Id."""
 
 import logging
 import time
@@ -11,18 +11,18 @@ from services.runtime import rejections
 from services.runtime.logs import printable, redact
 
 LONGEST = 300
-"""Characters of an address that a line has."""
+"""Characters of a URL that a line shows."""
 _access = logging.getLogger("holdfast.access")
 
 
 class AccessLog:
-    """Names each request, or keeps the name that a proxy gave it, and logs method, path, status, milliseconds."""
+    """Gives each request an id, or keeps the one a proxy gave it; logs method, path, status, milliseconds."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and log how it ended; long addresses that were refused are counted."""
+        """Pass the request on and log its result. Refused requests with long URLs are only counted."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -41,14 +41,13 @@ class AccessLog:
         finally:
             milliseconds = (time.perf_counter() - began) * 1000
             query = scope.get("query_string", b"").decode("latin-1")
-            # Cut twice: no caller decides how much is redacted or written.
+            # Cut before redacting and again before writing, so that a long URL costs little.
             asked = (scope["path"] + (f"?{query}" if query else ""))[: 10 * LONGEST]
             if len(asked) > LONGEST and 400 <= status < 500:
-                # No link of ours is so long, and a stranger must not fill the log with them.
+                # None of our links is so long, and a stranger must not fill the log with such URLs.
                 rejections.count("request refused: a long address")
             else:
                 asked = printable(redact(asked))[:LONGEST]
-                # 503 says that somebody else is away: whoever noticed has logged it, and /health repeats it by the
-                # second.
+                # A 503 has been logged where it arose, and /health repeats it every few seconds.
                 level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
                 _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)

@@ -1,10 +1,10 @@
-"""Whether an answer has begun: from then on no other can be given in its place."""
+"""Tracks whether an answer has begun; after that no other answer can replace it."""
 
 from starlette.types import Message, Send
 
 
 class Begun:
-    """A `send` that passes everything on and remembers that there was something."""
+    """A `send` that passes everything on and remembers whether it was called."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,4 +1,4 @@
-"""The built files: kept by browsers for good where their name has a hash, and one that is told where it is served."""
+"""Static files: immutable caching for hashed names, and one chunk rewritten with the public URL."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from settings import ROOT
 
 BUILT = ROOT / ".web" / "build" / "client"
-"""Where Reflex puts the screens when they are built."""
+"""Where Reflex puts the built screens."""
 IMMUTABLE = "public, max-age=31536000, immutable"
 _A_DAY = "public, max-age=86400"
 _ADDRESSES = re.compile(r"""(["'`])(http|ws)://localhost:3000(/[^"'`$]*)\1""")
@@ -18,11 +18,11 @@ _ENVIRONMENT = re.compile(r"/assets/reflex-env-[\w-]+\.js")
 
 
 class BuiltAddressMissing(Exception):
-    """The built chunk names no address in the way that we know, so the screens would look for the wrong server."""
+    """Raised when the built chunk holds no URL in the expected form, so the screens would call the wrong server."""
 
 
 def told_where(chunk: str) -> str:
-    """The chunk with every built-in address replaced by the address of the page that loads it.
+    """Return the chunk with every built-in URL replaced by that of the page that loads it.
 
     Over http Reflex bakes the port of the build into this chunk. Raises BuiltAddressMissing.
     """
@@ -38,14 +38,14 @@ def _own_origin(match: re.Match[str]) -> str:
 
 
 class BuiltFiles:
-    """Serves the one rewritten chunk and says how long the other files may be kept."""
+    """Serves the rewritten chunk, and sets cache headers on the other files."""
 
     def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
         self._app = app
         self._built = built
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, but for the rewritten chunk."""
+        """Serve the rewritten chunk, or pass the request on."""
         path: str = scope.get("path", "")
         if scope["type"] != "http" or not path.startswith(("/assets/", "/fonts/")):
             await self._app(scope, receive, send)

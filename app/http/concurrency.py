@@ -1,4 +1,4 @@
-"""How many requests of one address are worked on at once."""
+"""Limits how many requests of one address run at once."""
 
 import asyncio
 
@@ -12,21 +12,21 @@ from gateways.transport.fair_turns import FairGate, on_behalf_of
 from services.accounts import sessions
 
 AT_ONCE = 4
-"""Everybody else waits behind each of these, again and again: for the processor, and for the database."""
+"""Requests of one address that run at once; all other people compete with them for processor and database."""
 OF_ONE_SESSION = 3
-"""Of these, so that one person behind an address keeps nobody else there waiting."""
+"""At most so many of them for one session, so that one person cannot block others behind the same address."""
 MOST_WAITING = 1_000
-"""Requests of one address that wait for their turn; a body of at most 64 KiB is kept of each."""
+"""Waiting requests of one address; each keeps a body of at most 64 KiB."""
 TURN_SECONDS = 1.0
-"""A request that takes longer waits for somebody else than us, and gives its place on."""
+"""A request that takes longer is waiting for another service, and frees its place."""
 
 
 class AddressConcurrency:
-    """Works on AT_ONCE requests of an address at a time, so that nobody's thousand parallel ones delay the others'.
+    """Runs AT_ONCE requests of an address at a time, so that a thousand parallel ones delay nobody else.
 
-    The rest waits, the sessions at an address in turns, and beyond MOST_WAITING is refused (429, Retry-After). A
-    request without a body waits at the very outside (`WithoutBody`), before it costs anything; one with a body inside
-    of the body's limit (`WithBody`): who sends a body slowly takes no place.
+    The rest waits; sessions at an address take turns. Beyond MOST_WAITING the answer is 429 with Retry-After. Requests
+    without a body wait outermost (`WithoutBody`), before they cost anything. Requests with a body wait inside the body
+    limit (`WithBody`), so that a slow upload takes no place.
     """
 
     bodies: bool
@@ -36,7 +36,7 @@ class AddressConcurrency:
         self._addresses: dict[str, FairGate] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on when its turn has come."""
+        """Pass the request on when it has a place."""
         if scope["type"] != "http" or _has_body(scope) != self.bodies:
             await self._app(scope, receive, send)
             return
@@ -60,13 +60,13 @@ class AddressConcurrency:
 
 
 class WithoutBody(AddressConcurrency):
-    """For requests that are complete when they come."""
+    """Limits requests that are complete on arrival."""
 
     bodies = False
 
 
 class WithBody(AddressConcurrency):
-    """For requests whose body has been read."""
+    """Limits requests whose body has been read."""
 
     bodies = True
 
@@ -82,7 +82,7 @@ def _refusal() -> ASGIApp:
 
 
 def _session(scope: Scope) -> str:
-    """Return what tells sessions apart; a made-up one gets no more than turns among the requests of its address."""
+    """Return the key that separates sessions. An invented one only gets turns within its own address."""
     headers = Headers(scope=scope)
     shown = headers.get(sessions.HEADER) or sessions.session_id_from_cookie_header(headers.get("cookie"))
     return f"session:{shown}" if shown else "nobody"

@@ -1,4 +1,4 @@
-"""What search engines ask for first: /robots.txt and /sitemap.xml, with the address that people use."""
+"""Serves /robots.txt and /sitemap.xml with the public URL."""
 
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
@@ -10,7 +10,7 @@ from settings import settings
 
 
 class Crawlers:
-    """Answers both; everything else passes. Only pages that say something to everybody are in the map."""
+    """Answers both paths and passes on everything else. The sitemap lists public pages only."""
 
     def __init__(self, app: ASGIApp, routes: Iterable[str]) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The HTML of every screen: for the audience that the cookie names, with its status and a strict script policy."""
+"""Serves every screen's HTML: for the audience named by the cookie, with its status and a strict script policy."""
 
 import base64
 import gzip
@@ -26,21 +26,21 @@ _INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 
 @dataclass(frozen=True)
 class Route:
-    """An address of the page table; `[name]` in it stands for any one segment."""
+    """A path of the page table; `[name]` in it matches any one segment."""
 
     route: str
     members_only: bool
     visitors_only: bool
 
     def matches(self, path: str) -> bool:
-        """Whether a path without trailing slash is this address."""
+        """Return whether this route matches a path without trailing slash."""
         pattern = re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(self.route))
         return re.fullmatch(pattern, path) is not None
 
 
 @dataclass
 class _Document:
-    """A built HTML file, cut where the audience goes in."""
+    """A built HTML file, split where the audience is inserted."""
 
     changed: float
     head: str
@@ -50,11 +50,11 @@ class _Document:
 
 
 class Documents:
-    """Serves the screens' HTML; everything else passes.
+    """Serves the screens' HTML and passes on everything else.
 
-    The server that reads the cookie says on the document whose face it shows (`data-audience`), so no audience ever
-    sees the other's screen while the scripts load. Paths that no page has are the landing page (200) for visitors
-    and the 404 screen (404) for members.
+    The server writes the audience it read from the cookie into the document (`data-audience`), so that no audience sees
+    the other's screen while scripts load. For an unknown path visitors get the landing page (200) and members the 404
+    screen (404).
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[Route], redirects: dict[str, str], built: Path = BUILT) -> None:
@@ -65,7 +65,7 @@ class Documents:
         self._documents: dict[Path, _Document] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a visit with its document, or pass the request on."""
+        """Answer with a document, or pass the request on."""
         path: str = scope.get("path", "")
         if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"} or self._is_other(path):
             await self._app(scope, receive, _without_page(send) if scope["type"] == "http" else send)
@@ -82,14 +82,14 @@ class Documents:
         await answer(scope, receive, send)
 
     def _is_other(self, path: str) -> bool:
-        """Whether the path is a call, a socket or a file."""
+        """Return whether the path is an API call, a socket or a file."""
         if path.startswith(NOT_DOCUMENTS) or path in NOT_DOCUMENT:
             return True
         wanted = self._file(path)
         return wanted is not None and wanted.suffix != ".html"
 
     def _file(self, path: str) -> Path | None:
-        """The built file of this name; None without one, and for what no file can be called (too long, a null)."""
+        """Return the built file at this path; None if missing or not a possible name (too long, a null byte)."""
         try:
             wanted = (self._built / path.lstrip("/")).resolve()
             return wanted if wanted.is_file() and wanted.is_relative_to(self._built.resolve()) else None
@@ -121,9 +121,9 @@ class Documents:
         known = self._documents.get(file)
         if known is not None and known.changed == changed:
             return known
-        # Whoever shows a preview of a link takes only an absolute address for its picture.
+        # Link previews accept only an absolute URL for the picture.
         text = file.read_text().replace('content="/social.png"', f'content="{_site()}/social.png"')
-        # The page can be read before its scripts run: on a slow line they must not delay styles and letters.
+        # The page is readable before its scripts run: on a slow line they must not delay styles and fonts.
         text = text.replace('<link rel="modulepreload"', '<link fetchpriority="low" rel="modulepreload"')
         head, found, rest = text.partition("<html")
         assert found, file
@@ -133,7 +133,7 @@ class Documents:
 
 
 def _without_page(send: Send) -> Send:
-    """Answer a file that is missing with an empty 404: Reflex sends its whole app there, without a script policy."""
+    """Answer a missing file with an empty 404: Reflex would send its whole app, without a script policy."""
     lost = False
 
     async def watch(message: Message) -> None:
@@ -145,7 +145,7 @@ def _without_page(send: Send) -> Send:
                 headers = [(b"content-length", b"0"), (b"cache-control", b"no-store")]
                 message = {**message, "headers": headers}
         elif lost:
-            # A body in parts, or a path that the server is to send.
+            # The body comes in parts, or is a file that the server sends.
             more = message.get("more_body", False)
             message = {"type": "http.response.body", "body": b"", "more_body": more}
         await send(message)
@@ -176,7 +176,7 @@ def _body(document: _Document, audience: str, *, packed: bool) -> bytes:
 
 
 def _policy(html: str) -> str:
-    """What a document may load: its own inline scripts by their hashes, ours, and pictures from Discord.
+    """Return the document's CSP: its inline scripts by their hashes, our own files, and pictures from Discord.
 
     Reflex's style library writes its rules into the page, hence 'unsafe-inline' for styles alone.
     """

@@ -1,4 +1,4 @@
-"""The headers that every answer carries, unless what answers has set its own."""
+"""Security headers for every answer that does not set its own."""
 
 from functools import cache
 from urllib.parse import parse_qsl
@@ -25,19 +25,19 @@ _HSTS = {"Strict-Transport-Security": "max-age=31536000"}
 
 @cache
 def _wanted(is_call: bool, https: bool, hides: bool) -> list[tuple[bytes, bytes]]:
-    """The headers as they are sent; `hides` where the address must not be repeated in a Referer."""
+    """Return the headers to send; `hides` where the URL must not leak in a Referer."""
     named = _EVERYWHERE | (_CALLS if is_call else {}) | (_HSTS if https else {}) | (_HIDES if hides else {})
     return [(name.lower().encode(), value.encode()) for name, value in named.items()]
 
 
 class SecurityHeaders:
-    """Adds them to pages, files and calls; calls are never cached, because their answers are personal."""
+    """Adds the headers to pages, files and API calls. Calls are never cached, because their answers are personal."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and add what the answer lacks."""
+        """Pass the request on and add the missing headers."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -55,6 +55,6 @@ class SecurityHeaders:
 
 
 def _has_session(scope: Scope) -> bool:
-    """Whether the query carries a session's id, which every proxy in front would log as a Referer."""
+    """Return whether the query carries a session id, which would leak in a Referer."""
     query: bytes = scope.get("query_string", b"")
     return any(name == "session" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))

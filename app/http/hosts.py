@@ -1,4 +1,4 @@
-"""Which names this site answers to: PUBLIC_URL's, and for programs on this machine any loopback name."""
+"""The host names of this site: PUBLIC_URL's, and any loopback name for programs on this machine."""
 
 from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.http.headers import SecurityHeaders
 from settings import LOOPBACK, settings
 
-# Visits of a browser that set or need its cookies, which belong to one name only.
+# Browser paths that set or need cookies, which belong to one host.
 _BROWSER_CALLS = frozenset(
     {"/api/auth/discord", "/api/auth/discord/connect", "/api/auth/discord/callback", "/api/auth/logout"}
 )
@@ -19,7 +19,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 class HostGate:
-    """Refuses foreign Host headers (a name that was pointed at us) and leads loopback's other names to PUBLIC_URL."""
+    """Refuses foreign Host headers (another name pointed at us) and redirects loopback names to PUBLIC_URL."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,7 +31,7 @@ class HostGate:
 
 
 def _answer(scope: Scope) -> ASGIApp | None:
-    """What is answered instead of the app, or None when the name is right."""
+    """Return the answer in place of the app; None if the host is right."""
     named = Headers(scope=scope).getlist("host")
     host = _host_and_port(named[0]) if len(named) == 1 else None
     if host is None:
@@ -44,7 +44,7 @@ def _answer(scope: Scope) -> ASGIApp | None:
 
 
 def _host_and_port(text: str) -> tuple[str, int] | None:
-    """A Host header as name and port, the scheme's own port if it names none; None when it is not a host."""
+    """Split a Host header into name and port (the scheme's default if absent); None if it is invalid."""
     try:
         parts = urlsplit(f"//{text}")
         port = parts.port
@@ -53,7 +53,7 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
     if parts.hostname is None or parts.netloc != text or "@" in text:
         return None
     if port is not None and not text.endswith(f":{port}"):
-        # A port with a zero in front, which no browser sends.
+        # Browsers never send a port with a leading zero.
         return None
     scheme = urlsplit(settings().public_url).scheme
     return parts.hostname, port if port is not None else _DEFAULT_PORTS[scheme]
@@ -64,13 +64,13 @@ def _public() -> tuple[str, int] | None:
 
 
 def _own_ports() -> Iterable[int]:
-    """The ports under which this machine reaches us: the one we listen on, and PUBLIC_URL's."""
+    """The ports under which this machine reaches us: the one we listen on and PUBLIC_URL's."""
     public = _public()
     return {settings().port, public[1] if public is not None else settings().port}
 
 
 def _is_page(scope: Scope) -> bool:
-    """Whether a browser looks at it, so that its cookies and its origin matter."""
+    """Return whether a browser displays it, so that cookies and origin matter."""
     if scope["type"] == "websocket" or scope["method"] not in _SAFE:
         return False
     path: str = scope["path"]
@@ -80,7 +80,7 @@ def _is_page(scope: Scope) -> bool:
 
 
 def _to_public_url(scope: Scope) -> Response:
-    """The same page under the name that everybody uses."""
+    """Redirect to the same page under PUBLIC_URL."""
     query = scope["query_string"].decode("latin-1")
     path = "/" + quote(scope["path"]).lstrip("/")
     target = settings().public_url.rstrip("/") + path + (f"?{query}" if query else "")

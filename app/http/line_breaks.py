@@ -1,12 +1,12 @@
-"""Addresses with a line break in them: routes are found by patterns that end at a line, so none would fit them."""
+"""Paths with a line break: route patterns end at a line, so no route would match them."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class LineBreaks:
-    """Leaves line breaks in paths as they were sent, "%0A": the address is then answered like any other.
+    """Keeps line breaks in paths percent-encoded ("%0A"), so that such a path is answered like any other.
 
-    It stands outside of Reflex's own outermost router, whose bare refusal has none of our headers.
+    It wraps Reflex's outermost router, whose bare refusal would lack our headers.
     """
 
     def __init__(self, app: ASGIApp) -> None:

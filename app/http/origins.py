@@ -1,4 +1,4 @@
-"""Requests that another site makes a browser send: refused where they would change something."""
+"""Refuses requests that another site made a browser send, if they would change something."""
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -12,9 +12,9 @@ _FOREIGN = "This request came from another site and was refused."
 
 
 class OriginGate:
-    """Refuses (403) an unsafe request whose session is the cookie's and whose Origin is not PUBLIC_URL.
+    """Refuses (403) an unsafe request whose session comes from the cookie and whose Origin is not PUBLIC_URL.
 
-    A request that shows its session in the `x-session-id` header needs no Origin: no other site can make a browser
+    A request with its session in the `x-session-id` header needs no Origin: another site cannot make a browser
     send that header.
     """
 
@@ -37,14 +37,14 @@ def _is_foreign(headers: Headers) -> bool:
 
 
 def is_ours(origin: str) -> bool:
-    """Whether an Origin header names this site; `null` (a sandboxed frame, a file) does not."""
+    """Return whether an Origin header names this site; `null` (a sandboxed frame, a file) does not."""
     return origin.lower() == settings().public_url.rstrip("/").lower()
 
 
 def asked_for_by_us(headers: Headers) -> bool:
-    """Whether a visit (GET) was started on this site or typed in, and is really made.
+    """Return whether a visit (GET) was started on this site or typed in.
 
-    False for links, images and frames of other sites, and for a browser that only fetches ahead (Purpose, Sec-Purpose).
+    False for links, images and frames of other sites, and for a prefetch (Purpose, Sec-Purpose).
     """
     if "prefetch" in (headers.get("sec-purpose") or headers.get("purpose") or "").lower():
         return False

@@ -1,4 +1,4 @@
-"""Who calls, when a proxy stands in front: its word counts only where an operator trusts it."""
+"""Finds the client's address behind proxies. Only proxies that the operator trusts are believed."""
 
 import logging
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ _NOBODY = "unknown"
 _PEER = "holdfast.peer"
 
 Peer = tuple[IPv4Address | IPv6Address, int]
-"""The address and the port at the other end of a connection."""
+"""The address and port at the other end of a connection."""
 
 
 class Proxies:
-    """Puts the caller's own address in the place of a trusted proxy's (TRUSTED_PROXIES), for all that comes after."""
+    """Replaces a trusted proxy's address (TRUSTED_PROXIES) by the client's, for all later middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._told = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, with the caller in it."""
+        """Pass the request on with the client's address."""
         if scope["type"] in {"http", "websocket"}:
             forwarded = Headers(scope=scope).getlist(_FORWARDED)
             peer = _address(scope)
-            # The name goes into every log and the audit log: a stranger must not choose it.
+            # The request id gets into every log and the audit log, so a stranger must not choose it.
             if peer is None or not any(peer in network for network in settings().proxies):
                 scope = {**scope, "headers": [one for one in scope["headers"] if one[0] != _NAMED]}
             if forwarded and peer is not None:
@@ -42,14 +42,14 @@ class Proxies:
         await self._app(scope, receive, send)
 
     def _tell_once(self, peer: IPv4Address | IPv6Address) -> None:
-        """A proxy that nobody named makes one address of all people: say so."""
+        """Warn once about an unknown proxy, which makes everybody count as one address."""
         if not self._told and peer.is_private and not settings().proxies and not settings().sandbox:
             self._told = True
-            _log.warning("%s forwards requests: set TRUSTED_PROXIES, or all people count as one address.", peer)
+            _log.warning("untrusted proxy, all clients count as one address: set TRUSTED_PROXIES proxy=%s", peer)
 
 
 def caller_address(scope: Scope) -> str:
-    """By what a caller is counted: the address, of IPv6 its /64 (one household or machine has a whole one)."""
+    """Return the key to count a client by: the address, for IPv6 its /64 (which one household or machine has whole)."""
     address = _address(scope)
     if address is None:
         return _NOBODY
@@ -57,12 +57,12 @@ def caller_address(scope: Scope) -> str:
 
 
 def peer(scope: Scope) -> Peer | None:
-    """Return the other end of the connection itself, be it a caller's or a proxy's."""
+    """Return the other end of the connection itself, a client or a proxy."""
     return peer_at(scope.get(_PEER) or scope.get("client"))
 
 
 def peer_at(named: Sequence[Any] | None) -> Peer | None:
-    """Read an address and a port, a number or its digits; None for what is no IP connection."""
+    """Read an address and a port (a number or its digits); None if it is not an IP connection."""
     if not isinstance(named, tuple | list) or len(named) < 2 or not str(named[1]).isdecimal():
         return None
     address = _read(str(named[0]))
@@ -72,7 +72,7 @@ def peer_at(named: Sequence[Any] | None) -> Peer | None:
 def _behind(
     peer: IPv4Address | IPv6Address, forwarded: Sequence[str], trusted: Sequence[IPv4Network | IPv6Network]
 ) -> IPv4Address | IPv6Address:
-    """The first address, seen from us, that is no trusted proxy's; each proxy adds who called it at the end."""
+    """Return the nearest address that is not a trusted proxy's; each proxy appends the address that called it."""
     caller = peer
     for text in reversed(",".join(forwarded).split(",")):
         if not any(caller in network for network in trusted):
@@ -90,7 +90,7 @@ def _address(scope: Scope) -> IPv4Address | IPv6Address | None:
 
 
 def _read(text: str) -> IPv4Address | IPv6Address | None:
-    """An address; IPv4 that is written as IPv6 is IPv4, and an interface's name does not belong to it."""
+    """Read an address. IPv4 written as IPv6 becomes IPv4, and an interface name is cut off."""
     try:
         address = ip_address(text.strip("[]").partition("%")[0])
     except ValueError:

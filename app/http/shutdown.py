@@ -1,7 +1,7 @@
-"""Stopping without waiting for ever: what is still being answered when the process is to end gets some seconds more.
+"""Ends running requests a few seconds after a shutdown began.
 
-The web server waits for every request under way, and one that waits for a slow provider can take longer than the
-server's own patience: it then kills its worker, and connections are not closed as they should be.
+The web server waits for every running request. One that waits for a slow provider can outlast the server's patience:
+it then kills its worker, and connections are not closed properly.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Leaving:
-    """Answers 503 for requests that are not done in time once `begin` was called; before, it changes nothing."""
+    """Answers 503 for requests that do not finish in time after `begin`; changes nothing before."""
 
     _under_way: ClassVar[set[asyncio.Timeout]] = set()
     _ends_at: ClassVar[float | None] = None
@@ -31,7 +31,7 @@ class Leaving:
 
     @classmethod
     def begin(cls, patience: float = PATIENCE_SECONDS) -> None:
-        """The process is to end: requests have so many seconds left, those still to come too."""
+        """Give all requests, also later ones, so many seconds from now."""
         cls._ends_at = asyncio.get_running_loop().time() + patience
         for limit in cls._under_way:
             limit.reschedule(cls._ends_at)
@@ -39,7 +39,7 @@ class Leaving:
     @classmethod
     @contextmanager
     def on_signals(cls) -> Generator[None]:
-        """While the block lasts, the signals that end the process call `begin`, beside whoever heard them before."""
+        """Call `begin` on the signals that end the process, beside the handlers already installed."""
         loop = asyncio.get_running_loop()
         cls._ends_at = None
 
@@ -59,7 +59,7 @@ class Leaving:
                 signal.signal(number, before)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; sockets end by themselves."""
+        """Pass the request on. Sockets need no limit here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""The system account that runs PostgreSQL, which refuses to run as root, and what it must be able to reach."""
+"""The system account that runs PostgreSQL (which refuses to run as root), and its access to the files it needs."""
 
 import os
 import pwd
@@ -16,12 +16,12 @@ Say = Callable[[str], None]
 
 
 class NoDatabaseAccount(Exception):
-    """We are root and there is no account that PostgreSQL could run as."""
+    """Raised when we run as root and no account can run PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class DatabaseAccount:
-    """Who runs PostgreSQL; `switch` says whether that is somebody else than this process."""
+    """The account that runs PostgreSQL; `switch` is true if it differs from this process's."""
 
     name: str
     uid: int
@@ -30,15 +30,15 @@ class DatabaseAccount:
 
     @property
     def identity(self) -> dict[str, object]:
-        """The keyword arguments that make subprocess run a program as this account."""
+        """Keyword arguments for subprocess that run a program as this account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switch else {}
 
 
 def account_for(directory: Path, say: Say) -> DatabaseAccount:
-    """Who runs the PostgreSQL that lives in `directory`.
+    """Return the account to run the PostgreSQL in `directory`.
 
-    An ordinary user runs it as themselves. As root it is whoever owns the files already, else an account of its own,
-    made on the first start. Raises NoDatabaseAccount when none can be found or made.
+    An ordinary user runs it as themselves. Root uses the owner of existing files, else an account of its own that is
+    created on the first start. Raises NoDatabaseAccount when none can be found or created.
     """
     if os.geteuid() != 0:
         return DatabaseAccount(_name(os.geteuid()), os.geteuid(), os.getegid(), switch=False)
@@ -58,7 +58,7 @@ def account_for(directory: Path, say: Say) -> DatabaseAccount:
 
 
 def give(directory: Path, account: DatabaseAccount) -> None:
-    """Make a private directory (mode 0700) that belongs to the account."""
+    """Make a private directory (mode 0700) owned by the account."""
     directory.mkdir(parents=True, exist_ok=True)
     if account.switch:
         os.chown(directory, account.uid, account.gid)
@@ -66,7 +66,7 @@ def give(directory: Path, account: DatabaseAccount) -> None:
 
 
 def open_way(path: Path, say: Say) -> None:
-    """Let other accounts pass through the directories above `path`: adds o+x where it is missing, and nothing else."""
+    """Let other accounts pass through the directories above `path`: add o+x where it is missing, nothing else."""
     for directory in reversed(path.resolve().parents):
         mode = directory.stat().st_mode
         if not mode & stat.S_IXOTH:
@@ -75,7 +75,7 @@ def open_way(path: Path, say: Say) -> None:
 
 
 def open_programs(directories: list[Path], account: DatabaseAccount, say: Say) -> None:
-    """Let the account read and run PostgreSQL's programs, where a strict umask at installation took that away."""
+    """Let the account read and run PostgreSQL's programs, which a strict umask at installation may prevent."""
     for directory in directories:
         open_way(directory, say)
         for path in [directory, *directory.rglob("*")]:
@@ -101,7 +101,7 @@ def _exists(name: str) -> bool:
 
 
 def _create(name: str, say: Say) -> None:
-    """Create a system account without home and log-in; whoever cannot (a read-only /etc) gets a fallback."""
+    """Create a system account without home and login. If that fails (a read-only /etc), a fallback is used."""
     if program := shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin"):
         command = [program, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
     elif program := shutil.which("adduser", path="/usr/sbin:/sbin:/usr/bin:/bin"):

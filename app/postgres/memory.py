@@ -1,4 +1,4 @@
-"""How much memory the embedded PostgreSQL may take for the pages that it has read."""
+"""The size of the embedded PostgreSQL's page cache."""
 
 import contextlib
 import os
@@ -6,13 +6,13 @@ from pathlib import Path
 
 LEAST_MB, MOST_MB = 128, 1024
 SHARE = 8
-"""One part in so many of the machine's memory; the rest is for the product, and for the system's own cache."""
+"""The cache gets 1/SHARE of the machine's memory; the rest is for the product and the system's own cache."""
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
-"""What a container may use at the most, in bytes, or "max" (Linux, control groups version 2)."""
+"""The memory limit of a container in bytes, or "max" (Linux, control groups version 2)."""
 
 
 def buffers_mb(container: Path = CONTAINER) -> int:
-    """Megabytes for `shared_buffers`; PostgreSQL takes them as it needs them."""
+    """Return megabytes for `shared_buffers`; PostgreSQL takes them as it needs them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
         memory = min(memory, int(container.read_text()))

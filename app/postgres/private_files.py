@@ -1,4 +1,4 @@
-"""Files and directories that are this account's alone. Standard library only."""
+"""Files and directories that only this account can read. Standard library only."""
 
 import os
 import stat
@@ -9,16 +9,16 @@ _READ_OR_WRITTEN_BY_OTHERS = 0o066
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file for its owner alone, also one that an earlier version made readable; for `open(opener=…)`."""
+    """Open a file for its owner alone, even if an earlier version made it readable; for `open(opener=…)`."""
     descriptor = os.open(path, flags, 0o600)
     os.fchmod(descriptor, 0o600)
     return descriptor
 
 
 def directory(path: Path) -> None:
-    """Make a directory whose files nobody else lists; others may only pass through it where they could before.
+    """Make a directory that others cannot list. They can pass through it only where they could before.
 
-    The account that runs PostgreSQL for root has to pass.
+    That is for the account that runs PostgreSQL for root.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode)

@@ -1,4 +1,4 @@
-"""Which PostgreSQL processes live on this machine, and whether a `postmaster.pid` still tells the truth."""
+"""PostgreSQL processes on this machine, and whether a `postmaster.pid` is still true."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Postmaster:
-    """What a `postmaster.pid` says: the server's process id, its port and the directory of its socket."""
+    """The contents of a `postmaster.pid`: the server's process id, its port and the directory of its socket."""
 
     pid: int
     port: int
@@ -19,7 +19,7 @@ class Postmaster:
 
 
 def read_pid_file(cluster: Path) -> Postmaster | None:
-    """What `postmaster.pid` of this cluster says, or None when there is none or it is only half written.
+    """Read this cluster's `postmaster.pid`; None if it is missing or half written.
 
     The lines are those of PostgreSQL's `miscadmin.h`: pid, data directory, start time, port, socket directory, ...
     """
@@ -31,30 +31,30 @@ def read_pid_file(cluster: Path) -> Postmaster | None:
 
 
 def serves(pid: int, cluster: Path) -> bool:
-    """Whether this process is alive (a zombie is not) and is a PostgreSQL server of exactly this cluster."""
+    """Return whether this process is alive (a zombie is not) and is a PostgreSQL server of exactly this cluster."""
     state = _state(pid)
     if state is None or state in "ZX":
         return False
     try:
         return Path(os.readlink(PROC / str(pid) / "cwd")) == cluster.resolve() and _is_postgres(pid)
     except PermissionError:
-        # Another user's process: its command line is all that everybody may read.
+        # Another user's process: only its command line is readable.
         return _is_postgres(pid) and str(cluster).encode() in _command_line(pid).split(b"\0")
     except OSError:
         return False
 
 
 def orphans(cluster: Path) -> list[int]:
-    """Every PostgreSQL process that works in this cluster, server or left-over backend."""
+    """Return the ids of all PostgreSQL processes of this cluster, servers and left-over backends."""
     pids = [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if serves(pid, cluster)]
 
 
 def end_orphans(cluster: Path, patience: float = 3.0) -> list[int]:
-    """Wait for backends whose server was killed to notice it, then kill what is left; returns those killed.
+    """Wait for backends of a killed server to end, then kill the rest; return the ids of those killed.
 
-    A new server must not touch the files while an old backend still may: PostgreSQL's own check for that goes away
-    together with a stale `postmaster.pid`.
+    A new server must not touch the files while an old backend still may. PostgreSQL's own check for that is lost with a
+    stale `postmaster.pid`.
     """
     deadline = time.monotonic() + patience
     while (left := orphans(cluster)) and time.monotonic() < deadline:
@@ -68,7 +68,7 @@ def end_orphans(cluster: Path, patience: float = 3.0) -> list[int]:
 
 
 def remove_stale_files(cluster: Path, said: Postmaster | None, socket_dir: Path) -> None:
-    """Remove a pid file that nobody stands behind, together with the socket and the socket's own lock file."""
+    """Remove the pid file of a dead server, with its socket and the socket's lock file."""
     (cluster / "postmaster.pid").unlink(missing_ok=True)
     directories = {socket_dir} | ({said.socket_dir} if said else set())
     for directory in directories:
@@ -78,7 +78,7 @@ def remove_stale_files(cluster: Path, said: Postmaster | None, socket_dir: Path)
 
 
 def _state(pid: int) -> str | None:
-    """The one-letter state of a process, None when there is none with that id."""
+    """Return the one-letter state of a process; None if it does not exist."""
     try:
         stat = (PROC / str(pid) / "stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's own programs lie in the installed wheel."""
+"""The location of PostgreSQL's programs in the installed wheel."""
 
 import re
 import subprocess
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 class PostgresFailed(Exception):
-    """PostgreSQL could not be set up, started or stopped; the text has the reason and where to read more."""
+    """Raised when PostgreSQL could not be set up, started or stopped; the text says why and where to read more."""
 
 
 def program_dir(major: str | None = None) -> Path:
-    """The directory of PostgreSQL's programs in the wheel: of one major version, or the newest there is.
+    """Return the directory of PostgreSQL's programs in the wheel, of one major version or the newest.
 
     Raises PostgresFailed when the wheel is not installed or lacks that version.
     """
@@ -28,7 +28,7 @@ def program_dir(major: str | None = None) -> Path:
 
 
 def _major(programs: Path) -> str:
-    """The major version of the PostgreSQL whose programs lie here; the wheel's header files name it."""
+    """Return the major version of these programs, which the wheel's header files name."""
     for header in (programs.parent / "include").rglob("pg_config.h"):
         if match := re.search(r'#define PG_MAJORVERSION "(\d+)"', header.read_text()):
             return match[1]

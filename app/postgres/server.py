@@ -18,22 +18,22 @@ from app.postgres.process import end_orphans, read_pid_file, remove_stale_files,
 from app.postgres.programs import PostgresFailed, program_dir
 
 DATABASE = "holdfast"
-PORT = 5432  # only names the socket's file; nothing listens on TCP
+PORT = 5432  # part of the socket's file name; nothing listens on TCP
 START_SECONDS = 120
-LONGEST_LOG = 8 * 2**20  # bytes; a longer log is put aside at the next start
-# A socket's path has 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash are 19 of them.
+LONGEST_LOG = 8 * 2**20  # bytes; a longer log is moved aside at the next start
+# A socket path has at most 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash take 19 of them.
 LONGEST_SOCKET_DIR = 107 - 19
 
 
 class DatabaseInUse(PostgresFailed):
-    """Another living process owns this database directory."""
+    """Raised when another living process owns this database directory."""
 
 
 class Postgres:
-    """One PostgreSQL server whose files live in `data_dir` (made when missing).
+    """One PostgreSQL server whose files are in `data_dir` (created if missing).
 
-    Use start() and stop(), or a with statement. It survives the owner's death by `kill -9`; the next start adopts it.
-    `durable=False` gives up safety against a power cut for speed, which suits tests only.
+    Use start() and stop(), or a with statement. It survives a `kill -9` of the owner; the next start adopts it.
+    `durable=False` trades safety against a power cut for speed; for tests only.
     """
 
     def __init__(self, data_dir: Path, *, durable: bool = True, say: Say = print) -> None:
@@ -47,9 +47,9 @@ class Postgres:
         self._socket_dir: Path | None = None
 
     def start(self) -> str:
-        """Start the server, or adopt the one a killed owner left behind; returns the DATABASE_URL.
+        """Start the server, or adopt the one a killed owner left behind; return the DATABASE_URL.
 
-        Safe to call again. Raises DatabaseInUse when another process owns the directory, PostgresFailed otherwise.
+        May be called again. Raises DatabaseInUse if another process owns the directory, PostgresFailed otherwise.
         """
         self._own()
         try:
@@ -64,7 +64,7 @@ class Postgres:
         return self.url
 
     def stop(self) -> None:
-        """Stop the server (running statements are rolled back) and let go of the directory."""
+        """Stop the server (running statements are rolled back) and release the directory."""
         if self._lock is None:
             return
         try:
@@ -74,7 +74,7 @@ class Postgres:
             self._disown()
 
     def is_running(self) -> bool:
-        """Whether a living PostgreSQL server works in our directory."""
+        """Return whether a living PostgreSQL server works in our directory."""
         said = read_pid_file(self.cluster)
         return said is not None and serves(said.pid, self.cluster)
 
@@ -94,7 +94,7 @@ class Postgres:
         self.stop()
 
     def _own(self) -> None:
-        """Take the lock that makes this process the owner. The kernel lets go of it when the owner dies."""
+        """Take the lock that makes this process the owner. The kernel releases it when the owner dies."""
         if self._lock is not None:
             return
         try:
@@ -124,7 +124,7 @@ class Postgres:
             self._lock = None
 
     def _prepare(self, account: DatabaseAccount) -> None:
-        """Everything before the server: ways open, directories there, the cluster made, the settings written."""
+        """Prepare the start: access, directories, the cluster, the settings file."""
         if account.switch:
             open_way(self.data_dir / "x", self._say)
             programs = self._programs()
@@ -143,7 +143,7 @@ class Postgres:
         self._socket_dir = self._choose_socket_dir(account)
 
     def _make_cluster(self, account: DatabaseAccount) -> None:
-        """Make the cluster beside its place and move it there whole, so that a kill in between leaves no half one."""
+        """Create the cluster beside its final place and move it there whole, so that a kill leaves no half one."""
         fresh = self.data_dir / "cluster.new"
         if fresh.exists():
             subprocess.run(["rm", "-rf", str(fresh)], check=True)
@@ -159,7 +159,7 @@ class Postgres:
         fresh.rename(self.cluster)
 
     def _choose_socket_dir(self, account: DatabaseAccount) -> Path:
-        """A directory of ours for the socket: in the data directory, or a short one elsewhere when that is too long."""
+        """Return a private directory for the socket: in the data directory, or a shorter path if that is too long."""
         near = self.data_dir / "socket"
         if len(os.fsencode(near)) <= LONGEST_SOCKET_DIR:
             give(near, account)
@@ -167,13 +167,13 @@ class Postgres:
         name = hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:16]
         far = Path("/tmp") / f"holdfast-{account.uid}-{name}"
         if not _make_private(far, account):
-            # Somebody else sits on that name; anything they put there must not be trusted.
+            # Another account owns that name, so its contents must not be trusted.
             far = Path(tempfile.mkdtemp(prefix="holdfast-", dir="/tmp"))
             give(far, account)
         return far
 
     def _adopt(self) -> bool:
-        """Take over a server that still runs from an earlier owner, if it answers; stop it if it does not."""
+        """Take over a server that still runs from an earlier owner; stop it if it does not answer."""
         said = read_pid_file(self.cluster)
         if said is None or not serves(said.pid, self.cluster):
             return False
@@ -207,11 +207,11 @@ class Postgres:
             "unix_socket_directories": str(socket_dir),
             "unix_socket_permissions": "0700",
             "max_connections": "200",
-            # A round touches every page of the members' tables; what does not fit is read and written again and again.
+            # A sweep touches every page of the members' tables; pages that do not fit are read and written repeatedly.
             "shared_buffers": f"{buffers_mb()}MB",
-            # A round over a million members writes more than the usual gigabyte: it is not to stop for a checkpoint.
+            # A sweep over a million members writes more than the usual gigabyte, and must not stop for a checkpoint.
             "max_wal_size": "2GB",
-            # To compile a statement takes longer than any of ours, however many rows it is about.
+            # Compiling takes longer than running any of our statements.
             "jit": "off",
             "timezone": "UTC",
             "log_timezone": "UTC",
@@ -229,13 +229,13 @@ class Postgres:
             self._run("createdb", *here, DATABASE)
 
     def _answers(self, socket_dir: Path) -> bool:
-        """Whether the server takes connections; one that is still starting or recovering gets its time."""
+        """Return whether the server accepts connections, waiting while it starts or recovers."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.is_running():
             done = self._call("pg_isready", "-h", socket_dir, "-p", PORT, "-t", 3)
             if done.returncode == 0:
                 return True
-            if done.returncode != 1:  # 1: it refuses for now; 2: nobody answers
+            if done.returncode != 1:  # 1: it refuses for now; 2: no answer
                 return False
             time.sleep(0.1)
         return False
@@ -250,11 +250,11 @@ class Postgres:
         return program_dir(version.read_text().strip() if version.exists() else None)
 
     def _call(self, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-        """Run one of PostgreSQL's programs as the database's account, in an environment that cannot sway it."""
+        """Run one of PostgreSQL's programs as the database's account, in a clean environment."""
         account = self._account or account_for(self.data_dir, self._say)
         identity: dict[str, Any] = dict(account.identity)
         command = [str(self._programs() / program), *map(str, arguments)]
-        # Output goes to a file: the server inherits it from pg_ctl, and would keep a pipe open for ever.
+        # Output goes to a file: the server inherits it from pg_ctl, and would keep a pipe open forever.
         with tempfile.TemporaryFile("w+") as output:
             code = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False,
@@ -272,7 +272,7 @@ class Postgres:
 
 
 def _make_private(directory: Path, account: DatabaseAccount) -> bool:
-    """Make a 0700 directory of the account's, or say False when somebody else's thing is already there."""
+    """Make a 0700 directory owned by the account; return False if something of another account is there."""
     try:
         directory.mkdir(mode=0o700)
     except FileExistsError:

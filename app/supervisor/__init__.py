@@ -1,1 +1,1 @@
-"""The supervisor of one machine: which processes there are, and keeping them up."""
+"""The supervisor of one machine: which processes there are, and keeping them running."""

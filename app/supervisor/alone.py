@@ -1,4 +1,4 @@
-"""For a web process that nobody supervises (`reflex run --backend-only`): bring up everything else beside it."""
+"""Starts everything else beside a web process without a supervisor (`reflex run --backend-only`)."""
 
 import asyncio
 import os
@@ -12,15 +12,15 @@ from settings import ROOT, settings
 
 
 class CompanionsFailed(Exception):
-    """The database and the other processes did not come up; what they said is in the log above."""
+    """Raised when the database and the other processes did not start; their output is in the log above."""
 
 
 @asynccontextmanager
 async def start_if_alone(seconds: float = 180.0) -> AsyncIterator[str | None]:
-    """While the block runs, all but the web runs too; gives the database's address, None when a supervisor started us.
+    """Run everything but the web during the block; yield the database's URL, or None under a supervisor.
 
-    If somebody else already runs on our data (another web worker's companions, say), theirs are used. Raises
-    CompanionsFailed when nothing is up within `seconds`.
+    If another supervisor already runs on our data (started by another web worker, say), that one is used. Raises
+    CompanionsFailed if nothing is ready within `seconds`.
     """
     if os.environ.get("HOLDFAST_SUPERVISED"):
         yield None
@@ -40,7 +40,7 @@ async def start_if_alone(seconds: float = 180.0) -> AsyncIterator[str | None]:
 
 
 async def _database_url(process: asyncio.subprocess.Process | None, seconds: float) -> str:
-    """Wait until the running supervisor has migrated its database."""
+    """Wait until the running supervisor has migrated its database; return its URL."""
     try:
         async with asyncio.timeout(seconds):
             while True:

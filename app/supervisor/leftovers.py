@@ -1,4 +1,4 @@
-"""What an earlier run left behind: who holds the lock, what it said about itself, and processes that outlived it."""
+"""Leftovers of an earlier run: the holder of the lock, its published state, and processes that outlived it."""
 
 import fcntl
 import json
@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-# Every process under a supervisor carries this variable; its value is the data directory.
+# Every process under a supervisor has this variable; its value is the data directory.
 MARK = "HOLDFAST_RUN"
 
 
 @dataclass(frozen=True)
 class Running:
-    """What a supervisor says about itself: process id, the address it serves, its database once that is migrated."""
+    """A supervisor's published state: process id, URL, and its database's URL once that is migrated."""
 
     pid: int
     url: str
@@ -23,7 +23,7 @@ class Running:
 
 
 class AlreadyRunning(Exception):
-    """Another supervisor works on the same data directory."""
+    """Raised when another supervisor works on the same data directory."""
 
     def __init__(self, running: Running | None) -> None:
         self.running = running
@@ -32,14 +32,14 @@ class AlreadyRunning(Exception):
 
 
 class Lock:
-    """The lock on a data directory; the kernel lets go of it when the holder dies, however it dies."""
+    """The lock on a data directory; the kernel releases it when the holder dies."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / "supervisor.lock"
         self._file: IO[str] | None = None
 
     def take(self, running: Running, patience: float = 0.5) -> None:
-        """Take the lock and say who we are. Raises AlreadyRunning; a short look by running() is waited out."""
+        """Take the lock and publish our state. Raises AlreadyRunning; waits out the short lock of running()."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
         deadline = time.monotonic() + patience
@@ -53,7 +53,7 @@ class Lock:
         self.say(running)
 
     def say(self, running: Running) -> None:
-        """Replace what others read about us."""
+        """Replace the published state."""
         assert self._file is not None, "take() comes first"
         self._file.seek(0)
         self._file.truncate()
@@ -61,16 +61,16 @@ class Lock:
         self._file.flush()
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 def running(data_dir: Path) -> Running | None:
-    """What the supervisor that now works on this data directory says, None when there is none.
+    """Return the state of the supervisor that works on this data directory; None if there is none.
 
-    One that is just about to say it counts as process 0 at an empty address.
+    A supervisor that has not published its state yet is process 0 with an empty URL.
     """
     try:
         with (data_dir / "supervisor.lock").open("r+") as file:
@@ -80,9 +80,9 @@ def running(data_dir: Path) -> Running | None:
 
 
 def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
-    """End every process of an earlier run on this data directory; returns how many there were.
+    """End every process of an earlier run on this data directory; return how many there were.
 
-    Call it only with the lock held: whoever carries the mark then has lost its supervisor.
+    Call it only with the lock held: any process with the mark has then lost its supervisor.
     """
     mark = f"{MARK}={data_dir}".encode()
     first = _marked(mark)
@@ -97,7 +97,7 @@ def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
 
 
 def _marked(mark: bytes) -> list[int]:
-    """The ids of living processes (not ourselves) that carry the mark in their environment."""
+    """Return the ids of living processes (without ourselves) that have the mark in their environment."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -105,7 +105,7 @@ def _marked(mark: bytes) -> list[int]:
         try:
             if mark in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
-        except OSError:  # gone, or somebody else's
+        except OSError:  # it ended, or belongs to another account
             continue
     return found
 
@@ -128,7 +128,7 @@ def _locked(file: IO[str], how: int) -> bool:
 
 
 def _parse(text: str) -> Running | None:
-    """What a holder wrote, None while it is still writing."""
+    """Read a published state; None while it is being written."""
     try:
         return Running(**json.loads(text))
     except (ValueError, TypeError):

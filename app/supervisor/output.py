@@ -1,4 +1,4 @@
-"""What `python -m app` prints: its own words and its processes' lines, as text or as JSON lines."""
+"""The output of `python -m app`: its own lines and those of its processes, as text or JSON."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ OURSELVES = "holdfast"
 
 
 def say(text: str) -> None:
-    """Print something of the supervisor's own."""
+    """Print a line of the supervisor."""
     repeat(OURSELVES, text)
 
 
@@ -21,7 +21,7 @@ def repeat(process: str, text: str) -> None:
 
 
 def as_json(process: str, text: str) -> str:
-    """The line as one JSON object with the process's name; what is no log line of ours becomes its message."""
+    """Return the line as a JSON object with the process's name; a line that is not our log becomes its message."""
     try:
         line = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`reflex run`, as Reflex's documentation shows it: what somebody who types it in this repository gets."""
+"""Runs the whole product for `reflex run`, the command of Reflex's documentation."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class _Quiet(argparse.ArgumentParser):
-    """A parser that leaves complaints to Reflex."""
+    """A parser that leaves error messages to Reflex."""
 
     def error(self, message: str) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Raise ValueError instead of ending the process."""
@@ -18,9 +18,9 @@ class _Quiet(argparse.ArgumentParser):
 def replacement(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]] | None:
     """Return the arguments for this Python that run the whole product, and what to add to the environment.
 
-    None where `argv` is no `reflex run` of a whole app: a supervisor's own child, another command, one half alone.
-    Reflex's own development server answers with the screens on one port and with the API on another, while a session,
-    the API and the screens need one origin here; and its web process alone would lack bot, jobs and database.
+    None unless `argv` is a `reflex run` of a whole app that no supervisor started.
+    Reflex's development server uses one port for the screens and another for the API, but our sessions need one origin.
+    It would also start without bot, jobs and database.
     """
     by_name = argv and (Path(argv[0]).name == "reflex" or Path(argv[0]).parts[-2:] == ("reflex", "__main__.py"))
     if not by_name or list(argv[1:2]) != ["run"] or environment.get("HOLDFAST_SUPERVISED"):
@@ -43,7 +43,7 @@ def replacement(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[li
 
 
 def take_over() -> None:
-    """Let the supervisor take this process's place where it is a `reflex run`; else return."""
+    """Replace this process by the supervisor if it is a `reflex run`; else return."""
     found = replacement(sys.argv, os.environ)
     if found is None:
         return

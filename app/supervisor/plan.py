@@ -1,4 +1,4 @@
-"""Which processes make up the product on one machine, as data for the supervisor."""
+"""The processes of the product on one machine, as data for the supervisor."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
-# In the sandbox people want to see a sale noticed while they watch.
+# Short, so that you see a sale noticed while you watch the sandbox.
 SANDBOX_SWEEP_SECONDS = 20
-# How the sandbox ends where its EVM node is missing and cannot be had.
+# The sandbox's exit code if its EVM node is missing and cannot be downloaded.
 SANDBOX_LACKS_A_TOOL = 3
-# The sandbox knows nothing of the product; Discord's credentials are what it looks for, so as not to run beside them.
+# The sandbox gets no secrets of the product, except Discord's credentials: it refuses to start beside them.
 SANDBOX_HAS_NOT = frozenset({"DATABASE_URL", "REDIS_URL", *SECRET_SETTINGS}) - set(LIVE_CREDENTIALS)
 
 
@@ -28,12 +28,12 @@ class Web(StrEnum):
 
 
 def data_dir(settings: Settings) -> Path:
-    """Where everything this machine keeps lies, as an absolute path."""
+    """Return the absolute directory of everything this machine stores."""
     return (ROOT / settings.data_dir).resolve()
 
 
 def make_plan(settings: Settings, web: Web) -> ProcessPlan:
-    """The processes for these settings."""
+    """Return the processes for these settings."""
     home = data_dir(settings) / ("sandbox" if settings.sandbox else "live")
     python = (sys.executable, "-m")
     console = f" (sandbox console: http://localhost:{settings.sandbox_port}/console)" if settings.sandbox else ""
@@ -72,7 +72,7 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
 
 def _web(settings: Settings, web: Web) -> Program:
     if web is Web.RELOADING:
-        # Always for this machine only: what is being worked on is nobody else's.
+        # Loopback only: development servers are not for other machines.
         where = ("--backend-host", "127.0.0.1", "--frontend-port", str(settings.port))
         return Program("web", (*_reflex(), "run", "--env", "preview", *where))
     argv, environment = command()
@@ -84,7 +84,7 @@ def _reflex() -> tuple[str, ...]:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """What every process gets: where the database is, that it is supervised, and the virtual environment's programs."""
+    """Variables for every process: the database, the supervisor's mark, and the virtual environment's programs."""
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     environment |= {"HOLDFAST_SUPERVISED": "1", MARK: str(data_dir(settings)), "PYTHONUNBUFFERED": "1"}

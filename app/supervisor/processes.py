@@ -1,4 +1,4 @@
-"""One child process: started so that it dies with us, its output prefixed, restarted with growing pauses."""
+"""One child process: it dies with us, its output is prefixed, and it is restarted with growing pauses."""
 
 import asyncio
 import ctypes
@@ -20,14 +20,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Pauses:
-    """How long to wait before a restart, in seconds: doubled with each crash, forgotten after a stable time."""
+    """Seconds to wait before a restart: doubled after each crash, reset after a stable run."""
 
     first: float = 1.0
     longest: float = 60.0
     stable: float = 60.0
 
     def after(self, previous: float | None, ran: float) -> float:
-        """The pause after a process that ran so many seconds, when the pause before it was `previous`."""
+        """Return the pause after a process that ran `ran` seconds, when the previous pause was `previous`."""
         if previous is None or ran >= self.stable:
             return self.first
         return min(previous * 2, self.longest)
@@ -35,12 +35,11 @@ class Pauses:
 
 @dataclass(frozen=True)
 class Program:
-    """What to keep running: a name for the log, a command, what to add to the environment.
+    """A program to keep running: a name for the log, a command, and additions to the environment.
 
     `ready_port` is a loopback port that must accept a connection before the next program in the list starts.
     `stop_seconds` is how long it may take to end after SIGTERM before it is killed. `hopeless_code` is the exit code
-    that says that another start would end in the same way. `without` names what the program does not get of the
-    environment that the others have.
+    after which a restart would fail the same way. `without` names variables of the environment that it does not get.
     """
 
     name: str
@@ -53,7 +52,7 @@ class Program:
 
 
 class Keeper:
-    """Keeps one program running until told to stop."""
+    """Keeps one program running until stopped."""
 
     def __init__(
         self, program: Program, *, cwd: Path, environment: Mapping[str, str], pauses: Pauses, say: Say
@@ -69,11 +68,11 @@ class Keeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to keep the program running."""
+        """Start to keep the program running."""
         self._task = asyncio.create_task(self._keep(), name=f"keep {self.program.name}")
 
     async def stop(self) -> None:
-        """Ask it to end with SIGTERM, kill it when its time is up, and wait until it is gone."""
+        """Send SIGTERM, kill the program when its time is up, and wait for its end."""
         self._stopping.set()
         process = self.process
         if process is not None and process.returncode is None:
@@ -87,7 +86,7 @@ class Keeper:
             await self._task
 
     async def ready(self, seconds: float = 120.0) -> bool:
-        """Wait until the program's port accepts a connection; False when it ended or time is up."""
+        """Wait until the program's port accepts a connection; return False if it ended or time is up."""
         if self.program.ready_port is None:
             return True
         deadline = time.monotonic() + seconds
@@ -116,7 +115,7 @@ class Keeper:
                 continue
 
     async def _run_once(self) -> int:
-        # A pipe of our own: asyncio's would keep wait() from returning while a grandchild holds the other end open.
+        # Our own pipe: asyncio's would keep wait() from returning while a grandchild holds the other end open.
         reading, writing = os.pipe()
         repeating = asyncio.create_task(self._repeat(reading))
         try:
@@ -127,7 +126,7 @@ class Keeper:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
-                # Ctrl+C in a terminal reaches the first process group alone: the others are stopped in their order.
+                # In a group of its own, so that Ctrl+C reaches us alone and we stop the programs in order.
                 process_group=0,
                 umask=private_files.UMASK,
                 preexec_fn=_die_with(os.getpid()),
@@ -138,16 +137,16 @@ class Keeper:
         finally:
             os.close(writing)
         self.process = process
-        if self._stopping.is_set():  # stop() came while it was being born, and could not see it yet
+        if self._stopping.is_set():  # stop() was called before the process existed
             process.kill()
         code = await process.wait()
-        # What a grandchild says long after its parent's end is not waited for.
+        # Output of a grandchild long after its parent's end is not waited for.
         await asyncio.wait({repeating}, timeout=1.0)
         repeating.cancel()
         return code
 
     async def _repeat(self, descriptor: int) -> None:
-        """Print what comes out of a pipe line by line, each with the program's name in front; closes the pipe."""
+        """Print a pipe's output line by line, each prefixed with the program's name; close the pipe."""
         stream = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", 0)
@@ -168,7 +167,7 @@ class Keeper:
 
 
 async def accepts(port: int) -> bool:
-    """Whether something on this machine accepts connections on the port."""
+    """Return whether something on this machine accepts connections on the port."""
     try:
         _, writer = await asyncio.open_connection("localhost", port)
     except OSError:
@@ -178,14 +177,14 @@ async def accepts(port: int) -> bool:
 
 
 def describe(code: int) -> str:
-    """A process's end in words: its exit code, or the signal that ended it."""
+    """Describe a process's end: its exit code, or the signal that ended it."""
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
 def _die_with(parent: int) -> Callable[[], None]:
-    """What a child does before its program: ask the kernel for SIGTERM when the parent dies, however it dies.
+    """Return what a child does before its program: ask the kernel for SIGTERM when the parent dies.
 
-    SIGTERM and not SIGKILL, so that a child can end its own children. Whoever ignores it is ended by the next start.
+    SIGTERM and not SIGKILL, so that a child can end its own children. The next start ends those that ignore it.
     """
 
     def arm() -> None:

@@ -1,4 +1,4 @@
-"""The supervisor: brings the processes of one machine up in order, keeps them up, and takes them down in order."""
+"""The supervisor: starts the processes of one machine in order, keeps them running, and stops them in order."""
 
 import asyncio
 import os
@@ -18,16 +18,16 @@ SLOW_SECONDS = 60.0
 
 
 class StartFailed(Exception):
-    """Something that has to work before the processes start did not."""
+    """Raised when a step that the processes need did not succeed."""
 
 
 @dataclass(frozen=True)
 class ProcessPlan:
-    """What one machine runs.
+    """The processes of one machine.
 
-    `url` is what people open; `health` is the (port, path, Host header) that says whether all is well, None without a
-    web process. `database` is the directory of the embedded PostgreSQL, None when `environment` has a DATABASE_URL.
-    `migrate` is the command that brings the database up to date. Programs start in their order.
+    `url` is what people open. `health` is the (port, path, Host header) of the health check, None without web.
+    `database` is the directory of the embedded PostgreSQL, None when `environment` has a DATABASE_URL. `migrate` is the
+    command that migrates the database. Programs start in their order.
     """
 
     data_dir: Path
@@ -43,7 +43,7 @@ class ProcessPlan:
 
 
 class Supervisor:
-    """Runs a plan until told to stop (SIGINT, SIGTERM or stop())."""
+    """Runs a plan until stopped (SIGINT, SIGTERM or stop())."""
 
     def __init__(self, plan: ProcessPlan, *, say: Say) -> None:
         self._plan = plan
@@ -55,7 +55,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Begin to stop; asked a second time, kill the processes instead of waiting for them."""
+        """Begin to stop; a second call kills the processes instead of waiting for them."""
         if self._stopping.is_set():
             for keeper in self._keepers:
                 if keeper.process is not None and keeper.process.returncode is None:
@@ -63,10 +63,10 @@ class Supervisor:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Bring everything up, keep it up, and take it down when told to stop.
+        """Start everything, keep it running, and stop it on request.
 
-        Raises AlreadyRunning when another supervisor has the data directory, StartFailed or PostgresFailed when the
-        database cannot be brought up; everything already started is taken down again first.
+        Raises AlreadyRunning if another supervisor has the data directory, StartFailed or PostgresFailed if the
+        database cannot be started; whatever has started by then is stopped first.
         """
         said = Running(os.getpid(), self._plan.url)
         self._lock.take(said)
@@ -115,7 +115,7 @@ class Supervisor:
                 wait.cancel()
 
     async def _watch(self) -> None:
-        """Say when all is well for the first time, and bring PostgreSQL back should it ever fall."""
+        """Report the first time that all is well, and restart PostgreSQL if it ends."""
         begun, told, ready = time.monotonic(), False, False
         while not self._stopping.is_set():
             if not ready and (ready := await self._is_healthy()):
@@ -135,7 +135,7 @@ class Supervisor:
         return self._plan.health is None or await answers_ok(*self._plan.health)
 
     async def _take_down(self) -> None:
-        """First those that nobody waits for, all at once; then the others from the last to the first; then the data."""
+        """Stop the programs nobody waits for, all at once; then the others, last to first; then the database."""
         self._stopping.set()
         if self._keepers:
             self._say("stopping")
@@ -143,14 +143,14 @@ class Supervisor:
         for keeper in reversed(self._keepers):
             if keeper.program.ready_port is not None:
                 await keeper.stop()
-        # Children of a child that had to be killed.
+        # Children of a child that was killed.
         await asyncio.to_thread(end_survivors, self._plan.data_dir, patience=2.0)
         if self._postgres is not None:
             await asyncio.to_thread(self._postgres.stop)
 
 
 async def answers_ok(port: int, path: str, host: str) -> bool:
-    """Whether a GET on this machine answers 200 within five seconds."""
+    """Return whether a GET on this machine answers 200 within five seconds."""
     try:
         async with asyncio.timeout(5):
             reader, writer = await asyncio.open_connection("localhost", port)

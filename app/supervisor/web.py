@@ -1,4 +1,4 @@
-"""How the production web process is started: screens, socket and API from one granian, without Reflex's own command."""
+"""The production web process: screens, socket and API from one granian, without Reflex's own command."""
 
 import os
 import subprocess
@@ -10,18 +10,18 @@ APP = "app.app:app"
 
 
 def command() -> tuple[list[str], dict[str, str]]:
-    """The arguments and what they need in the environment; run them in the repository's root, after `ensure_built`.
+    """Return the command and its environment; run it in the repository's root after `ensure_built`.
 
-    In sandbox mode nothing is served beyond this machine. Several workers need Redis, where they share their states.
+    In sandbox mode only this machine is served. Several workers need Redis to share their states.
     """
     host = "127.0.0.1" if settings().sandbox else settings().bind
     workers = os.environ.get("WEB_CONCURRENCY", "2") if settings().redis_url else "1"
     argv = [
         sys.executable, "-m", "granian", "--interface", "asgi", "--factory", APP,
         "--host", host, "--port", str(settings().port), "--workers", workers,
-        # No screen and no proxy needs HTTP/2 behind it; who does not end their headers gives the place up soon.
+        # No screen and no proxy needs HTTP/2 here. A client that does not finish its headers is dropped soon.
         "--http", "1", "--http1-header-read-timeout", "10000",
-        # What comes behind the head of a request waits here, and nobody counts it (app/http/sockets/unfinished.py).
+        # Bytes behind the head of a request wait in this uncounted buffer (app/http/sockets/unfinished.py).
         "--http1-buffer-size", "65536",
         "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", "10",
     ]  # fmt: skip
@@ -37,7 +37,7 @@ def command() -> tuple[list[str], dict[str, str]]:
 
 
 def main() -> None:
-    """`python -m app.supervisor.web`: the web alone, where bot, jobs and database run elsewhere."""
+    """Run the web alone, where bot, jobs and database run elsewhere: `python -m app.supervisor.web`."""
     if not settings().database_url:
         sys.exit("DATABASE_URL is not set: the web alone needs the database that bot and jobs share.")
     subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, check=True)

@@ -1,1 +1,1 @@
-"""The sockets of the screens: who may open one, what it may send, and what a closed tab leaves."""
+"""The screens' sockets: limits on opening and sending, and what closed tabs leave behind."""

@@ -1,4 +1,4 @@
-"""The gate of every socket: how many an address has, how soon it must speak, and what it may say how fast."""
+"""The gate of every socket: how many an address may open, how soon it must speak, and what it may send how fast."""
 
 import asyncio
 import json
@@ -19,25 +19,25 @@ from services.runtime import rate_limits, rejections
 from settings import settings
 
 FIRST_WORD_SECONDS = 10.0
-"""By when a socket has to say which namespace it wants; those that never do are closed."""
+"""Seconds within which a socket must name its namespace, or be closed."""
 LARGEST_MESSAGE = 128 * 1024
-"""Characters; an event's payload has 64 KiB at most, which `state/core/gate.py` checks."""
+"""Characters; `state/core/gate.py` limits the payload of an event to 64 KiB."""
 OPENED_A_MINUTE = 10
-"""How many times as many sockets as may be open an address opens in a minute: pages that are loaded again open one."""
+"""Sockets an address may open in a minute, as a multiple of those open at once: each page load opens one."""
 CHARACTERS_OF_AN_EVENT = 8 * 1024
-"""A longer message counts as several events: each of its letters is read, checked and kept again and again."""
+"""A longer message counts as several events, since each character is read, checked and stored repeatedly."""
 BURST_SECONDS = 10.0
-"""How many seconds' share of events may come at once."""
+"""Events that may come at once, in seconds of the allowed rate."""
 ADDRESS_EVENTS = 5
-"""How many times LIMIT_EVENTS all sockets of one address may say together."""
+"""Events of all sockets of an address, as a multiple of LIMIT_EVENTS."""
 ADDRESS_BURST_SECONDS = 2.0
-"""How many seconds' share of those may come at once: the other people's events wait behind them."""
+"""The same burst for an address: other people's events wait behind it."""
 MOST_PACES = 10_000
 LONGEST_ADDRESS = 4_096
 LONGEST_NAME = 300
 _SPLAT = "splat"
 _POLICY, _TOO_LARGE, _TRY_LATER = 1008, 1009, 1013
-# Engine.IO 4: 2 and 3 are ping and pong, 40 connects, 41 leaves, 42 is an event, of those that Reflex's screens send.
+# Engine.IO 4: 2 and 3 are ping and pong; 40 connects, 41 disconnects, 42 is an event.
 _PONG = frozenset({"2", "3"})
 _CONNECT = re.compile(r"40/_event(?:\?[^,]{0,300})?,(.*)", re.S)
 _LEAVE = re.compile(r"41(?:/_event)?,?")
@@ -46,7 +46,7 @@ _TAB = re.compile(r"[\w-]{1,64}")
 
 
 class _Refused(Exception):
-    """This socket says something that no screen of ours does; with the code that it is closed with."""
+    """Raised for a socket that sends what our screens never send; has the close code."""
 
     def __init__(self, reason: str, code: int = _POLICY) -> None:
         super().__init__(reason)
@@ -54,23 +54,23 @@ class _Refused(Exception):
 
 
 class _Pace:
-    """By when all that an address has said is made up for (monotonic seconds)."""
+    """The rate limit of an address: when its messages so far are paid off (monotonic seconds)."""
 
     def __init__(self) -> None:
         self.made_up = 0.0
 
     def ahead(self, now: float, events: float = 1) -> float:
-        """Count one more message; how many seconds it has to wait, after those that wait already."""
+        """Count one more message; return the seconds it must wait, after those already waiting."""
         self.made_up = max(self.made_up, now) + events * rate_limits.MINUTE / (ADDRESS_EVENTS * settings().limit_events)
         return self.made_up - now - ADDRESS_BURST_SECONDS
 
 
 class SocketGate:
-    """Counts sockets by address (LIMIT_SOCKETS) and lets only well-formed messages pass, no faster than LIMIT_EVENTS.
+    """Limits sockets by address (LIMIT_SOCKETS), and messages to well-formed ones at the rate of LIMIT_EVENTS.
 
-    `knows` tells whether a handler of that name exists. Who says something malformed is closed with a reason; who is
-    too fast is read more slowly, so nothing is lost and nobody else waits. What an event means is checked by
-    `state.core.gate`.
+    `knows` says whether a handler of that name exists. A malformed message closes the socket with a reason. A
+    socket that sends too fast is read more slowly, so nothing is lost and nobody else waits. `state.core.gate` checks
+    what an event means.
     """
 
     def __init__(self, app: ASGIApp, knows: Callable[[str], bool]) -> None:
@@ -81,7 +81,7 @@ class SocketGate:
         self._unfinished = Unfinished()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; a socket with an eye on what it sends."""
+        """Pass the request on; check the messages of a socket."""
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
@@ -89,7 +89,7 @@ class SocketGate:
         try:
             await self._admit(scope, address)
         except _Refused as refused:
-            # Before it opens there is no reason to be told: the server answers 403.
+            # A socket that is not open yet cannot get a reason: the server answers 403.
             rejections.count(f"socket not opened: {refused}")
             await receive()
             await send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
@@ -125,7 +125,7 @@ class SocketGate:
 
 
 class _Listener:
-    """What one socket says: nothing malformed, nothing too large, nothing too fast, and something soon."""
+    """Checks the messages of one socket: well-formed, not too large, not too fast, and the first one soon."""
 
     def __init__(
         self, receive: Receive, send: Send, knows: Callable[[str], bool], address: _Pace, meter: Meter | None = None
@@ -137,7 +137,7 @@ class _Listener:
         self._made_up = 0.0
 
     async def receive(self) -> Message:
-        """The next message, or the end of the socket."""
+        """Return the next message, or the end of the socket."""
         if self._closed:
             return {"type": "websocket.disconnect", "code": _POLICY}
         try:
@@ -187,7 +187,7 @@ class _Listener:
             _check_event(cast("list[Any]", said)[1] if len(cast("list[Any]", said)) == 2 else None, self._knows)
 
     async def _pace(self, events: float) -> None:
-        """Wait where this socket or its address is ahead of its share; meanwhile the network makes its sender wait."""
+        """Wait while this socket or its address is ahead of its rate; meanwhile the network slows its sender."""
         now = time.monotonic()
         self._made_up = max(self._made_up, now) + events * rate_limits.MINUTE / settings().limit_events
         if (ahead := max(self._made_up - now - BURST_SECONDS, self._address.ahead(now, events))) > 0:
@@ -206,7 +206,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _check_greeting(said: object, knows: Callable[[str], bool]) -> None:
-    """What comes with the connection: nothing, or the screens' version and the first event."""
+    """Check what comes with the connection: nothing, or the screens' version and the first event."""
     if said is None:
         return
     greeting = _object(said, "the greeting")
@@ -218,13 +218,13 @@ def _check_greeting(said: object, knows: Callable[[str], bool]) -> None:
 
 
 def _check_event(said: object, knows: Callable[[str], bool]) -> None:
-    """An event names a handler, its arguments, and the address of the page it comes from."""
+    """Check an event: it names a handler, its arguments, and the URL of its page."""
     event = _object(said, "an event")
     name = event.get("name")
     if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable():
         raise _Refused("an event has no name")
     if not knows(name):
-        # Reflex would log the whole of it.
+        # Reflex would log the whole message.
         raise _Refused("there is no such handler")
     _object(event.get("payload", {}), "a payload")
     place = _object(event.get("router_data", {}), "a page's address")
@@ -233,14 +233,14 @@ def _check_event(said: object, knows: Callable[[str], bool]) -> None:
         _check_place(text)
     for key, value in _object(place.get("query", {}), "a page's address").items():
         _check_place(key)
-        # The parts of an address that no page has: the 404 page sends them as a list.
+        # The 404 page sends the segments of an unknown path as a list.
         parts = cast("list[object]", value) if key == _SPLAT and isinstance(value, list) else [value]
         for part in parts:
             _check_place(part)
 
 
 def _check_place(text: object) -> None:
-    """A part of an address is a text that can be sent back (half a surrogate pair cannot)."""
+    """Check that a part of a URL is text that can be sent back (half a surrogate pair cannot)."""
     if not isinstance(text, str) or len(text) > LONGEST_ADDRESS or not has_utf_8(text):
         raise _Refused("a page's address has a wrong shape")
 

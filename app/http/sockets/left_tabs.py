@@ -1,4 +1,4 @@
-"""What is kept of tabs that were closed: Reflex keeps each for minutes, so that one that comes back finds its form."""
+"""Limits the states of closed tabs. Reflex keeps each for minutes, so that a tab that reconnects finds its form."""
 
 import asyncio
 from collections import defaultdict
@@ -13,13 +13,13 @@ from app.http.proxies import caller_address
 from services.runtime.tasks import stop
 
 KEPT = 30
-"""Of one address. A tab takes 60 KB, and with a full rule form 2 MB; an address may open hundreds in a minute."""
+"""Tabs per address. Each takes 60 KB, 2 MB with a full rule form; an address may open hundreds in a minute."""
 EVERY_SECONDS = 1.0
 
 
 @asynccontextmanager
 async def dropping() -> AsyncGenerator[None]:
-    """Drop the oldest while the block lasts, where states are in this process's memory and not in Redis."""
+    """Drop the oldest while the block lasts, if states are in this process's memory and not in Redis."""
     task = asyncio.create_task(_drop_for_ever())
     try:
         yield
@@ -37,7 +37,7 @@ async def _drop_for_ever() -> None:
 
 
 def drop(manager: StateManagerMemory, connected: Container[str]) -> None:
-    """Keep of each address the KEPT tabs that were used last, of those that are not connected."""
+    """Keep all connected tabs, and of the others the KEPT most recently used per address."""
     if len(manager._token_expires_at) <= KEPT:
         return
     left: defaultdict[str, list[tuple[float, StateToken[object]]]] = defaultdict(list)
@@ -48,5 +48,5 @@ def drop(manager: StateManagerMemory, connected: Container[str]) -> None:
     for tabs in left.values():
         for _, token in sorted(tabs, key=lambda tab: tab[0])[:-KEPT]:
             lock = manager._states_locks.get(token.lock_key)
-            if lock is None or not lock.locked():  # else a handler of it still runs
+            if lock is None or not lock.locked():  # else one of its handlers still runs
                 manager._purge_token(token)
