@@ -1,1 +1,1 @@
-"""What a screen does: each handler checks, calls one service verb and shows the outcome."""
+"""The screens' state: each handler checks its input, calls one service function and shows the result."""

@@ -1,1 +1,1 @@
-"""A person's own affairs: profile, preferences, wallets and their proofs."""
+"""A person's profile, preferences, wallets and proofs."""

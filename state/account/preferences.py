@@ -1,4 +1,4 @@
-"""A person's own affairs: where they are signed in, where their wallets count, and being forgotten."""
+"""A person's sessions, where their wallets count, and the deletion of their data."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from state.core.retry import ask
 from state.core.toasts import say
 
 CONFIRMATION = "delete"
-"""What is typed to be forgotten."""
+"""The word to type before data is deleted."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SessionRowView:
 
 @dataclass(frozen=True)
 class ChoiceRowView:
-    """A server that the person is a member of, and what they decided there."""
+    """A server of the person, and their choices there."""
 
     server_id: int
     name: str
@@ -43,7 +43,7 @@ class ChoiceRowView:
 
 @dataclass(frozen=True)
 class EndingRoleView:
-    """A role, and what becomes of it."""
+    """A role, and what happens to it when the data is deleted."""
 
     server_name: str
     role_name: str
@@ -58,7 +58,7 @@ class _Affairs:
 
 
 class MeState(rx.State):
-    """What the account screen shows beside the profile."""
+    """The account screen, apart from the profile."""
 
     loaded: bool = False
     failed: bool = False
@@ -72,7 +72,7 @@ class MeState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read everything."""
+        """Read the sessions, choices and roles."""
         self.asked, self.typed, self.failed = False, "", not self.loaded
 
         async def read() -> _Affairs:
@@ -94,19 +94,19 @@ class MeState(rx.State):
 
     @signed_in
     async def use_wallets(self, actor: Actor, server_id: int, use: bool) -> None:
-        """Let one's wallets count in a server, or no longer."""
+        """Count the person's wallets in a server, or stop counting them."""
         chosen = await self._choose(actor, server_id, use=use)
         if use:
             await say(self, "Saved", f"Your wallets count in {chosen.name}. Roles they earn follow within moments.")
         else:
             await say(
                 self, "Saved",
-                f"Your wallets no longer count in {chosen.name}. Roles they earned go as the server's rules say.",
+                f"Your wallets no longer count in {chosen.name}. The server's rules decide when their roles are taken.",
             )  # fmt: skip
 
     @signed_in
     async def share_wallets(self, actor: Actor, server_id: int, share: bool) -> None:
-        """Let a server's admins see one's addresses, shortened, or no longer."""
+        """Show the person's shortened addresses to a server's admins, or stop showing them."""
         chosen = await self._choose(actor, server_id, share=share)
         verb = "see your shortened addresses" if share else "no longer see your addresses"
         await say(self, "Saved", f"Admins of {chosen.name} {verb}.")
@@ -121,7 +121,7 @@ class MeState(rx.State):
 
     @signed_in
     async def ask_forget(self, actor: Actor) -> None:
-        """Say what being forgotten does before it is done."""
+        """Open the dialog that explains the deletion."""
         async with transaction() as db:
             ending = await preferences.consequences(db, actor)
         self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in ending]
@@ -129,17 +129,17 @@ class MeState(rx.State):
 
     @signed_in
     async def type_confirmation(self, actor: Actor, value: str) -> None:
-        """What stands in the field of the question."""
+        """Store the text in the confirmation field."""
         self.typed = value.strip().lower()[:40]
 
     @signed_in
     async def keep(self, actor: Actor, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         self.asked = is_open
 
     @signed_in
     async def forget(self, actor: Actor):
-        """Delete everything about the person; the session ends with it."""
+        """Delete everything about the person and end the session."""
         if not self.asked or self.typed != CONFIRMATION:
             return
         self.working = True

@@ -1,4 +1,4 @@
-"""A person's own profile."""
+"""The signed-in person's profile."""
 
 import reflex as rx
 
@@ -12,7 +12,7 @@ from state.core.session import display_name
 
 
 class AccountState(rx.State):
-    """What the account screen shows of the person."""
+    """The person's profile on the account screen."""
 
     loaded: bool = False
     failed: bool = False

@@ -1,4 +1,4 @@
-"""Proving a wallet: what to show or to send for an address, and whether it has come by now."""
+"""The form that proves a wallet: what to show or send for an address, and whether the proof has arrived."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,9 +21,9 @@ from state.core.toasts import refuse, say
 from state.core.watchers import Watcher
 
 LOOK_EVERY = 5.0
-"""Seconds between two looks for a transaction while the screen is open."""
+"""Seconds between two checks for a transaction while the screen is open."""
 RETURN_GAP = timedelta(seconds=5)
-"""A tab that comes back so soon after the last look at a bio has nothing new to show."""
+"""No check of the bio when the tab comes back sooner than this after the last one."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
 VERIFIED_TITLE, VERIFIED_TEXT = "Wallet Verified", "Your wallet has been successfully verified!"
@@ -32,7 +32,7 @@ FAILED_TITLE = "Verification Failed"
 
 @dataclass(frozen=True)
 class SendView:
-    """What to send on one chain: from the wallet to itself, either the exact amount or the data."""
+    """The transaction to send on one chain: from the wallet to itself, with the exact amount or the data."""
 
     chain: str = ""
     title: str = ""
@@ -44,7 +44,7 @@ class SendView:
 
 
 class WalletProofState(rx.State):
-    """The form on the left."""
+    """The form Verify New Wallet."""
 
     address: str = ""
     method: str = BIO
@@ -53,7 +53,7 @@ class WalletProofState(rx.State):
     note: str = ""
 
     code: str = ""
-    """Empty until the address is one; then the person's own code for it."""
+    """The person's code for the address; empty until the field holds an address."""
     marker: str = ""
     profile_url: str = ""
     memo: str = ""
@@ -61,35 +61,35 @@ class WalletProofState(rx.State):
     send: SendView = SendView()
 
     name: str = ""
-    """What the address was looked up by."""
+    """The name that the address was looked up by."""
     named_address: str = ""
-    """The address that a typed name stands for, until it is confirmed."""
+    """The address of a typed name, until the person confirms it."""
     resolving: bool = False
 
     looking: bool = False
     shortage: str = ""
-    """Why the profile cannot be looked at right now, if so."""
+    """Why the profile cannot be read at present; else empty."""
     linked_address: str = ""
     linked_name: str = ""
-    """The wallet, and the name, of the profile to which OpenSea has linked the wallet that was claimed."""
+    """The wallet and name of the OpenSea profile to which the claimed wallet is linked."""
     remark: str = ""
-    """What the last look for a transaction found worth saying."""
+    """A remark from the last check for a transaction."""
     hopeless: bool = False
-    """That no transaction can come from this wallet."""
+    """Whether no transaction can come from this wallet."""
     seen_on: str = ""
-    """The chain that has the transaction while it waits for its confirmations."""
+    """The chain of the transaction that waits for confirmations."""
     confirmations: int = 0
     needed: int = 0
     _look: int = 0
     _looks: bio_schedule.Looks = bio_schedule.Looks()
-    """The looks at the bio that are still to come."""
+    """The remaining checks of the bio."""
     _looked_at: datetime | None = None
     _visit: int = -1
-    """The page load whose fields these are."""
+    """The page load that the fields belong to."""
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Start with an empty form, unless only the connection was lost: who sends a transaction comes back from it."""
+        """Start with an empty form, unless only the connection was lost: people leave to send a transaction."""
         visit = (await self.get_state(SessionState)).visit
         if self._visit == visit:
             self.pending = False
@@ -102,7 +102,7 @@ class WalletProofState(rx.State):
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing is known of what is in the address field now."""
+        """Clear everything about the previous address."""
         self.code = self.marker = self.profile_url = self.memo = self.note = self.pasted = ""
         self.name = self.named_address = ""
         self.sends, self.send = [], SendView()
@@ -119,7 +119,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def enter_address(self, actor: Actor, value: str):
-        """Show what to do for the address as soon as it is one, or whose address a name is."""
+        """Show the instructions for a complete address, or look up a name."""
         given = value.strip()[:300]
         if given == self.address:
             return
@@ -149,7 +149,7 @@ class WalletProofState(rx.State):
     @background
     @signed_in
     async def look_up(self, actor: Actor, number: int) -> None:
-        """Find the address of a name, once the typing rests."""
+        """Look up a name once the person stops typing."""
         async for _ in Watcher(self, actor, "name", every=NAME_REST_SECONDS).looks():
             async with self:
                 if number != self._look:
@@ -169,7 +169,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def confirm_name(self, actor: Actor):
-        """The person says that the name's address is their wallet: from here on only the address counts."""
+        """Use the name's address, which the person says is theirs."""
         if not self.named_address:
             return
         name, self.address = self.name, self.named_address
@@ -181,7 +181,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def choose_method(self, actor: Actor, value: str):
-        """Another way of proving."""
+        """Switch to another method."""
         if value not in OFFERED_METHODS or value == self.method:
             return
         self.method, self.note, self.looking = value, "", False
@@ -191,18 +191,18 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def choose_chain(self, actor: Actor, value: str) -> None:
-        """The chain to send on; whichever it is sent on in the end counts."""
+        """Show the instructions for another chain. The transaction counts on any chain."""
         self.send = next((one for one in self.sends if one.chain == value), self.send)
 
     @signed_in
     async def paste(self, actor: Actor, value: str) -> None:
-        """A transaction's hash, or a link to it."""
+        """Take a transaction's hash, or a link to it."""
         self.pasted = value.strip()[:500]
 
     @background
     @signed_in
     async def follow(self, actor: Actor) -> None:
-        """Have the chains watched from now on."""
+        """Start watching the chains."""
         async for _ in Watcher(self, actor, "chains").looks(limit=rate_limits.PROOFS):
             async with self:
                 address = self.address
@@ -211,7 +211,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def look(self, actor: Actor):
-        """Whether the transaction has come by now; the screen asks every few seconds while it shows what to send."""
+        """Check whether the transaction has arrived; the screen calls this every few seconds."""
         if self.method != TRANSACTION or not self.code or self.pending:
             return
         async with transaction() as db:
@@ -224,7 +224,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def verify(self, actor: Actor):
-        """Look for the proof once; a bio that does not show it yet is looked at again by itself."""
+        """Check the proof once. A bio without it is checked again automatically."""
         if not self.address:
             await refuse(self, "Missing Information", "Please enter a wallet address.")
             return
@@ -265,7 +265,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def tab_changed(self, actor: Actor, hidden: bool):
-        """Look at the bio at once when the person comes back to the tab, probably from the profile."""
+        """Check the bio at once when the person returns to the tab, probably from the profile."""
         seen = self._looked_at is not None and now() - self._looked_at < RETURN_GAP
         if hidden or self.method != BIO or not self.code or self.pending or self.linked_address or seen:
             return
@@ -277,7 +277,7 @@ class WalletProofState(rx.State):
 
     @signed_in
     async def claim_linked(self, actor: Actor):
-        """Claim the wallet that the linked profile names instead."""
+        """Claim the wallet of the linked profile instead."""
         address = self.linked_address
         if address:
             self.address = ""
@@ -290,7 +290,7 @@ class WalletProofState(rx.State):
     @background
     @signed_in
     async def look_again(self, actor: Actor, number: int):
-        """Look at the bio until it shows the proof, something else is asked, or time is up; less and less often."""
+        """Check the bio, with growing pauses, until it shows the proof, another check begins or time is up."""
         async with self:
             first = self._looks.next_in
         watcher = Watcher(self, actor, "bio", every=bio_schedule.FIRST, lasts=bio_schedule.LONGEST_SHORT, first=first)
@@ -306,7 +306,7 @@ class WalletProofState(rx.State):
             except HoldfastError as fault:
                 verdict = wallets.Verdict(success=False, message=fault.message, again=True)
             async with self:
-                # Somebody who presses the button meanwhile waits for the same wallet.
+                # The Verify button may have started another check of the same wallet.
                 if address != self.address or (number != self._look and not verdict.success):
                     return
                 if verdict.success:

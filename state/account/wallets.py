@@ -1,4 +1,4 @@
-"""The wallets that somebody has proved, and giving one of them up."""
+"""The list of a person's verified wallets, and removing one."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from state.core.watchers import Watcher
 
 @dataclass(frozen=True)
 class WalletRowView:
-    """A proven wallet as its owner sees it; `name` is what it is called on Ethereum, if it is."""
+    """A verified wallet as its owner sees it; `name` is its ENS name, if any."""
 
     id: int
     address: str
@@ -28,7 +28,7 @@ class WalletRowView:
 
 
 class WalletsState(rx.State):
-    """The list on the right."""
+    """The list Verified Wallets."""
 
     loaded: bool = False
     rows: list[WalletRowView] = []
@@ -38,14 +38,14 @@ class WalletsState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor):
-        """List the proven wallets."""
+        """List the wallets."""
         await self._read(actor)
         self.loaded = True
         yield WalletsState.name_rows()
 
     @signed_in
     async def read_again(self, actor: Actor):
-        """One more wallet is proven."""
+        """Read the list again after a wallet was verified."""
         await self._read(actor)
         yield WalletsState.name_rows()
 
@@ -57,7 +57,7 @@ class WalletsState(rx.State):
     @background
     @signed_in
     async def name_rows(self, actor: Actor) -> None:
-        """Add what the wallets are called, where a name stands for the wallet itself; without it all is well too."""
+        """Add the names whose address is the wallet; without them the list stays as it is."""
         async with self:
             asked = [row.address for row in self.rows if row.address not in self._names]
         if not asked:
@@ -72,19 +72,19 @@ class WalletsState(rx.State):
 
     @signed_in
     async def ask_remove(self, actor: Actor, wallet_id: int) -> None:
-        """Say what removing a wallet does before it is done."""
+        """Open the dialog that explains the removal."""
         row = next((one for one in self.rows if one.id == wallet_id), None)
         self.asked_id, self.asked_short = (row.id, row.short) if row else (0, "")
 
     @signed_in
     async def keep(self, actor: Actor, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         if not is_open:
             self.asked_id = 0
 
     @signed_in
     async def remove(self, actor: Actor) -> None:
-        """Remove the wallet that the question was about."""
+        """Remove the wallet that the dialog is about."""
         wallet_id, self.asked_id = self.asked_id, 0
         async with transaction() as db:
             await wallets.remove(db, actor, wallet_id)

@@ -1,1 +1,1 @@
-"""What every screen's state uses: the gate, the session, errors, retries, timing, toasts."""
+"""Shared state: the gate, the session, errors, retries, timing and toasts."""

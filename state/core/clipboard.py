@@ -1,4 +1,4 @@
-"""Which text was copied a moment ago."""
+"""The text that was copied last."""
 
 import reflex as rx
 
@@ -8,7 +8,7 @@ from state.core.watchers import Watcher
 
 
 class CopyState(rx.State):
-    """The text whose button says that it was copied."""
+    """The text whose button reads "Copied!"."""
 
     copied: str = ""
 

@@ -1,4 +1,4 @@
-"""What a person sees when a handler could not do what it should."""
+"""The message that people see when a handler fails."""
 
 import logging
 import time
@@ -16,34 +16,34 @@ _log = logging.getLogger(__name__)
 
 DATABASE_AWAY = "The database does not answer right now. Please try again in a few seconds."
 LONGEST_REPORT = 1_000
-"""Characters that are kept of what a browser reports."""
+"""Characters of a browser's report that are logged."""
 REPORTS_A_MINUTE = 30
-"""As many reports of browsers are logged, whoever they come from."""
+"""Browser reports logged in a minute, over all browsers."""
 _reported: deque[float] = deque(maxlen=REPORTS_A_MINUTE)
 
 
 def show_fault(exception: Exception) -> EventSpec | None:
-    """Reflex's backend exception handler: our own errors are told, everything else is logged and kept vague."""
+    """Handle a backend exception for Reflex: show our own errors; log others and show a general message."""
     exception = explained(exception)
     if isinstance(exception, NotSignedIn):
         return SessionState.left()
     if isinstance(exception, HoldfastError):
         return ToastState.show("Error", exception.message, True)
     if is_absent(exception):
-        _log.warning("the database did not answer a handler reason=%s", first_line(exception))
+        _log.warning("database did not answer a handler reason=%s", first_line(exception))
         return ToastState.show("Error", DATABASE_AWAY, True)
-    _log.error("A handler failed:\n%s", "".join(traceback.format_exception(exception)))
+    _log.error("handler failed\n%s", "".join(traceback.format_exception(exception)))
     return ToastState.show("Error", "Something went wrong on our side. Please try again.", True)
 
 
 def note_report(exception: Exception) -> None:
-    """Reflex's frontend exception handler: what a browser says went wrong in it, as one line of the log.
+    """Handle a frontend exception for Reflex: log the browser's report in one line.
 
-    Anybody can send a report of any size and wording, so it makes no other lines, and not many.
+    Anybody can send any report, so it adds no further lines and the number of reports is limited.
     """
     now = time.monotonic()
     if len(_reported) == REPORTS_A_MINUTE and now - _reported[0] < 60:
         return
     _reported.append(now)
     words = "".join(letter if letter.isprintable() else " " for letter in str(exception)[: 2 * LONGEST_REPORT])
-    _log.warning("A browser reports: %s", " ".join(words.split())[:LONGEST_REPORT])
+    _log.warning("browser report text=%s", " ".join(words.split())[:LONGEST_REPORT])

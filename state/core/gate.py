@@ -1,4 +1,4 @@
-"""The gate before every handler: what a browser may send at all, and whose session it is when it matters."""
+"""The gate before every handler: validates what a browser sends, and finds whose session it is."""
 
 import functools
 import inspect
@@ -24,33 +24,33 @@ from services.core.texts import can_be_kept
 from services.runtime import rejections
 
 PAYLOAD_BYTES = 64 * 1024
-"""No screen sends more in one event; a collection's list of token ids is the longest."""
+"""Largest payload of an event; our longest is a collection's list of token ids."""
 STORED_LENGTH = 512
-"""No value of ours in a browser's storage is longer."""
+"""Longest value that we keep in a browser's storage."""
 LARGEST_NUMBER = 2**53
-"""The largest whole number that a browser tells exactly."""
+"""The largest whole number that a browser represents exactly."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _CONNECT = "hydrate_and_load"
 _UNUSED = (".setvar", ".hydrate")
 _STORAGE = "update_vars_internal"
 _FIRST = "hashes"
-"""What a browser sends with a page that it has just loaded, and leaves out when only its connection is a new one."""
+"""The field that a browser sends after loading a page, and leaves out after a mere reconnect."""
 
 P = ParamSpec("P")
 Handler = Callable[..., Any]
 
 
 class Refused(Exception):
-    """The event is not one that our own screens send; nothing of it is run."""
+    """Raised for an event that our screens never send; no part of it runs."""
 
 
 class Gate(Middleware):
-    """Refuses malformed events before any handler runs, and lets `arrive` look at each (re)connecting browser first.
+    """Refuses malformed events before any handler runs, and calls `arrive` for each (re)connecting browser.
 
-    `arrive` is told whether only the connection is a new one, to a page that was open before. `recognise` looks before
-    every other event, for who knows the name of somebody's tab may come to it without such a greeting.
+    `arrive` is passed whether only the connection is new, for a page that was open before. `recognise` runs before
+    every other event, because a stranger who knows a tab's name can send events to it without connecting first.
 
-    A handler's type hints are only hints to Reflex: any client may send any JSON (and any storage value at any time).
+    Reflex does not enforce a handler's type hints: a client may send any JSON, and any storage value at any time.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Gate(Middleware):
         self._arrive, self._recognise = arrive, recognise
 
     async def preprocess(self, app: rx.App, state: BaseState, event: Event) -> StateUpdate | None:
-        """Let the event pass with None, or answer it with an empty update."""
+        """Return None to let the event pass, or an empty update to answer it."""
         try:
             check(event.name, event.payload)
         except Refused as refused:
-            # Neither payload nor headers: both may carry what must not be logged.
+            # Neither payload nor headers: both may contain secrets.
             rejections.count(f"event {event.name[:120]}: {refused}")
             return StateUpdate()
         if event.name.endswith(f".{_CONNECT}"):
@@ -76,12 +76,12 @@ class Gate(Middleware):
 
 
 def exists(name: str) -> bool:
-    """Whether a screen may name this handler: of Reflex's own, none of ours uses `setvar`, nor the old greeting."""
+    """Return whether a screen may call this handler. Of Reflex's own, they never call `setvar` or `hydrate`."""
     return name in RegistrationContext.get().event_handlers and not name.endswith(_UNUSED)
 
 
 def check(name: str, payload: Mapping[str, Any]) -> None:
-    """Raise Refused unless the payload is exactly what the named handler takes."""
+    """Raise Refused unless the payload matches the handler's arguments."""
     try:
         size = len(json.dumps(payload))
     except (TypeError, ValueError) as fault:
@@ -113,7 +113,7 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
 
 
 def _check_values(payload: object) -> None:
-    """Raise Refused where a text, however deep, cannot be stored or sent, or a number is none that a browser has."""
+    """Raise Refused for a text that cannot be stored or sent, however deep, or a number that a browser cannot have."""
     waiting = [payload]
     while waiting:
         value = waiting.pop()
@@ -131,7 +131,7 @@ def _check_values(payload: object) -> None:
 
 
 def _unwrapped(value: Any) -> Any:
-    """The value as the handler will get it: a submitted form travels as a list of its names and values."""
+    """Return the value as the handler gets it: a submitted form arrives as a list of names and values."""
     if not isinstance(value, dict) or FORM_DATA_ENTRIES_KEY not in value:
         return value
     entries = cast(dict[str, Any], value)[FORM_DATA_ENTRIES_KEY]
@@ -157,7 +157,7 @@ def _check_storage(values: object) -> None:
 
 @functools.cache
 def _contract(handler: Handler) -> dict[str, tuple[TypeAdapter[Any], bool]]:
-    """Per argument of a handler how to check it, and whether it has to be there."""
+    """Return a validator for each argument of a handler, and whether the argument is required."""
     function = handler.func if isinstance(handler, functools.partial) else handler
     hints = get_type_hints(function)
     parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -168,22 +168,22 @@ def _contract(handler: Handler) -> dict[str, tuple[TypeAdapter[Any], bool]]:
 
 
 def public(handler: Handler) -> Any:
-    """Marks a handler that anybody may call, signed in or not."""
+    """Mark a handler that works without a session."""
     return handler
 
 
 def background(handler: Any) -> Any:
-    """Marks a handler that runs beside others and takes the state's lock only where it says `async with self`."""
+    """Mark a handler that runs beside others and takes the state's lock only inside `async with self`."""
     return rx.event(background=True)(handler)
 
 
 def handshake_session_id(state: BaseState) -> str | None:
-    """The session id in the HttpOnly cookie that came with the socket's handshake; a script cannot have set it."""
+    """Return the session id from the HttpOnly cookie of the socket's handshake, which no script can set."""
     return sessions.session_id_from_cookie_header(state.router.headers.cookie)
 
 
 async def actor_of(state: BaseState) -> Actor | None:
-    """Who is signed in on this socket, looked up afresh."""
+    """Return who is signed in on this socket, read from the database."""
     session_id = handshake_session_id(state)
     if session_id is None:
         return None
@@ -199,9 +199,9 @@ async def _required_actor(state: BaseState) -> Actor:
 
 
 def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
-    """Resolves the actor at every call and passes it as the handler's first argument; without one nothing runs.
+    """Pass the signed-in actor to the handler as its first argument, resolved at every call; raise without one.
 
-    NotSignedIn then reaches `state.core.errors`, which shows the signed-out view.
+    `state.core.errors` turns NotSignedIn into the signed-out view.
     """
 
     @functools.wraps(handler)
@@ -217,7 +217,7 @@ def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
         return await handler(self, await _required_actor(self), *args, **kwargs)
 
     guarded: Any = streamed if inspect.isasyncgenfunction(handler) else awaited
-    # To Reflex (and to the gate) the handler takes what the browser sends: everything but the actor.
+    # Reflex and the gate must see what the browser sends: every argument but the actor.
     signature = inspect.signature(handler)
     names = list(signature.parameters)
     hints = get_type_hints(handler)

@@ -1,4 +1,4 @@
-"""Asking for what a screen shows, once more when it fails. What changes something is never sent twice."""
+"""Repeats a failed read of a screen once. Changes are never sent twice."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,10 +11,9 @@ T = TypeVar("T")
 
 
 async def ask(read: Callable[[], Awaitable[T]]) -> T:
-    """What `read` answers, asked for up to QUERY_ATTEMPTS times (docs/specification.md#section-8-errors).
+    """Return the result of `read`, called up to QUERY_ATTEMPTS times (docs/specification.md#section-8-errors).
 
-    Unauthorized, and whatever else would be the same again, is not asked for twice: the error of the last attempt is
-    raised.
+    An error that would repeat, such as Unauthorized, is raised at once; otherwise the last attempt's error is.
     """
     for attempt in range(1, QUERY_ATTEMPTS + 1):
         try:
@@ -27,7 +26,7 @@ async def ask(read: Callable[[], Awaitable[T]]) -> T:
 
 
 def _may_heal(fault: Exception) -> bool:
-    """Whether the same question may be answered a moment later: a fault of ours or of a provider, not an answer."""
+    """Return whether a second attempt may succeed: after our own or a provider's error, not after a refusal."""
     told = explained(fault)
-    # What took too long is not asked for twice at once: that would take too long again, and keep others from it.
+    # A read that timed out would take as long again, and keep others waiting.
     return not isinstance(told, QuestionTimedOut) and (not isinstance(told, HoldfastError) or told.status >= 500)

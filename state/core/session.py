@@ -1,4 +1,4 @@
-"""Who this browser is signed in as, and the copy of the session's id in its local storage."""
+"""The audience of this browser, and the copy of its session id in local storage."""
 
 import time
 from typing import cast
@@ -13,31 +13,31 @@ from state.core.timing import USER_STALE_SECONDS
 from state.core.toasts import ToastState
 
 STORAGE_KEY = sessions.STORAGE_KEY
-"""Under which the browser's local storage has the id."""
+"""The key of the session id in local storage."""
 UNKNOWN, VISITOR, MEMBER, LEFT = "", "visitor", "member", "left"
-"""The audiences: not known before the socket is up; signed out; signed in; signed out while the screen was open."""
+"""The audiences: unknown before the socket connects; signed out; signed in; signed out while the screen was open."""
 SESSION_PARAMETER = "session"
 
 
 class SessionState(rx.State):
-    """The audience of this page. The actor of a handler never comes from here, see `state.core.gate.signed_in`."""
+    """The audience of this page. Handlers never take the actor from here, see `state.core.gate.signed_in`."""
 
     session_id: str = rx.LocalStorage("", name=STORAGE_KEY)
     audience: str = UNKNOWN
     name: str = ""
     handed_over: int = 0
-    """How many addresses with a session in them were seen; each is cleaned by the page (components/layout/audience)."""
+    """Number of URLs with a session id so far; the page removes each (components/layout/audience)."""
     visit: int = 0
-    """Another number for each page load, but the same one when only the connection was lost in between."""
+    """A number for each page load; it stays the same after a mere reconnect."""
     _of_user: int = 0
     _shown: str = ""
-    """By which cookie (its hash) this state's person was met; a state is nobody else's."""
+    """The hash of the cookie that this state belongs to."""
     _met_at: float = 0.0
     _same_page: str = ""
-    """The address at which a browser has just come back to a page that it never left."""
+    """The URL of a page that only reconnected."""
 
     async def _meet(self) -> None:
-        """Say who is signed in by the handshake's cookie; another person than before finds everything empty."""
+        """Set the audience by the handshake's cookie. For another person than before, every field is reset."""
         actor = await actor_of(self)
         user_id = 0 if actor is None else actor.user_id
         if user_id != self._of_user:
@@ -48,9 +48,9 @@ class SessionState(rx.State):
 
     @public
     async def settle(self) -> EventSpec | None:
-        """On every page load: keep the id in local storage true to the cookie, and `?session=` out of the address.
+        """Run on every page load: match local storage with the cookie, and remove `?session=` from the URL.
 
-        A foreign link's id equals no cookie of this browser, so nothing of it is ever stored.
+        The id in a foreign link matches no cookie of this browser, so it is never stored.
         """
         if time.monotonic() - self._met_at >= USER_STALE_SECONDS:
             await self._meet()
@@ -69,25 +69,25 @@ class SessionState(rx.State):
 
     @public
     def left(self) -> None:
-        """The session ended while the screen was open."""
+        """Show that the session ended while the screen was open."""
         if self.audience == MEMBER:
             self.audience = LEFT
 
 
 async def arrive(state: BaseState, came_back: bool) -> None:
-    """What the gate does for each (re)connecting browser, before it is sent anything."""
+    """Run by the gate for each (re)connecting browser, before anything is sent to it."""
     session = cast(SessionState, await state.get_state(SessionState))
     await session._meet()
     session._same_page = str(session.router.url) if came_back else ""
-    # A toast is for the moment: a page that is loaded anew does not repeat what was said on it before.
+    # A page that is loaded again must not repeat an old toast.
     toasts = cast(ToastState, await state.get_state(ToastState))
     toasts.title = toasts.text = ""
 
 
 async def recognise(state: BaseState) -> None:
-    """What the gate does before any other event: who shows another cookie than the person met is met first.
+    """Run by the gate before any other event: a different cookie than this state's resets the state.
 
-    Else somebody who knows the name of another's tab could have what it shows without that cookie.
+    Otherwise a stranger who knows a tab's name could read its screen without the cookie.
     """
     session = cast(SessionState, await state.get_state(SessionState))
     if session._shown != _shown_by(session):
@@ -100,5 +100,5 @@ def _shown_by(state: BaseState) -> str:
 
 
 def display_name(username: str) -> str:
-    """A Discord username without the number that old ones carry after a #."""
+    """Return a Discord username without the #number of old accounts."""
     return username.split("#", 1)[0] or "User"

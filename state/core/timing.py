@@ -1,46 +1,46 @@
-"""The constants of the screens: how long things wait, show and stay fresh, each in this one place.
+"""The time constants of the screens, all in one place.
 
-They are those of docs/specification.md#section-9-constants.
-What a service keeps to is named there: how long Discord's word about a person counts
-(`services.accounts.users.ASKED_EVERY`), lengths and shortening of addresses (`services.core.addresses`), defaults of
-rules (`services.rules.draft`), permissions of invites (`services.servers.servers`).
+Their values are those of docs/specification.md#section-9-constants. Services define their own: how long Discord's
+answer about a person counts (`services.accounts.users.ASKED_EVERY`), how addresses are shortened
+(`services.core.addresses`), defaults of rules (`services.rules.draft`), permissions of invites
+(`services.servers.servers`).
 """
 
 USER_STALE_SECONDS = 30 * 60
-"""After this long the signed-in person's name is read anew with the next page."""
+"""Age at which the signed-in person's name is read again with the next page."""
 SERVERS_STALE_SECONDS = 0
-"""Servers are read anew whenever the window gets the focus."""
+"""Servers are read again whenever the window gets the focus."""
 ANALYTICS_STALE_SECONDS = 24 * 60 * 60
-"""The oldest that the numbers on an open dashboard get; then they are read anew."""
+"""Age at which the numbers on an open dashboard are read again."""
 VISIBLE_AGAIN_SECONDS = 2.0
-"""How long after a tab became visible again its servers and numbers are read anew."""
+"""Delay before servers and numbers are read again after a tab becomes visible."""
 
 QUERY_ATTEMPTS = 2
-"""How often what a screen shows is asked for before it counts as failed. What changes something is sent once."""
+"""Attempts of a read before it counts as failed. Changes are sent once."""
 RETRY_SECONDS = 1.0
-"""How long a query waits before its second attempt."""
+"""Pause before the second attempt."""
 
 HEALTH_POLL_MILLISECONDS = 5000
 COPIED_SECONDS = 2.0
-"""How long a button says that the text is copied."""
+"""How long a button reads "Copied!"."""
 LOADING_MILLISECONDS = 1000
-"""The longest that the Loading screen shows."""
+"""Longest time that the Loading screen shows."""
 PATIENCE_MILLISECONDS = 10_000
-"""After so long a screen that still loads offers to try again."""
+"""Time after which a loading screen offers to try again."""
 URL_DEBOUNCE_MILLISECONDS = 500
-"""How long a typed collection address has to rest before it is looked up."""
+"""Pause in typing after which a collection URL is looked up."""
 NAME_REST_SECONDS = 0.5
-"""How long a typed name has to rest before it is looked up."""
+"""Pause in typing after which a name is looked up."""
 
 TOASTS_AT_ONCE = 1
 TOAST_MILLISECONDS = 5000
-"""How long a toast shows by itself."""
+"""How long a toast shows."""
 TOAST_REMOVED_MILLISECONDS = 1_000_000
-"""When a toast goes even while the pointer or the keyboard holds it."""
+"""Time after which a toast disappears even while the pointer or keyboard holds it."""
 TOAST_SWIPE_PIXELS = 50
-"""How far to the right a swipe has to go to dismiss it."""
+"""Length of a swipe to the right that dismisses a toast."""
 TOAST_HOTKEY = "F8"
 TOAST_WIDTH_PIXELS = 420
 TOOLTIP_DELAY_MILLISECONDS = 700
 TOOLTIP_SKIP_MILLISECONDS = 300
-"""So soon after another one a tooltip shows at once."""
+"""A tooltip that follows another within this time shows at once."""

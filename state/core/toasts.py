@@ -1,4 +1,4 @@
-"""The one toast that a page shows at a time."""
+"""The toast; a page shows one at a time."""
 
 import reflex as rx
 
@@ -6,7 +6,7 @@ from state.core.gate import public
 
 
 class ToastState(rx.State):
-    """What the toast says; a new one takes the place of the one before."""
+    """The current toast; a new one replaces it."""
 
     number: int = 0
     title: str = ""
@@ -19,22 +19,22 @@ class ToastState(rx.State):
 
     @public
     def show(self, title: str, text: str, destructive: bool) -> None:
-        """Show a toast; events from other states and the error path come here."""
+        """Show a toast; called by events of other states and on errors."""
         self._say(title[:200], text[:2000], destructive=destructive)
 
     @public
     def dismiss(self, number: int) -> None:
-        """The toast's time is over, or somebody closed it; a newer one stays."""
+        """Hide the toast with this number; a newer one stays."""
         if number == self.number:
             self.title = self.text = ""
 
 
 async def say(state: rx.State, title: str, text: str = "", *, destructive: bool = False) -> None:
-    """Show a toast from any handler that holds the state's lock."""
+    """Show a toast from a handler that holds the state's lock."""
     toasts = await state.get_state(ToastState)
     toasts._say(title, text, destructive=destructive)
 
 
 async def refuse(state: rx.State, title: str, text: str = "") -> None:
-    """Show a toast in the manner of a failure."""
+    """Show an error toast."""
     await say(state, title, text, destructive=True)

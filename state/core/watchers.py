@@ -1,4 +1,4 @@
-"""What is done beside a screen while it is open: one thing of a kind in a tab at a time, and none without the tab."""
+"""Loops that refresh an open screen: one of each kind in a tab, ended with the tab."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
@@ -13,22 +13,21 @@ from services.runtime import rate_limits
 from state.core.gate import actor_of
 
 AWAY_SECONDS = 30.0
-"""A tab without a socket is looked at no more; one that is not back by then has ended its loops."""
+"""Seconds after which a tab without a socket counts as closed."""
 AWAY_EVERY = 0.5
-"""How often it is seen whether such a tab is back, where a loop has no pace of its own."""
+"""How often a loop without a pace of its own checks whether such a tab is back."""
 
 _newest: dict[tuple[str, str], "Watcher"] = {}
-"""The newest loop of each tab and kind."""
+"""The newest loop per tab and kind."""
 _at_work: dict[tuple[str, str], "Watcher"] = {}
-"""The loop of each tab and kind that looks; one that was replaced finishes the look that it has begun."""
+"""The loop per tab and kind that is running; a replaced one finishes the step it has begun."""
 
 
 class Watcher:
-    """One loop of a kind in a tab; a newer one of the kind in the same tab and process takes its place.
+    """One loop of a kind in a tab; a newer one of that kind in the same tab and process replaces it.
 
-    It looks once, `every` seconds from now, unless it `lasts` for longer. `first` is when it looks for the first time,
-    and `next_in` may be set after a look: in how many seconds the next one is. Without an actor anybody may be signed
-    in.
+    It runs one step after `every` seconds, or steps until `lasts` is over. `first` is the delay of the first step, and
+    `next_in` may be set after a step to change the next delay. Without an actor, anybody may be signed in.
     """
 
     def __init__(
@@ -50,18 +49,18 @@ class Watcher:
 
     @property
     def replaced(self) -> bool:
-        """Whether a newer loop has taken this one's place."""
+        """Return whether a newer loop has replaced this one."""
         return self._ends.is_set()
 
     async def looks(
         self, *, pages: Collection[str] = (), limit: rate_limits.Limit | None = None
     ) -> AsyncGenerator[None]:
-        """Yield every `every` seconds, for as many as fit into `lasts` seconds, while there is a reason to look.
+        """Yield every `every` seconds, as often as fits into `lasts`, while the screen needs it.
 
-        Only the newest loop looks, and only after the one before has ended, so that many events cost what one does.
+        Only the newest loop runs, after the previous one has ended: many events cost no more than one.
 
-        The reason ends with the tab, with the session, with a newer loop, and on another page than `pages` (by default
-        the one on which this began). A look that the person's `limit` does not allow is left out.
+        It ends with the tab, the session, a newer loop, or on a page outside `pages` (by default the page it began on).
+        A step beyond the person's `limit` is skipped.
         """
         if before := _newest.get(self._key):
             before._ends.set()
@@ -77,7 +76,7 @@ class Watcher:
                     del loops[self._key]
 
     async def _has_its_turn(self) -> bool:
-        """Wait until the loop before has ended; False when a newer one came meanwhile."""
+        """Wait until the previous loop has ended; return False if a newer one has replaced this one."""
         while not self.replaced and (before := _at_work.get(self._key, self)) is not self:
             waiting = [asyncio.create_task(event.wait()) for event in (before._ended, self._ends)]
             try:
@@ -92,7 +91,7 @@ class Watcher:
     async def _rounds_while_open(self, pages: Collection[str]) -> AsyncGenerator[None]:
         away, wait, looks = 0.0, self._first, 0
         while looks < self._rounds:
-            # In parts, so that a loop with long waits ends with its tab as well.
+            # In parts, so that a loop with long waits also ends with its tab.
             part = min(wait, AWAY_SECONDS / 2)
             await self._pause(part)
             wait -= part
@@ -124,7 +123,7 @@ class Watcher:
 
 
 async def is_open(tab: str) -> bool:
-    """Return whether a tab has a socket, in any of the web processes."""
+    """Return whether a tab has a socket in any web process."""
     sockets = RegistrationContext.get().app.event_namespace
     return sockets is not None and await sockets._token_manager.is_token_connected(tab)
 

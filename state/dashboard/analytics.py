@@ -1,4 +1,4 @@
-"""The dashboard's three numbers, and its charts of what happened."""
+"""The dashboard's three numbers and its charts."""
 
 import reflex as rx
 
@@ -22,11 +22,11 @@ from state.dashboard.charts import (
 
 RANGES = analytics.RANGES
 EVERYWHERE = "0"
-"""What stands for all servers together, where one can be chosen."""
+"""The choice that stands for all servers."""
 
 
 class AnalyticsState(rx.State):
-    """How things stand in the person's servers, and how they came to stand so in the days chosen."""
+    """The numbers of the person's servers, and their history over the chosen days."""
 
     loaded: bool = False
     busy: bool = False
@@ -44,12 +44,12 @@ class AnalyticsState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read the numbers and what the charts show."""
+        """Read the numbers and the history."""
         await self._read(actor)
 
     @signed_in
     async def choose_days(self, actor: Actor, days: int):
-        """Another range; anything but one that is offered is ignored."""
+        """Choose a range of days; ignore a value that is not offered."""
         if days in RANGES:
             self.days, self.busy = days, True
             yield
@@ -60,7 +60,7 @@ class AnalyticsState(rx.State):
 
     @signed_in
     async def choose_server(self, actor: Actor, server: str):
-        """One server by its internal id, or EVERYWHERE."""
+        """Choose one server by its internal id, or EVERYWHERE."""
         if server.isascii() and server.isdigit() and len(server) < 10:
             self.server, self.busy = server, True
             yield
@@ -79,7 +79,7 @@ class AnalyticsState(rx.State):
         try:
             totals, history = await ask(read)
         except ServerNotFound:
-            # Whoever no longer runs the chosen server sees all the others.
+            # The person no longer runs the chosen server, so show all.
             self.server = EVERYWHERE
             totals, history = await ask(read)
         self.total_verifications = totals.total_verifications

@@ -1,4 +1,4 @@
-"""What the charts draw: whole positions on a field of 1000 by 400, and the words for those who do not see them."""
+"""Chart data: whole coordinates in a field of 1000 by 400, and a text alternative."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from services.servers.analytics import HistoryView, RuleHistory
 
 WIDTH, HEIGHT = 1000, 400
 MOST_RULES = 12
-"""So many rules get a chart of their own, those with the most holders."""
+"""Rules that get a chart of their own, those with the most holders first."""
 _BAR_SHARE = 0.7
 _MARGIN = 20
 
 
 @dataclass(frozen=True)
 class BarView:
-    """One day's bar, and what it says to the pointer."""
+    """One day's bar and its tooltip."""
 
     x: int
     y: int
@@ -26,7 +26,7 @@ class BarView:
 
 @dataclass(frozen=True)
 class BarChartView:
-    """Bars from the bottom up, or from the middle up and down; `summary` says in a sentence what they show."""
+    """Bars from the bottom up, or from the middle up and down; `summary` describes them in a sentence."""
 
     up: list[BarView]
     down: list[BarView]
@@ -38,7 +38,7 @@ class BarChartView:
 
 @dataclass(frozen=True)
 class RuleChartView:
-    """One rule's holders as a line; `change` is since the first day."""
+    """One rule's holders as a line; `change` is the difference since the first day."""
 
     id: int
     name: str
@@ -54,7 +54,7 @@ class RuleChartView:
 
 @dataclass(frozen=True)
 class DayView:
-    """One day's row of the table behind the bars."""
+    """One day's row in the table behind the bars."""
 
     day: str
     proofs: int
@@ -66,13 +66,13 @@ EMPTY_CHART = BarChartView([], [], 0, 0, 0, "")
 
 
 def days_of(history: HistoryView) -> list[DayView]:
-    """The table's rows, the newest first."""
+    """Return the table's rows, newest first."""
     rows = zip(history.days, history.proofs, history.roles_given, history.roles_taken, strict=True)
     return [DayView(_day(day), proofs, given, taken) for day, proofs, given, taken in reversed(list(rows))]
 
 
 def proofs_of(history: HistoryView) -> BarChartView:
-    """Wallets proved per day."""
+    """Return the chart of wallets verified per day."""
     peak, total = max(history.proofs), sum(history.proofs)
     up = _bars(history.days, history.proofs, peak, HEIGHT, "proved")
     best = history.days[history.proofs.index(peak)]
@@ -81,7 +81,7 @@ def proofs_of(history: HistoryView) -> BarChartView:
 
 
 def roles_of(history: HistoryView) -> BarChartView:
-    """Roles given (up from the middle) and taken (down from it) per day, on one scale."""
+    """Return the chart of roles given (up from the middle) and taken (down) per day, on one scale."""
     peak = max(*history.roles_given, *history.roles_taken)
     given, taken = sum(history.roles_given), sum(history.roles_taken)
     up = _bars(history.days, history.roles_given, peak, HEIGHT // 2, "given")
@@ -94,7 +94,7 @@ def roles_of(history: HistoryView) -> BarChartView:
 
 
 def rules_of(history: HistoryView) -> list[RuleChartView]:
-    """The holders of each rule, those with the most first, and no more than MOST_RULES."""
+    """Return the holders of at most MOST_RULES rules, those with the most holders first."""
     return [_rule(rule, history) for rule in history.rules[:MOST_RULES]]
 
 
@@ -123,7 +123,7 @@ def _rule(rule: RuleHistory, history: HistoryView) -> RuleChartView:
 
 
 def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, verb: str) -> list[BarView]:
-    """Bars that end at `room` from above; days without anything have none."""
+    """Return bars whose base is at `room` from the top; days without events have none."""
     step = WIDTH / len(days)
     return [
         BarView(

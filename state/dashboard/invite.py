@@ -1,4 +1,4 @@
-"""The servers that a person may add the bot to."""
+"""The invite list: servers that a person may add the bot to."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from state.dashboard.servers import WATCH_EVERY, WATCH_SECONDS
 
 @dataclass(frozen=True)
 class GuildCardView:
-    """A guild that the person administers, as the invite list shows it."""
+    """A guild that the person administers, in the invite list."""
 
     id: str
     name: str
@@ -29,7 +29,7 @@ class GuildCardView:
 
 
 class InviteState(rx.State):
-    """The list of those servers, and which of them is being invited to."""
+    """The invite list, and the server being invited to."""
 
     loaded: bool = False
     failed: bool = False
@@ -39,7 +39,7 @@ class InviteState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Ask Discord which servers the person runs."""
+        """Read from Discord which servers the person runs."""
         self.failed = True
 
         async def read() -> list[servers.GuildView]:
@@ -59,7 +59,7 @@ class InviteState(rx.State):
 
     @signed_in
     async def refresh(self, actor: Actor):
-        """Ask again."""
+        """Read the list again."""
         self.loaded = self.failed = False
         yield InviteState.load()
 
@@ -84,7 +84,7 @@ class InviteState(rx.State):
     @background
     @signed_in
     async def watch(self, actor: Actor) -> None:
-        """Look whether the bot has arrived, for some minutes and while the list is open."""
+        """Check for some minutes, while the list is open, whether the bot has joined."""
         before = {guild.id for guild in self.guilds if guild.has_bot}
         watcher = Watcher(self, actor, "invite", every=WATCH_EVERY, lasts=WATCH_SECONDS)
         async for _ in watcher.looks(pages=("/invite",)):

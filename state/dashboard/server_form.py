@@ -12,7 +12,7 @@ from state.core.toasts import refuse, say
 
 
 class ServerFormState(rx.State):
-    """Whether the form is on its way."""
+    """The form's state while it is being sent."""
 
     pending: bool = False
 

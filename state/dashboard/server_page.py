@@ -1,4 +1,4 @@
-"""Which server a screen is about, which of its tabs is open, and what stands above the tabs."""
+"""The server that a screen is about, the open tab, and the content above the tabs."""
 
 import reflex as rx
 
@@ -11,11 +11,11 @@ from state.core.gate import signed_in
 from state.dashboard.servers import configure_url
 
 TABS = ("rules", "members", "activity", "health", "channel")
-"""What `tab` in the address may be; anything else means the first."""
+"""Values of `tab` in the URL; any other value means the first."""
 
 
 class ServerPageState(rx.State):
-    """Which server a screen is about: what its address says, checked by the service at every use."""
+    """The server in the URL, which the services check at every use."""
 
     server_id: int = 0
     discord_id: str = ""
@@ -35,7 +35,7 @@ class ServerPageState(rx.State):
         self.server_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
         tab = asked.get("tab", "")
         self.tab = tab if tab in TABS else TABS[0]
-        # Anybody can write a name into a link: only the service says what a server is called.
+        # A link can carry any name, so the name comes from the service.
         self._name(asked.get("discordServerId", ""), self.name if self.server_id == before else "")
 
     def _name(self, discord_id: str, name: str) -> None:
@@ -45,7 +45,7 @@ class ServerPageState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor):
-        """Read the server; a mere change of tab keeps what is known, for each tab asks for the rights itself."""
+        """Read the server. A change of tab keeps it, because each tab checks the permission itself."""
         before, discord_id, name = self.tab, self.discord_id, self.name
         self._read_address()
         if self._read_for != self.server_id:
@@ -66,12 +66,12 @@ class ServerPageState(rx.State):
             self.loaded, self._read_for = True, self.server_id
 
     def _lost(self) -> None:
-        """The server is not there, or the person does not run it any more."""
+        """Show that the server does not exist, or that the person does not run it."""
         self.missing = True
 
 
 async def open_tab(state: rx.State, tab: str) -> ServerPageState | None:
-    """The page, if this tab of a server is open on it; each tab's load begins with this question."""
+    """Return the page if this tab of a server is open on it; every tab's load begins here."""
     page = await state.get_state(ServerPageState)
     known = page.loaded and not page.missing and page._read_for == page.server_id
     return page if known and page.tab == tab else None

@@ -1,4 +1,4 @@
-"""The servers of a person, as the dashboard lists them."""
+"""The dashboard's list of a person's servers."""
 
 import time
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from state.core.watchers import Watcher
 from state.dashboard.analytics import AnalyticsState
 
 WATCH_SECONDS, WATCH_EVERY = 180.0, 3.0
-"""After an invite was opened the dashboard looks by itself for this long, this often."""
+"""How long and how often the dashboard checks for a new server after an invite was opened."""
 DASHBOARD_PATHS = ("/", "/dashboard")
 
 
 @dataclass(frozen=True)
 class ServerCardView:
-    """A server as its card shows it; `internal_id` is 0 while we do not know the server."""
+    """A server's card; `internal_id` is 0 while the server is unknown to us."""
 
     id: str
     internal_id: int
@@ -36,12 +36,12 @@ class ServerCardView:
     rules: int
     verified_members: int
     held_back: str
-    """What waits for the admin's decision, in words, or nothing."""
+    """What waits for the admin's decision, as a sentence; else empty."""
     configure_url: str
 
 
 class DashboardState(rx.State):
-    """The servers of a person."""
+    """The list of a person's servers."""
 
     loaded: bool = False
     failed: bool = False
@@ -52,7 +52,7 @@ class DashboardState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read the servers; the one in the address is highlighted."""
+        """Read the servers; highlight the one in the URL."""
         await self._read(actor)
         wanted = self.router.url.query_parameters.get("server", "")
         self.highlighted = wanted if any(card.id == wanted for card in self.cards) else ""
@@ -73,14 +73,14 @@ class DashboardState(rx.State):
 
     @signed_in
     async def focused(self, actor: Actor) -> None:
-        """The window got the focus: the servers are read anew if they are stale, and they always are."""
+        """Read stale servers again when the window gets the focus; they always are."""
         if time.monotonic() - self._read_at >= SERVERS_STALE_SECONDS:
             await self._read(actor)
 
     @background
     @signed_in
     async def visibility_changed(self, actor: Actor, hidden: bool):
-        """The tab was hidden or shown; shown again, servers and numbers are up to date two seconds later."""
+        """Read servers and numbers again two seconds after the tab is shown."""
         if hidden:
             return
         watcher = Watcher(self, actor, "visible", every=VISIBLE_AGAIN_SECONDS)
@@ -91,7 +91,7 @@ class DashboardState(rx.State):
 
     @signed_in
     async def refresh(self, actor: Actor):
-        """Ask Discord anew which servers the person runs."""
+        """Read from Discord again which servers the person runs."""
         self.refreshing = True
         yield
         try:
@@ -111,7 +111,7 @@ class DashboardState(rx.State):
     @background
     @signed_in
     async def watch(self, actor: Actor):
-        """Look for servers that appear after an invite, for some minutes and while the dashboard is open."""
+        """Check for some minutes, while the dashboard is open, for servers that appear after an invite."""
         watcher = Watcher(self, actor, "servers", every=WATCH_EVERY, lasts=WATCH_SECONDS)
         async for _ in watcher.looks(pages=DASHBOARD_PATHS):
             async with transaction() as db:
@@ -124,11 +124,11 @@ class DashboardState(rx.State):
 
 
 class OpenServerState(rx.State):
-    """`/dashboard/server/{id}`, which opens that server's configuration."""
+    """The route `/dashboard/server/{id}`, which leads to that server's configuration."""
 
     @signed_in
     async def open(self, actor: Actor) -> EventSpec | None:
-        """Lead on to the configuration of the server in the path; an unknown one leads to the dashboard."""
+        """Redirect to the configuration of the server in the path, or to the dashboard if it is unknown."""
         session = await self.get_state(SessionState)
         number = self.router.url.path.rstrip("/").rsplit("/", 1)[-1]
         if session.audience != MEMBER:
@@ -160,5 +160,5 @@ def _held_back(roles: int) -> str:
 
 
 def configure_url(path: str, internal_id: int | str, discord_id: str, name: str) -> str:
-    """A screen about one server, with the query parameters that all of them take."""
+    """Return the URL of a screen about one server, with the query parameters that these screens share."""
     return f"{path}?{urlencode({'serverId': internal_id, 'discordServerId': discord_id, 'serverName': name})}"

@@ -1,1 +1,1 @@
-"""What the help pages say about this installation."""
+"""The help pages' facts about this installation."""

@@ -1,4 +1,4 @@
-"""What the operator's help pages say about this installation: its callback URL, and which settings are there."""
+"""The operator pages' facts about this installation: its callback URL, and which settings have a value."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -12,34 +12,34 @@ from state.core.gate import public
 
 @dataclass(frozen=True)
 class SettingPresence:
-    """A setting by its name, and whether it has a value; the value itself never leaves the server."""
+    """A setting's name and whether it has a value; the value never leaves the server."""
 
     name: str
     present: bool
 
 
 class OperatorState(rx.State):
-    """Nothing here is secret: anybody may open these pages."""
+    """Public facts: anybody may open these pages."""
 
     host: str = "This host"
     callback_url: str = ""
     used_callback_url: str = ""
-    """The one that sign-in really uses; set only where it differs."""
+    """The callback URL that sign-in uses, if it differs."""
     presences: list[SettingPresence] = []
 
     @public
     def load(self) -> None:
-        """Build the callback URL from the host that the page was opened under, and look at the settings."""
+        """Build the callback URL from the host in the browser, and read which settings have a value."""
         self.host = urlsplit(self.router.url.origin).hostname or "This host"
         self.callback_url = f"{self.router.url.origin}{CALLBACK_PATH}"
         used = f"{settings().public_url.rstrip('/')}{CALLBACK_PATH}"
         self.used_callback_url = used if used != self.callback_url else ""
-        # The built screens may be older than the setting that leaves these pages out.
+        # The built screens may be older than the setting that removes these pages.
         self.presences = presences(settings()) if settings().operator_pages else []
 
 
 def presences(known: Settings) -> list[SettingPresence]:
-    """Which of the settings that sign-in needs have a value."""
+    """Return which of the settings for sign-in have a value."""
     secrets = {
         "DISCORD_CLIENT_SECRET": known.discord_client_secret,
         "DISCORD_BOT_TOKEN": known.discord_bot_token,

@@ -1,4 +1,4 @@
-"""Which sentence the authentication error page shows."""
+"""The message on the authentication error page."""
 
 import reflex as rx
 
@@ -9,12 +9,12 @@ NOT_CONFIGURED = "Discord OAuth configuration needs to be updated."
 
 
 class ProblemState(rx.State):
-    """The sentence for the code in the address."""
+    """The message for the error code in the URL."""
 
     sentence: str = ""
 
     @public
     def load(self) -> None:
-        """Anything but `auth_failed` is a matter of configuration."""
+        """Choose the message; any code but `auth_failed` means a wrong configuration."""
         code = self.router.url.query_parameters.get("error", "")
         self.sentence = AUTH_FAILED if code == "auth_failed" else NOT_CONFIGURED

@@ -1,4 +1,4 @@
-"""How long things are kept, for the page that says so."""
+"""Retention times for the privacy policy."""
 
 from services.privacy.retention import LEFT_DAYS, TOLD_DAYS, UNTOLD_DAYS
 

@@ -1,4 +1,4 @@
-"""One condition of a rule as it is filled in, complete or not."""
+"""One condition of a rule as entered in the form, complete or not."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ EXACTLY, AT_LEAST, AT_MOST = "", ">=", "<="
 
 @dataclass(frozen=True)
 class ConditionDraft:
-    """One condition as it is filled in, complete or not."""
+    """One condition as entered, complete or not."""
 
     type: str = BASIC
     chain: str = DEFAULT_CHAIN
@@ -26,19 +26,19 @@ class ConditionDraft:
 
     @property
     def wanted(self) -> str:
-        """The trait's value as a rule stores it."""
+        """The trait value as a rule stores it."""
         return f"{self.trait_compare}{self.trait_value.strip()}" if self.trait_value.strip() else ""
 
     @property
     def name(self) -> str:
-        """The automatic name of a rule with this condition alone."""
+        """The automatic name of a rule with only this condition."""
         return draft.automatic_name(
             self.type, self.chain, self.collection, self.trait_type.strip(), self.wanted, self.token_ids
         )
 
     @property
     def leaf(self) -> Requirement:
-        """The condition as it would be stored; nothing in it has been checked."""
+        """Return the condition as it would be stored, without any check."""
         return Requirement(
             type=self.type,
             chain=self.chain,
@@ -50,7 +50,7 @@ class ConditionDraft:
 
 
 def draft_of(leaf: Requirement, collection: str) -> ConditionDraft:
-    """A stored condition as the form shows it."""
+    """Return a stored condition as the form shows it."""
     kind, wanted = leaf.trait or ("", "")
     compare = next((sign for sign in (AT_LEAST, AT_MOST) if wanted.startswith(sign)), EXACTLY)
     return ConditionDraft(

@@ -30,7 +30,7 @@ from state.rule_form.condition_draft import (
 )
 
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
-"""The inputs that a handler fills or empties by their names."""
+"""Names of the inputs that handlers fill or clear."""
 LONGEST = 500
 MOST_OFFERS = 6
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -39,7 +39,7 @@ PENDING, FAILED, NONE = "pending", "failed", "none"
 
 @dataclass(frozen=True)
 class OfferView:
-    """A collection that may be meant instead."""
+    """A collection offered in place of the one entered."""
 
     chain: str
     contract: str
@@ -56,7 +56,7 @@ def _with(listed: list[str], chosen: str) -> list[str]:
 
 
 class ConditionFields(rx.State, mixin=True):
-    """What is filled in of the condition that is open; its user says in `_changed` what depends on it."""
+    """The fields of the open condition. A form that uses them implements `_changed`."""
 
     type: str = BASIC
     chain: str = DEFAULT_CHAIN
@@ -70,19 +70,19 @@ class ConditionFields(rx.State, mixin=True):
     looking: bool = False
     trait_types: list[str] = []
     types_state: str = NONE
-    """Whether the kinds of traits are `none` yet, `pending`, or `failed`; the same for the values."""
+    """Loading state of the trait types: `none`, `pending` or `failed`; the same for the values."""
     trait_values: list[str] = []
     values_state: str = NONE
     token_fault: str = ""
     offers: list[OfferView] = []
-    """Collections that may be meant where what was given is none that a rule can use."""
+    """Collections to choose from if the one entered cannot be used."""
     open: int = 1
-    """Which condition these are the fields of."""
+    """The number of the open condition."""
     _given: str = ""
 
     @rx.var
     def type_choices(self) -> list[str]:
-        """The kinds of traits to choose from, with the chosen one even if it is not listed any more."""
+        """The trait types to choose from, with the chosen one even if it is no longer listed."""
         return _with(self.trait_types, self.trait_type)
 
     @rx.var
@@ -92,11 +92,11 @@ class ConditionFields(rx.State, mixin=True):
 
     @rx.var
     def numeric(self) -> bool:
-        """Whether every listed value is a number, so that one can ask for at least or at most."""
+        """Whether all listed values are numbers, so that at least and at most make sense."""
         return bool(self.trait_values) and all(_NUMBER.fullmatch(value) for value in self.trait_values)
 
     def _changed(self) -> None:
-        """The fields are others now."""
+        """React to changed fields."""
         raise TypeError("a form says what depends on its fields")
 
     def _filled_in(self) -> ConditionDraft:
@@ -120,7 +120,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def choose_type(self, actor: Actor, value: str):
-        """Another kind of condition."""
+        """Choose another type of condition."""
         if value in rule_form.TYPES and value != self.type:
             self.type = value
             self._changed()
@@ -129,7 +129,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def choose_chain(self, actor: Actor, value: str):
-        """Another chain; an address that is filled in is looked up there."""
+        """Choose another chain and look up the entered address there."""
         if value not in FORM_ORDER or value == self.chain:
             return
         self.chain = value
@@ -140,7 +140,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def enter_contract(self, actor: Actor, number: int, value: str):
-        """What is typed or pasted into a condition; looked up once it is an address or a URL."""
+        """Take what is typed or pasted; look it up once it is an address or a URL."""
         if number == self.open:
             async for outcome in self._take(actor, value):
                 yield outcome
@@ -156,7 +156,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def take_offer(self, actor: Actor, chain: str, contract: str):
-        """Go on with a collection that was offered instead."""
+        """Use a collection that was offered."""
         if not any((one.chain, one.contract) == (chain, contract) for one in self.offers):
             return
         self.chain = chain
@@ -178,7 +178,7 @@ class ConditionFields(rx.State, mixin=True):
                 yield outcome
 
     def _forget(self, *, keep_typed: bool = False) -> None:
-        """The collection that was known is not the one that is filled in, or cannot be read."""
+        """Clear the known collection, because the fields now name another or it cannot be read."""
         self.collection = ""
         if not keep_typed:
             self.trait_type, self.trait_value, self.trait_compare = "", "", EXACTLY
@@ -187,7 +187,7 @@ class ConditionFields(rx.State, mixin=True):
         self._changed()
 
     async def _look_up(self, actor: Actor, no_older_than: timedelta = catalog.FRESH_FOR):
-        """Find the collection and take over its address, chain and name, or say why there is none."""
+        """Look up the collection and take over its address, chain and name, or show why there is none."""
         await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
         self.looking = True
         yield
@@ -214,7 +214,7 @@ class ConditionFields(rx.State, mixin=True):
             yield outcome
 
     async def _read_traits(self):
-        """Read which kinds of traits there are; where that fails one types them, and nothing is said of it."""
+        """Read the trait types. If that fails the person types them, and no message is shown."""
         self._forget_traits()
         if self.type != TRAIT or not self.collection:
             return
@@ -247,7 +247,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def choose_trait_type(self, actor: Actor, value: str):
-        """Another kind of trait, chosen or typed; its values are read anew."""
+        """Choose or type another trait type, and read its values."""
         kind = value[:LONGEST]
         if kind == self.trait_type:
             return
@@ -260,26 +260,26 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def choose_compare(self, actor: Actor, value: str) -> None:
-        """Whether the value is meant exactly, at least or at most."""
+        """Choose whether the value is meant exactly, at least or at most."""
         if value in {EXACTLY, AT_LEAST, AT_MOST}:
             self.trait_compare = value
             self._changed()
 
     @signed_in
     async def enter_trait_value(self, actor: Actor, value: str) -> None:
-        """Which value the trait must have, chosen or typed."""
+        """Choose or type the trait's value."""
         self.trait_value = value[:LONGEST]
         self._changed()
 
     @signed_in
     async def enter_min_tokens(self, actor: Actor, value: float | None) -> None:
-        """How many tokens at least; an emptied field is no number."""
+        """Set the minimum number of tokens; an emptied field is not a number."""
         self.min_tokens = "" if value is None else f"{value:g}"[:20]
         self._changed()
 
     @signed_in
     async def add_tokens(self, actor: Actor, form: dict[str, str]):
-        """Add what stands in the entry: an id, a range or a list; an entry that cannot be taken stays there."""
+        """Add an id, a range or a list from the entry; an invalid entry stays in the field."""
         entry, self.token_fault = form.get(TOKEN_INPUT, ""), ""
         if not entry.strip(" ,"):
             return None
@@ -293,7 +293,7 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def remove_token(self, actor: Actor, entry: str) -> None:
-        """Take an id or a range off the list."""
+        """Remove an id or a range from the list."""
         self.token_ids = [one for one in self.token_ids if one != entry]
         self.token_fault = ""
         self._changed()

@@ -1,4 +1,4 @@
-"""The conditions of a rule in the form: which there are, how they belong together, and what that means in words."""
+"""The conditions of a rule in the form: the list, its groups, and the rule in words."""
 
 from dataclasses import dataclass, replace
 
@@ -19,7 +19,7 @@ UNFILLED = "Not filled in yet"
 
 @dataclass(frozen=True)
 class ConditionView:
-    """One condition as its row shows it; `ready` when every field has something in it."""
+    """One condition's row; `ready` when every field is filled."""
 
     number: int
     title: str
@@ -27,12 +27,12 @@ class ConditionView:
     ready: bool
     negated: bool
     caveat: str
-    """What it means that one source alone can tell it; empty where there are more."""
+    """The consequence of having only one source for it; empty if there are more."""
 
 
 @dataclass(frozen=True)
 class SectionView:
-    """The conditions of the whole rule (number 0), or of one group in it."""
+    """The conditions of the whole rule (number 0) or of one group in it."""
 
     number: int
     title: str
@@ -44,7 +44,7 @@ class SectionView:
 
 @dataclass(frozen=True)
 class LineView:
-    """One line of the rule in words, and how deep it stands."""
+    """One line of the rule in words, and its depth."""
 
     depth: int
     text: str
@@ -66,27 +66,27 @@ class _Join:
 
 
 class ConditionList(ConditionFields, mixin=True):
-    """One condition that is open, and the others beside it."""
+    """The open condition and the list of the others."""
 
     sections: list[SectionView] = []
     composed: bool = False
     caveat: str = ""
-    """The caveat of the condition that is open."""
+    """The open condition's caveat."""
     lines: list[LineView] = []
     too_deep: bool = False
-    """Whether the rule has groups within groups, which only the API can change."""
+    """Whether the rule has groups within groups, which only the API can edit."""
     _slots: tuple[_Slot, ...] = (_Slot(1, ROOT, ConditionDraft()),)
     _joins: tuple[_Join, ...] = (_Join(ROOT),)
     _stored: Expression | None = None
 
     def _begin(self) -> None:
-        """One empty condition."""
+        """Start with one empty condition."""
         self._slots, self._joins = (_Slot(1, ROOT, ConditionDraft()),), (_Join(ROOT),)
         self.open, self.too_deep, self._stored = 1, False, None
         self._fill_in(self._slots[0].draft)
 
     def _resume(self, group: Group | None, stored: Expression, names: Names) -> None:
-        """The conditions of a stored rule; `group` is None where it is too deep for the form."""
+        """Show the conditions of a stored rule; `group` is None if the form cannot show its depth."""
         self._begin()
         if group is None:
             self.too_deep, self._stored = True, stored
@@ -109,7 +109,7 @@ class ConditionList(ConditionFields, mixin=True):
         self._slots = (*self._slots, _Slot(len(self._slots) + 1, group, draft, part.negated))
 
     def _sync(self) -> None:
-        """Take what is filled in over into the list, and say the whole in words."""
+        """Copy the fields into the list, and update the rule in words."""
         filled = self._filled_in()
         self.caveat = _caveat(filled)
         self._slots = tuple(replace(slot, draft=filled) if slot.number == self.open else slot for slot in self._slots)
@@ -140,7 +140,7 @@ class ConditionList(ConditionFields, mixin=True):
         return {(slot.draft.leaf.chain, slot.draft.leaf.contract): slot.draft.collection for slot in self._slots}
 
     def _tree(self, *, only_ready: bool = False) -> Expression | None:
-        """What all of it means; None while there is nothing."""
+        """Return the whole expression; None while it is empty."""
         root, *inner = self._joins
         groups = [Group(join.mode, self._parts(join.number, only_ready), join.least) for join in inner]
         parts = (*self._parts(ROOT, only_ready), *(group for group in groups if group.parts))
@@ -154,12 +154,12 @@ class ConditionList(ConditionFields, mixin=True):
         )
 
     def _composed_name(self) -> str:
-        """The automatic name of the rule as it is now."""
+        """Return the automatic name of the rule as it is now."""
         joint = "or" if self._joins[0].mode == ANY else "and"
         return composed_name([slot.draft.name for slot in self._ordered()], joint)
 
     def _unready(self) -> int:
-        """The number of the first condition that lacks something; 0 when none does."""
+        """Return the number of the first incomplete condition; 0 if none is."""
         return next((slot.number for slot in self._ordered() if not _is_ready(slot.draft)), 0)
 
     def _show(self, number: int) -> None:
@@ -169,7 +169,7 @@ class ConditionList(ConditionFields, mixin=True):
 
     @signed_in
     async def add_condition(self, actor: Actor, group: int) -> None:
-        """Another condition, open and empty, on the chain of the one before."""
+        """Add an empty condition on the previous one's chain, and open it."""
         self._add(group)
 
     def _add(self, group: int) -> None:
@@ -182,7 +182,7 @@ class ConditionList(ConditionFields, mixin=True):
 
     @signed_in
     async def add_group(self, actor: Actor) -> None:
-        """A group of its own with one empty condition."""
+        """Add a group with one empty condition."""
         if len(self._slots) < MAX_LEAVES and not self.too_deep:
             number = max(join.number for join in self._joins) + 1
             self._joins = (*self._joins, _Join(number, ANY))
@@ -190,7 +190,7 @@ class ConditionList(ConditionFields, mixin=True):
 
     @signed_in
     async def open_condition(self, actor: Actor, number: int):
-        """Go on with another condition."""
+        """Open another condition."""
         if number != self.open and any(slot.number == number for slot in self._slots):
             self._show(number)
             self._changed()
@@ -199,7 +199,7 @@ class ConditionList(ConditionFields, mixin=True):
 
     @signed_in
     async def remove_condition(self, actor: Actor, number: int) -> None:
-        """Take a condition away, and with its last one the group; one condition always stays."""
+        """Remove a condition, and its group with the last one in it; one condition always stays."""
         left = tuple(slot for slot in self._slots if slot.number != number)
         if not left:
             return
@@ -211,20 +211,20 @@ class ConditionList(ConditionFields, mixin=True):
 
     @signed_in
     async def negate(self, actor: Actor, number: int, value: bool) -> None:
-        """Whether a condition must not be met."""
+        """Set whether a condition must not be met."""
         self._slots = tuple(replace(slot, negated=value) if slot.number == number else slot for slot in self._slots)
         self._changed()
 
     @signed_in
     async def choose_mode(self, actor: Actor, group: int, value: str) -> None:
-        """How many of a group's parts must hold."""
+        """Choose how many of a group's parts must hold."""
         if value in MODES:
             self._joins = tuple(replace(join, mode=value) if join.number == group else join for join in self._joins)
             self._changed()
 
     @signed_in
     async def enter_least(self, actor: Actor, group: int, value: float | None) -> None:
-        """The number in "at least so many of"."""
+        """Set the number in "at least so many of"."""
         least = int(min(max(value or 1, 1), MAX_LEAVES))
         self._joins = tuple(replace(join, least=least) if join.number == group else join for join in self._joins)
         self._changed()

@@ -1,4 +1,4 @@
-"""What a rule in the form gives, to whom and for how long: its role, the grace time, shadow, taking a role over."""
+"""The outcome part of the rule form: the role, the grace time, shadow, and taking over a role."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DEFAULT_COLOR = draft.DEFAULT_COLOR
 
 @dataclass(frozen=True)
 class RoleOptionView:
-    """A role to choose; one that cannot be given says why."""
+    """A role to choose, with the reason if it cannot be given."""
 
     id: str
     name: str
@@ -29,7 +29,7 @@ class RoleOptionView:
 
 
 class RuleOutcome(rx.State, mixin=True):
-    """The part of the form behind the conditions; its user says in `_recheck` what depends on it."""
+    """The fields after the conditions. A form that uses them implements `_recheck`."""
 
     role_id: str = ""
     role_name: str = ""
@@ -45,7 +45,7 @@ class RuleOutcome(rx.State, mixin=True):
     _stored_state: str = ""
 
     def _recheck(self) -> None:
-        """Something is chosen otherwise now."""
+        """React to a changed choice."""
         raise TypeError("a form says what depends on its fields")
 
     def _clear_outcome(self) -> None:
@@ -67,19 +67,19 @@ class RuleOutcome(rx.State, mixin=True):
         self._name_role()
 
     def _hours(self) -> int:
-        """The grace time in hours; -1 for what is no number."""
+        """The grace time in hours; -1 if it is not a number."""
         hours = self.grace_hours if self.removal == GRACE else "0"
         return int(hours) if hours.isascii() and hours.isdigit() else -1
 
     def _new_state(self) -> str:
-        """The state that a stored rule is to change to; empty when it stays."""
+        """The new state of a stored rule; empty if unchanged."""
         if self.paused or self.shadow == (self._stored_state == SHADOW):
             return ""
         return SHADOW if self.shadow else "active"
 
     @signed_in
     async def choose_role(self, actor: Actor, value: str) -> None:
-        """Which role holders get."""
+        """Choose the role that holders get."""
         self.role_id = value[:32]
         self._name_role()
         self._recheck()
@@ -91,32 +91,32 @@ class RuleOutcome(rx.State, mixin=True):
 
     @signed_in
     async def choose_removal(self, actor: Actor, value: str) -> None:
-        """Whether a role goes at once or after a grace time."""
+        """Choose whether a role is taken at once or after a grace time."""
         if value in {NOW, GRACE}:
             self.removal = value
             self._recheck()
 
     @signed_in
     async def enter_grace(self, actor: Actor, value: float | None) -> None:
-        """How many hours the grace time lasts."""
+        """Set the grace time in hours."""
         self.grace_hours = "" if value is None else f"{value:g}"[:20]
         self._recheck()
 
     @signed_in
     async def switch_shadow(self, actor: Actor, value: bool) -> None:
-        """Whether the rule only watches."""
+        """Switch the rule to shadow or back."""
         self.shadow = value
         self._recheck()
 
     @signed_in
     async def switch_takes_over(self, actor: Actor, value: bool) -> None:
-        """Whether members who have the role from somebody else are judged too."""
+        """Set whether the rule also covers members who have the role from somebody else."""
         self.takes_over = value
         self._recheck()
 
     @signed_in
     async def switch_delegated(self, actor: Actor, value: bool) -> None:
-        """Whether what vaults delegated to members' wallets counts too."""
+        """Set whether vaults that delegated to members' wallets count too."""
         self.delegated = value
         self._recheck()
 

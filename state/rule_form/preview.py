@@ -1,4 +1,4 @@
-"""What a rule would do to members, read while one looks on: for the form and for the questions of the Rules tab."""
+"""The preview of a rule, read live for the form and for the dialogs of the Rules tab."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ from state.core.gate import background, signed_in
 from state.core.watchers import Watcher
 
 SETTLE_SECONDS = 0.6
-"""How long a form rests before whom it concerns is looked up."""
+"""Pause in typing after which the preview is read."""
 SHOWN_PEOPLE = 60
-"""How many names are shown; the numbers count everybody."""
+"""Names shown; the numbers count everybody."""
 
 
 @dataclass(frozen=True)
 class PersonView:
-    """A member and what would come of them: `gain`, `keep`, `lose` or `unknown`."""
+    """A member and the result for them: `gain`, `keep`, `lose` or `unknown`."""
 
     key: str
     name: str
@@ -31,11 +31,11 @@ class PersonView:
 
 
 class ImpactState(rx.State):
-    """The one impact that a page shows: that of the form, or of the question that is open."""
+    """The one preview on a page: the form's, or the open dialog's."""
 
     busy: bool = False
     known: bool = False
-    """Whether the numbers are those of what is asked now."""
+    """Whether the numbers belong to the current question."""
     gain: int = 0
     keep: int = 0
     lose: int = 0
@@ -43,7 +43,7 @@ class ImpactState(rx.State):
     people: list[PersonView] = []
     more: int = 0
     unnamed: int = 0
-    """Members who are counted and not named."""
+    """Members who are counted but not listed."""
     looked: int = 0
     concerned: int = 0
     several_roles: bool = False
@@ -52,7 +52,7 @@ class ImpactState(rx.State):
     _turn: int = 0
 
     def _ask(self, proposal: Proposal | None) -> None:
-        """From now on it is about this; `watch` finds it out."""
+        """Set what to preview; `watch` reads it."""
         self._proposal = proposal
         self._turn += 1
         self.busy, self.known, self.fault = proposal is not None, False, ""
@@ -73,7 +73,7 @@ class ImpactState(rx.State):
     @background
     @signed_in
     async def watch(self, actor: Actor) -> None:
-        """Find out what is asked, batch by batch; something newer that is asked meanwhile goes first."""
+        """Read the preview batch by batch; a newer question replaces it."""
         async with self:
             turn, proposal = self._turn, self._proposal
         if proposal is None:

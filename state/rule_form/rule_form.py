@@ -33,13 +33,13 @@ from state.rule_form.outcome import RuleOutcome
 from state.rule_form.preview import ImpactState
 
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
-"""What the form itself holds of a rule whose conditions it cannot show."""
+"""Fields of the form itself, for a rule whose conditions it cannot show."""
 UNNAMED = "-"
 
 
 @dataclass(frozen=True)
 class ChainOptionView:
-    """A chain to choose; one that rules cannot ask about says why."""
+    """A chain to choose, with the reason if no rule can use it."""
 
     name: str
     label: str
@@ -50,35 +50,35 @@ CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in F
 
 
 class RuleFormState(ConditionList, RuleOutcome, rx.State):
-    """What is filled in so far of a new rule, or of the stored one that `rule_id` names."""
+    """The fields of a new rule, or of the stored one that `rule_id` names."""
 
     rule_id: int = 0
     missing: bool = False
     visit: int = -1
-    """The page load whose fields these are; those of an earlier one are about to be emptied and not shown."""
+    """The page load that the fields belong to; the fields of an earlier one are hidden and reset."""
     loaded: bool = False
     rule_name: str = ""
     room: str = ""
     """How much of its limits the server has used."""
     full: str = ""
-    """Why no rule can be added, said before anything is filled in; empty while one can."""
+    """Why no rule can be added, shown before anything is entered; else empty."""
     chains: list[ChainOptionView] = CHAIN_OPTIONS
     pending: bool = False
     asking: bool = False
-    """Whether the question is open that comes before a change is saved."""
+    """Whether the dialog is open that comes before a change is saved."""
     fault: str = ""
     turn: int = 0
-    """Another number whenever the fields are those of another rule, so that inputs begin anew."""
+    """Changes with the rule that is shown, so that the inputs are created again."""
     proposal_key: str = ""
-    """Another text for each rule that could be saved as it is filled in; empty while something is missing."""
+    """Changes with each version of the rule that could be saved; empty while something is missing."""
     _kept: tuple[str, str] = ("", "")
-    """A stored rule's conditions, and its name, which stays while they do."""
+    """A stored rule's conditions and name. The name stays while the conditions do."""
 
     @signed_in
     async def load(self, actor: Actor):
         """Start with the defaults or the stored rule, then fetch the server's roles.
 
-        When only the connection was lost for a moment, what was filled in stays.
+        After a mere reconnect the fields stay.
         """
         visit = (await self.get_state(SessionState)).visit
         if self.visit == visit and self.loaded:
@@ -141,7 +141,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         return repr((self._slots, self._joins))
 
     def _changed(self) -> None:
-        """What depends on the fields: the name, the words, and whether it could be saved."""
+        """Update what depends on the fields: the name, the words, and whether the rule could be saved."""
         self._sync()
         signature, name = self._kept
         self.rule_name = name if self.too_deep or signature == self._signature() else self._composed_name()
@@ -152,10 +152,10 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         self.proposal_key = "" if fault else hashlib.sha256(repr(self._draft(0)).encode()).hexdigest()[:16]
 
     def _first_fault(self) -> tuple[str, int]:
-        """What is wrong with the rule as it is filled in, as a sentence, and in which condition."""
+        """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is."""
         for slot in self._ordered():
             draft = self._drafted(slot.draft, None)
-            # Several conditions have a name once each has: the one that lacks something is worth more words.
+            # Several conditions get a common name, so the missing part is the more useful message.
             named = replace(draft, rule_name=draft.rule_name or UNNAMED) if self.composed else draft
             try:
                 rule_form.expression_of(rule_form.check(named))
@@ -166,7 +166,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     @signed_in
     async def preview(self, actor: Actor):
-        """Look up whom the rule concerns as it is filled in now."""
+        """Read whom the rule concerns as it is now."""
         impact = await self.get_state(ImpactState)
         impact._ask(await self._proposal() if self.proposal_key else None)
         return ImpactState.watch
@@ -178,7 +178,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     @signed_in
     async def refresh_name(self, actor: Actor) -> None:
-        """Make the rule's name anew from what is filled in."""
+        """Make the automatic name again."""
         if not self.contract and self.type != ANY_NFT and not self.too_deep:
             await refuse(self, "No contract address")
         if self._composed_name():
@@ -203,7 +203,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
         )  # fmt: skip
 
     def _changes(self, draft: RuleDraft) -> dict[str, Any]:
-        """What is sent for a stored rule: its conditions as they are now, and what it gives to whom."""
+        """Return the changes to a stored rule: its conditions, and what it gives to whom."""
         changes: dict[str, Any] = {
             "ruleName": draft.rule_name, "roleId": draft.role_id, "takesOver": draft.takes_over,
             "delegated": draft.delegated,
@@ -221,13 +221,13 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     @signed_in
     async def save(self, actor: Actor, form: dict[str, str | bool | None]):
-        """Create the rule and go back to the server's configuration; what can cost a role is asked about first.
+        """Create the rule and return to the server's configuration. A change that can cost a role is confirmed first.
 
-        A form also sends the fields that are not shown just now, with nothing in them.
+        A form also sends its hidden fields, which are empty.
         """
         self.pending, self.fault = True, ""
         yield
-        # Whoever is quicker than the pause after typing has their collection looked up now.
+        # The person submitted before the pause after typing, so look up the collection now.
         typed = form.get(CONTRACT_INPUT)
         async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
             yield outcome
@@ -248,13 +248,13 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
 
     @signed_in
     async def think_again(self, actor: Actor, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         if not is_open:
             self.asking = False
 
     @signed_in
     async def confirm(self, actor: Actor):
-        """Save what was asked about."""
+        """Save the rule that the dialog is about."""
         self.asking, self.pending, self.fault = False, True, ""
         yield
         async for outcome in self._write(actor):

@@ -1,4 +1,4 @@
-"""The Activity tab of a server: the audit log in sentences, filtered and in pages, and what is undone from it."""
+"""The Activity tab of a server: the audit log in sentences, with filters, pages and undo."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,18 +26,18 @@ from state.dashboard.server_page import ServerPageState, open_tab
 PAGE_SIZE = 50
 ROLE, RULE = "role:", "rule:"
 KINDS = event_kinds.filters()
-"""Families of kinds that can be chosen, and what they are called."""
+"""Groups of kinds to filter by, and their labels."""
 MARKS = tuple((kind, one.icon, one.tone) for kind, one in event_kinds.EVENT_KINDS.items() if one.group is not None)
-"""For each kind that the screen can show its icon and the tone of it."""
+"""The icon and tone of each kind that the screen can show."""
 PERIODS = (("1", "The last day"), ("7", "The last 7 days"), ("30", "The last 30 days"))
-"""Periods in days."""
+"""Periods in days, and their labels."""
 
 
 @dataclass(frozen=True)
 class EventRowView:
-    """A line of the log, or several alike that belong together: then `more` has the other sentences.
+    """A line of the log, or several alike that belong together; then `more` has the other sentences.
 
-    `batch` is what its undoing asks for, empty where nothing can be undone; `member` can be opened in the Members tab.
+    `batch` is the id to undo it by, empty if it cannot be undone; `member` can be opened in the Members tab.
     """
 
     id: int
@@ -53,14 +53,14 @@ class EventRowView:
 
 @dataclass(frozen=True)
 class OptionView:
-    """Something to choose in a filter."""
+    """An option of a filter."""
 
     value: str
     label: str
 
 
 class ActivityState(rx.State):
-    """One page of the log, the filters over it, and the question before something is undone."""
+    """One page of the log, its filters, and the dialog before an undo."""
 
     shown_for: int = 0
     rows: list[EventRowView] = []
@@ -69,7 +69,7 @@ class ActivityState(rx.State):
     kind: str = ""
     member: str = ""
     member_key: int = 0
-    """Another number when the member was filled in by us: the field then starts anew with it."""
+    """Changes when we fill in the member, so that the input is created again."""
     subject: str = ""
     done_by: str = ""
     days: str = ""
@@ -81,11 +81,11 @@ class ActivityState(rx.State):
     asked_text: str = ""
     undoing: str = ""
     _starts: list[int] = []
-    """For each page after the first the line before which it begins."""
+    """For each page after the first, the id of the line before which it begins."""
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read the log, if its tab is open; `member` in the address filters it."""
+        """Read the log if its tab is open; `member` in the URL filters it."""
         page = await open_tab(self, "activity")
         if page is None:
             return
@@ -153,43 +153,43 @@ class ActivityState(rx.State):
 
     @signed_in
     async def choose_kind(self, actor: Actor, value: str) -> None:
-        """What happened."""
+        """Filter by kind."""
         self.kind = value if value in dict(KINDS) else ""
         await self._filtered(actor)
 
     @signed_in
     async def enter_member(self, actor: Actor, value: str) -> None:
-        """Whom it is about, after a rest of typing: part of a name, or a whole id."""
+        """Filter by member after a pause in typing: part of a name, or a whole id."""
         self.member = value.strip()[: activity.LONGEST_QUERY]
         await self._filtered(actor)
 
     @signed_in
     async def choose_subject(self, actor: Actor, value: str) -> None:
-        """Which role or rule."""
+        """Filter by role or rule."""
         self.subject = value[:60]
         await self._filtered(actor)
 
     @signed_in
     async def choose_actor(self, actor: Actor, value: str) -> None:
-        """Who did it."""
+        """Filter by actor."""
         self.done_by = value[:60]
         await self._filtered(actor)
 
     @signed_in
     async def choose_days(self, actor: Actor, value: str) -> None:
-        """Since when."""
+        """Filter by period."""
         self.days = value[:3]
         await self._filtered(actor)
 
     @signed_in
     async def clear(self, actor: Actor) -> None:
-        """Everything again."""
+        """Clear all filters."""
         self._clear()
         await self._filtered(actor)
 
     @signed_in
     async def turn(self, actor: Actor, by: int) -> None:
-        """To older lines (1) or back to newer ones (-1)."""
+        """Turn to older lines (1) or back to newer ones (-1)."""
         page = await open_tab(self, "activity")
         if page is not None:
             self.page = min(max(1, self.page + by), len(self._starts) + 1)
@@ -197,7 +197,7 @@ class ActivityState(rx.State):
 
     @signed_in
     async def ask_undo(self, actor: Actor, batch: str) -> None:
-        """Say what undoing does before it is done."""
+        """Open the dialog that explains the undo."""
         page = await self.get_state(ServerPageState)
         try:
             async with transaction() as db:
@@ -209,13 +209,13 @@ class ActivityState(rx.State):
 
     @public
     def keep(self, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         if not is_open:
             self.asked_batch = ""
 
     @signed_in
     async def undo(self, actor: Actor):
-        """Undo what the question was about."""
+        """Undo what the dialog is about."""
         batch, self.asked_batch = self.asked_batch, ""
         if not batch:
             return
@@ -234,7 +234,7 @@ class ActivityState(rx.State):
 
 
 def _rows(lines: Sequence[LogLine]) -> list[EventRowView]:
-    """Lines that follow one another and belong to one batch become one row."""
+    """Join adjacent lines of one batch into one row."""
     rows: list[EventRowView] = []
     batches: list[str | None] = []
     for line in lines:
@@ -268,4 +268,4 @@ def _query(wanted: LogFilter) -> str:
 
 
 ACTORS = (OptionView(BY_ITSELF, f"{settings().product_name} by itself"),)
-"""Who may have done something, besides people."""
+"""Actors besides people."""

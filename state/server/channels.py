@@ -1,4 +1,4 @@
-"""The Verification channel tab: whether the channel and its panel are there and right, and where alerts go."""
+"""The Verification channel tab: the state of the channel and its panel, and where alerts are posted."""
 
 from dataclasses import dataclass
 
@@ -28,10 +28,10 @@ class ChannelsState(rx.State):
 
     shown_for: int = 0
     name: str = ""
-    """The channel's name, empty while there is none that the bot sees."""
+    """The channel's name; empty if the bot sees no such channel."""
     faults: list[str] = []
     problem: str = ""
-    """Why nothing can be said about the channel, if so."""
+    """Why the channel's state is unknown; else empty."""
     options: list[ChannelOptionView] = []
     log_channel_id: str = ""
     chosen: str = ""
@@ -40,7 +40,7 @@ class ChannelsState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Look at the channel, if its tab is open."""
+        """Read the channel's state if its tab is open."""
         page = await open_tab(self, "channel")
         if page is not None:
             await self._read(actor, page)
@@ -66,7 +66,7 @@ class ChannelsState(rx.State):
 
     @signed_in
     async def repair(self, actor: Actor):
-        """Make the channel, or mend what is wrong with it."""
+        """Create the channel, or fix what is wrong with it."""
         self.working = True
         yield
         try:
@@ -82,12 +82,12 @@ class ChannelsState(rx.State):
 
     @public
     def choose(self, channel_id: str) -> None:
-        """Another log channel is selected, not saved yet."""
+        """Select another log channel, without saving it."""
         self.chosen = channel_id[:32]
 
     @signed_in
     async def save(self, actor: Actor):
-        """Post alerts in the selected channel from now on."""
+        """Save the selected log channel."""
         self.saving = True
         yield
         try:

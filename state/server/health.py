@@ -1,4 +1,4 @@
-"""The Health tab: everything about a server in lines, read again every few seconds while it is open."""
+"""The Health tab: a server's health in lines, read again every few seconds while it is open."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ HEADLINES = {
 
 @dataclass(frozen=True)
 class HealthLineView:
-    """One line: `state` is good, warning, bad or off; `mend` says what to do, empty when there is nothing."""
+    """One line: `state` is good, warning, bad or off; `mend` says how to fix it, empty if nothing is wrong."""
 
     key: str
     state: str
@@ -47,7 +47,7 @@ class ServerHealthState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read how the server is, if its tab is open."""
+        """Read the server's health if its tab is open."""
         page = await open_tab(self, "health")
         if page is None:
             return
@@ -77,7 +77,7 @@ def _line(
 
 
 def _here(view: HealthView) -> list[HealthLineView]:
-    """What is about this server: the bot, its rights, the roles, what rests and what was stopped."""
+    """Return the lines about the server: the bot, its permissions, the roles, paused rules, held-back removals."""
     bot, may, order = view.bot, view.permissions, view.role_order
     lines = [
         _line("bot", bot.state, "Bot", bot.text, bot.mend, bot.since),
@@ -101,7 +101,7 @@ def _here(view: HealthView) -> list[HealthLineView]:
 
 
 def _work(view: HealthView) -> list[HealthLineView]:
-    """What we do by ourselves: the daily round, the queue, what could not be read, how far chains are followed."""
+    """Return the lines about Holdfast's own work: the sweep, the queue, failed reads, and the followers."""
     round_, queue = view.last_sweep, view.queue
     lines = [
         _line("sweep", round_.state, "Daily round", f"{round_.text}{_next(round_.next_at)}", round_.mend),

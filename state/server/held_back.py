@@ -1,4 +1,4 @@
-"""Removals that the breaker holds back, above a server's tabs, and an admin's answer to them."""
+"""Removals that the breaker holds back, in a banner above a server's tabs, with an admin's decision."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
 
 SHOWN_ON = ("rules", "members", "health")
-"""The tabs that the banner stands above."""
+"""The tabs with the banner."""
 
 
 @dataclass(frozen=True)
 class LoserView:
-    """Somebody who would lose the role, and what was seen."""
+    """A member who would lose the role, and the evidence."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class LoserView:
 
 @dataclass(frozen=True)
 class HeldBackRoleView:
-    """One role whose removals wait for `total` members; `more` says how many of them are not listed, or nothing."""
+    """A role with held-back removals of `total` members; `more` names the number not listed, or is empty."""
 
     id: str
     name: str
@@ -44,7 +44,7 @@ class HeldBackRoleView:
 
 
 class HeldBackState(rx.State):
-    """What waits for an admin in the server, and the question before it is decided."""
+    """What waits for an admin in the server, and the dialog before the decision."""
 
     shown_for: int = 0
     roles: list[HeldBackRoleView] = []
@@ -56,14 +56,14 @@ class HeldBackState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read what waits, if a tab is open that the banner stands above."""
+        """Read what waits, if a tab with the banner is open."""
         self.asked_role = ""
         if (page := await self._page()) is not None:
             await self._read(actor, page)
 
     @signed_in
     async def look(self, actor: Actor) -> None:
-        """Read it again once other roles wait than those that show, unless somebody is just answering."""
+        """Read it again when other roles wait than those shown, unless the dialog is open."""
         page = await self._page()
         if page is None or self.asked_role or self.deciding:
             return
@@ -88,7 +88,7 @@ class HeldBackState(rx.State):
 
     @public
     def ask(self, role_id: str, approve: bool) -> None:
-        """Say what an answer means before it is given."""
+        """Open the dialog that explains a decision."""
         role = next((role for role in self.roles if role.id == role_id), None)
         if role is None:
             return
@@ -96,7 +96,7 @@ class HeldBackState(rx.State):
         people = "1 member" if count == 1 else f"{count} members"
         self.asked_role, self.asked_name, self.asked_approve = role.id, role.name, approve
         self.asked_text = (
-            f"{role.name} is taken from {people} now, each after one more look at what they hold. The approval counts "
+            f"{role.name} is taken from {people} now, each after one more check of what they hold. The approval counts "
             "for 24 hours."
             if approve
             else f"{people[:1].upper()}{people[1:]} keep{'s' if count == 1 else ''} {role.name} although no rule says "
@@ -105,13 +105,13 @@ class HeldBackState(rx.State):
 
     @public
     def keep(self, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         if not is_open:
             self.asked_role = ""
 
     @signed_in
     async def decide(self, actor: Actor):
-        """Give the answer that the question was about."""
+        """Carry out the decision that the dialog is about."""
         role_id, self.asked_role = self.asked_role, ""
         if not role_id:
             return

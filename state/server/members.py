@@ -1,4 +1,4 @@
-"""The Members tab of a server: who is there, with which roles, and why each has or lacks them."""
+"""The Members tab of a server: its members, their roles, and why each has or lacks them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, open_tab
 
 EVERYBODY = "everybody"
-"""Who is being checked again, where it is not one member."""
+"""The value for a recheck of all members."""
 
 
 @dataclass(frozen=True)
 class MemberRoleTag:
-    """A role that a member has; `ours` when we gave it."""
+    """A role that a member has; `ours` if we gave it."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ class MemberRoleTag:
 
 @dataclass(frozen=True)
 class MemberRowView:
-    """A member as the list shows them."""
+    """A member in the list."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class MemberRowView:
 
 @dataclass(frozen=True)
 class RequirementLineView:
-    """One requirement against what was last seen; `outcome` is yes, no or unknown, `seen` where and when."""
+    """One requirement with the last evidence; `outcome` is yes, no or unknown, `seen` where and when."""
 
     text: str
     outcome: str
@@ -60,7 +60,7 @@ class RequirementLineView:
 
 @dataclass(frozen=True)
 class RuleWhyView:
-    """What one rule says; `rests` says why it does not count at present, or nothing."""
+    """A rule's answer; `rests` says why it does not count at present, or is empty."""
 
     name: str
     outcome: str
@@ -70,7 +70,7 @@ class RuleWhyView:
 
 @dataclass(frozen=True)
 class RoleWhyView:
-    """One role: whether the member has it and from whom, what each rule says, and what happens next."""
+    """One role: whether the member has it and from whom, each rule's answer, and what happens next."""
 
     id: str
     name: str
@@ -82,22 +82,22 @@ class RoleWhyView:
 
 
 class MembersState(rx.State):
-    """One page of the members that the search finds, one of them opened, and a re-check under way."""
+    """One page of the search's results, the open member, and a running recheck."""
 
     shown_for: int = 0
     rows: list[MemberRowView] = []
     query: str = ""
     search_key: int = 0
-    """Another number when the search was filled in by us: the field then starts anew with it."""
+    """Changes when we fill in the search, so that the input is created again."""
     page: int = 1
     pages: int = 1
     total: int = 0
     opened: str = ""
     why: list[RoleWhyView] = []
     why_protected: bool = False
-    """Whether the member whose reasons these are is protected."""
+    """Whether the open member is protected."""
     why_of: str = ""
-    """Whose reasons these are; another one's are on their way."""
+    """The member whose reasons are loaded; those of another one are still loading."""
     checking: str = ""
     left: int = 0
     asked: int = 0
@@ -106,7 +106,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor):
-        """Read the members, if their tab is open; `member` in the address names one to open."""
+        """Read the members if their tab is open; `member` in the URL names one to open."""
         page = await open_tab(self, "members")
         if page is None:
             return
@@ -120,7 +120,7 @@ class MembersState(rx.State):
             await self._read_why(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> bool:
-        """Read the page of the list; False when the server is not the person's any more."""
+        """Read the page of the list; return False if the person does not run the server any more."""
 
         async def read() -> MembersPage:
             async with transaction() as db:
@@ -154,7 +154,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def search(self, actor: Actor, value: str) -> None:
-        """What is typed, after a rest: part of a name, or a whole id. Who is open and is found stays open."""
+        """Search after a pause in typing: part of a name, or a whole id. An open member in the results stays open."""
         self.query, self.page = value.strip()[: member_list.LONGEST_QUERY], 1
         await self._again(actor)
         if all(row.id != self.opened for row in self.rows):
@@ -162,7 +162,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def turn(self, actor: Actor, by: int) -> None:
-        """To the next page or back."""
+        """Turn to the next page or back."""
         self.page, self.opened = min(max(1, self.page + by), self.pages), ""
         await self._again(actor)
 
@@ -173,7 +173,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def toggle(self, actor: Actor, member: str):
-        """Open a member, or close who is open."""
+        """Open a member, or close the open one."""
         self.opened = "" if self.opened == member else member[:32]
         self.why_of = ""
         yield
@@ -183,7 +183,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def check_everybody(self, actor: Actor) -> None:
-        """Have all members of the server looked at again."""
+        """Recheck all members of the server."""
         page = await self.get_state(ServerPageState)
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
@@ -195,7 +195,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def check(self, actor: Actor, member: str) -> None:
-        """Have one member looked at again."""
+        """Recheck one member."""
         page = await self.get_state(ServerPageState)
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
@@ -204,7 +204,7 @@ class MembersState(rx.State):
 
     @signed_in
     async def protect(self, actor: Actor, member: str, protected: bool) -> None:
-        """Let a member keep their roles whatever the rules say, or go by the rules again."""
+        """Protect a member from losing roles, or end the protection."""
         page = await self.get_state(ServerPageState)
         async with transaction() as db:
             await protection.of_member(db, gateways(), actor, page.server_id, member, protected)
@@ -216,9 +216,9 @@ class MembersState(rx.State):
 
     @signed_in
     async def follow(self, actor: Actor) -> None:
-        """How many still wait for their look; once nobody does, everything is read again.
+        """Show how many members still wait for the recheck, and read everything again when none does.
 
-        And once more a moment later, for a role is written only after the look that decided about it.
+        A role is written only after its decision, so read once more a moment later.
         """
         page = await open_tab(self, "members")
         if page is None or not self.checking or self.shown_for != page.server_id:
@@ -237,7 +237,7 @@ class MembersState(rx.State):
 
     @public
     def stop_following(self) -> None:
-        """Do not show the progress any more; the work itself goes on."""
+        """Hide the progress; the recheck goes on."""
         self.checking = ""
 
 

@@ -1,4 +1,4 @@
-"""The protected roles of a server, below its rules: which, since when and by whom, and what is done about them."""
+"""The protected roles of a server, below its rules: which, since when and by whom."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from state.dashboard.server_page import ServerPageState, open_tab
 
 @dataclass(frozen=True)
 class ProtectedRoleView:
-    """A role that nobody loses; `since` says by whom and when, or nothing where the log does not go back so far."""
+    """A role that nobody loses; `since` says by whom and when, or is empty if the log does not reach that far back."""
 
     id: str
     name: str
@@ -27,12 +27,12 @@ class ProtectedRoleView:
 
 
 class ProtectedRolesState(rx.State):
-    """What is protected, which role is chosen to be next, and the question before a protection ends."""
+    """The protected roles, the selected next one, and the dialog before a protection ends."""
 
     shown_for: int = 0
     rows: list[ProtectedRoleView] = []
     ids: list[str] = []
-    """Those roles' ids, for what is said of rules."""
+    """The ids of the protected roles, for the texts about rules."""
     offered: list[ProtectedRoleView] = []
     chosen: str = ""
     asked_role: str = ""
@@ -41,7 +41,7 @@ class ProtectedRolesState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read them, if the Rules tab is open."""
+        """Read them if the Rules tab is open."""
         self.asked_role = ""
         page = await open_tab(self, "rules")
         if page is not None:
@@ -69,12 +69,12 @@ class ProtectedRolesState(rx.State):
 
     @public
     def choose(self, role_id: str) -> None:
-        """Another role is selected, not protected yet."""
+        """Select another role, without protecting it."""
         self.chosen = role_id[:32]
 
     @signed_in
     async def protect(self, actor: Actor):
-        """Take the selected role from nobody from now on."""
+        """Protect the selected role."""
         if not self.chosen:
             return
         self.working = True
@@ -87,20 +87,20 @@ class ProtectedRolesState(rx.State):
 
     @public
     def ask(self, role_id: str) -> None:
-        """Say what ending a protection means before it is done."""
+        """Open the dialog that explains the end of a protection."""
         role = next((role for role in self.rows if role.id == role_id), None)
         if role is not None:
             self.asked_role, self.asked_name = role.id, role.name
 
     @public
     def keep(self, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         if not is_open:
             self.asked_role = ""
 
     @signed_in
     async def end(self, actor: Actor):
-        """End the protection that the question was about."""
+        """End the protection that the dialog is about."""
         role_id, self.asked_role = self.asked_role, ""
         if not role_id:
             return

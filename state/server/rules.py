@@ -1,4 +1,4 @@
-"""A server's rules: the list with what can be done to each, and the form that adds one."""
+"""A server's rules: the list, and what can be done to each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ AT_ONCE = "Taken as soon as it is no longer earned"
 
 @dataclass(frozen=True)
 class RuleRowView:
-    """A rule as the list shows it; `state` is active, shadow or paused."""
+    """A rule in the list; `state` is active, shadow or paused."""
 
     id: int
     name: str
@@ -47,7 +47,7 @@ class RulesState(rx.State):
     """The Rules tab of a server's configuration."""
 
     shown_for: int = 0
-    """Whose rules these are: a server's internal id, 0 before the first time."""
+    """The internal id of the server whose rules these are; 0 at first."""
     rows: list[RuleRowView] = []
     room: str = ""
     """How much of its limits the server has used."""
@@ -60,7 +60,7 @@ class RulesState(rx.State):
 
     @signed_in
     async def load(self, actor: Actor) -> None:
-        """Read the rules, if their tab is open."""
+        """Read the rules if their tab is open."""
         page = await open_tab(self, "rules")
         if page is None:
             return
@@ -83,7 +83,7 @@ class RulesState(rx.State):
 
     @signed_in
     async def ask(self, actor: Actor, rule_id: int, what: str):
-        """Say what pausing, resuming, activating or deleting a rule does, and to whom, before it is done."""
+        """Open the dialog that explains what pausing, resuming, activating or deleting a rule does, and to whom."""
         row = next((row for row in self.rows if row.id == rule_id), None)
         if row is None or what not in _QUESTIONS:
             return
@@ -99,13 +99,13 @@ class RulesState(rx.State):
 
     @public
     def keep(self, is_open: bool) -> None:
-        """Close the question."""
+        """Close the dialog."""
         if not is_open:
             self.asked_id = 0
 
     @signed_in
     async def confirm(self, actor: Actor):
-        """Do what was asked about."""
+        """Do what the dialog is about."""
         rule_id, self.asked_id = self.asked_id, 0
         wording = _QUESTIONS.get(self.asked_what)
         if not rule_id or wording is None:
@@ -122,13 +122,13 @@ class RulesState(rx.State):
             await say(self, wording.done, wording.after)
         finally:
             self.working = 0
-        # Which roles can be protected follows from the rules.
+        # The rules decide which roles can be protected.
         yield ProtectedRolesState.load
 
 
 @dataclass(frozen=True)
 class _Question:
-    """One thing that can be done to a rule, in words before and after."""
+    """One action on a rule, with the texts before and after it."""
 
     title: str
     text: str
@@ -140,18 +140,18 @@ class _Question:
 
 _QUESTIONS: Mapping[str, _Question] = {
     PAUSE: _Question(
-        "Pause {name}?", "While it is paused it gives and takes nothing. Roles that it gave stay as they are.",
+        "Pause {name}?", "A paused rule gives and takes nothing. Roles it gave stay as they are.",
         "Pause rule", "paused", "Rule paused", "Roles it gave stay as they are.",
     ),
     RESUME: _Question(
-        "Resume {name}?", "It gives and takes again, beginning with what members hold now.",
-        "Resume rule", "active", "Rule resumed", "Members are being looked at now.",
+        "Resume {name}?", "It gives and takes roles again, starting with what members hold now.",
+        "Resume rule", "active", "Rule resumed", "Members are being checked now.",
     ),
     ACTIVATE: _Question(
-        "What {name} would do", "It only watches so far. This is what it would do if it decided from now on.",
-        "Activate rule", "active", "Rule activated", "Members are being looked at now.",
+        "What {name} would do", "The rule is in shadow. This is what it would do if it were active.",
+        "Activate rule", "active", "Rule activated", "Members are being checked now.",
     ),
-    DELETE: _Question("Delete {name}?", "", "Delete rule", "", "Rule deleted", "Its roles are being settled."),
+    DELETE: _Question("Delete {name}?", "", "Delete rule", "", "Rule deleted", "Its roles are being updated."),
 }  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _consequence(row: RuleRowView, protected: bool) -> str:
     if protected:
         return f"{people} {row.role_name} through this rule. Nobody loses it, because the role is protected."
     when = "now" if row.removal == AT_ONCE else "when the grace time is over"
-    return f"{people} {row.role_name} through this rule. Whoever no other rule entitles to it loses it {when}."
+    return f"{people} {row.role_name} through this rule. Members without another rule for it lose it {when}."
 
 
 def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:

@@ -31,7 +31,7 @@ def test_an_absent_database_is_told_on_the_screen_and_in_one_line_of_the_log(cap
     fault = OperationalError("SELECT secret", None, psycopg.OperationalError("the connection is lost\nfor good"))
     assert "database does not answer" in str(show_fault(fault))
     (record,) = caplog.records
-    assert record.getMessage() == "the database did not answer a handler reason=the connection is lost"
+    assert record.getMessage() == "database did not answer a handler reason=the connection is lost"
     assert record.exc_info is None
 
 
@@ -41,5 +41,5 @@ def test_reports_of_browsers_are_short_single_lines_and_few(caplog: pytest.LogCa
         note_report(Exception(f"{number} oops\r\nERROR forged\x1b[2J " + "x" * 9_000))
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == REPORTS_A_MINUTE
-    assert lines[0].startswith("A browser reports: 0 oops ERROR forged")
+    assert lines[0].startswith("browser report text=0 oops ERROR forged")
     assert all(line.isprintable() and len(line) < 1_100 for line in lines)
