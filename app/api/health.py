@@ -11,13 +11,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse, Response
 
 from app.api.requests.shapes import ApiAnswer
-from app.api.server_health import LagAnswer, SweepAnswer
 from models import DatabaseUrlMissing, now, reading, transaction
 from services.core.errors import NotFound
 from services.health import metrics, monitoring, readiness
 from services.health.metrics import Metric
-from services.health.monitoring import DeepHealth
-from services.health.views import BAD
+from services.health.monitoring import BotHeartbeat, DeepHealth, PartHealth, WorkHealth
+from services.health.views import BAD, LagHealth, SweepHealth
 from settings import settings
 
 router = APIRouter(tags=["health"])
@@ -26,41 +25,20 @@ _DEEP_PATIENCE = 5.0
 _AWAY = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)
 
 
-class PartAnswer(ApiAnswer):
-    """`state` is good, warning or bad; `text` says why."""
-
-    state: str
-    text: str
-
-
-class QueueStateAnswer(PartAnswer):
-    """Members to be looked at and roles to be written, over all servers."""
-
-    due: int
-    oldest_seconds: int
-    retrying: int
-    writes: int
-    oldest_write_seconds: int
-    writes_failing: int
-
-
-class BotStateAnswer(PartAnswer):
-    """When the bot last said that it lives."""
-
-    connected: bool
-    seconds: int | None
-
-
 class DeepAnswer(ApiAnswer):
     """The worst state of all, and every part. `database` alone when it does not answer."""
 
     state: str
     checked_at: str | None = None
-    database: PartAnswer
-    queue: QueueStateAnswer | None = None
-    bot: BotStateAnswer | None = None
-    followers: list[LagAnswer] | None = None
-    last_sweep: SweepAnswer | None = None
+    database: PartHealth
+    queue: WorkHealth | None = None
+    bot: BotHeartbeat | None = None
+    followers: tuple[LagHealth, ...] | None = None
+    last_sweep: SweepHealth | None = None
+
+
+_UNSAID = {"followers": {"__all__": {"mend"}}}
+"""Fields that are always empty here."""
 
 
 @router.get("/health/deep", include_in_schema=False)
@@ -71,9 +49,8 @@ async def deep(request: Request) -> Response:
         async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
             answer = _answer(await monitoring.look(db))
     except _AWAY as fault:
-        part = monitoring.without_database(type(fault).__name__)
-        answer = DeepAnswer(state=BAD, database=PartAnswer.model_validate(part))
-    body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        answer = DeepAnswer(state=BAD, database=monitoring.without_database(type(fault).__name__))
+    body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_UNSAID)
     return JSONResponse(body, status_code=503 if answer.state == BAD else 200)
 
 
@@ -114,11 +91,11 @@ def _answer(view: DeepHealth) -> DeepAnswer:
     return DeepAnswer(
         state=view.state,
         checked_at=view.checked_at.isoformat(),
-        database=PartAnswer.model_validate(view.database),
-        queue=QueueStateAnswer.model_validate(view.queue),
-        bot=BotStateAnswer.model_validate(view.bot),
-        followers=[LagAnswer.model_validate(one) for one in view.followers],
-        last_sweep=SweepAnswer.model_validate(view.last_sweep),
+        database=view.database,
+        queue=view.queue,
+        bot=view.bot,
+        followers=view.followers,
+        last_sweep=view.last_sweep,
     )
 
 

@@ -1,8 +1,5 @@
 """Verification rules: made, read, changed and deleted by those who run their server."""
 
-import json
-from collections.abc import Iterable
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -13,7 +10,7 @@ from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payloa
 from gateways import gateways
 from models import transaction
 from services.engine import preview as impact
-from services.engine.preview import Proposal
+from services.engine.preview import MemberImpact, Proposal
 from services.rules import rules
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.single_source import SingleSource
@@ -26,54 +23,6 @@ class RuleRemoval(Payload):
 
     mode: str = "now"
     hours: Any = 0
-
-
-class RemovalAnswer(ApiAnswer):
-    """When a role goes that nothing earns any more."""
-
-    mode: str
-    hours: int
-
-
-class SingleSourceAnswer(ApiAnswer):
-    """What a condition asks for that one source alone can tell, what that means, and which setting adds another."""
-
-    chain: str
-    verification_type: str
-    text: str
-    remedy: str
-
-
-class RuleAnswer(ApiAnswer):
-    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
-
-    `single_sources` is empty where a second source can confirm every loss.
-    """
-
-    id: int
-    server_id: int
-    rule_name: str
-    contract_address: str
-    blockchain: str
-    verification_type: str
-    min_tokens: int
-    role_id: str
-    role_name: str
-    role_color: str
-    trait_type: str | None
-    trait_value: str | None
-    token_ids: list[str]
-    expression: Any
-    removal: RemovalAnswer
-    shadow: bool
-    state: str
-    pause_reason: str | None
-    takes_over: bool
-    delegated: bool
-    holders: int
-    summary: str
-    single_sources: list[SingleSourceAnswer]
-    created_at: datetime
 
 
 class RulePayload(Payload):
@@ -129,16 +78,6 @@ class PreviewPayload(RulePayload):
     state: str = ""
 
 
-class PreviewMemberAnswer(ApiAnswer):
-    """One member and what would come of the role: `gain`, `keep`, `lose` or `unknown`."""
-
-    discord_id: str
-    name: str
-    role_id: str
-    role_name: str
-    outcome: str
-
-
 class PreviewAnswer(ApiAnswer):
     """How many members would gain, keep or lose the role or cannot be told, and who.
 
@@ -149,10 +88,10 @@ class PreviewAnswer(ApiAnswer):
     keep: int
     lose: int
     unknown: int
-    members: list[PreviewMemberAnswer]
+    members: tuple[MemberImpact, ...]
     looked: int
     concerned: int
-    single_sources: list[SingleSourceAnswer]
+    single_sources: tuple[SingleSource, ...]
 
 
 class DeletedAnswer(ApiAnswer):
@@ -160,40 +99,6 @@ class DeletedAnswer(ApiAnswer):
 
     success: bool = True
     members: int
-
-
-def rule_answer(view: RuleView) -> RuleAnswer:
-    """A rule as it goes over the wire."""
-    return RuleAnswer(
-        id=view.id,
-        server_id=view.server_id,
-        rule_name=view.rule_name,
-        contract_address=view.contract_address,
-        blockchain=view.blockchain,
-        verification_type=view.verification_type,
-        min_tokens=view.min_tokens,
-        role_id=view.role_id,
-        role_name=view.role_name,
-        role_color=view.role_color,
-        trait_type=view.trait_type,
-        trait_value=view.trait_value,
-        token_ids=list(view.token_ids),
-        expression=json.loads(view.expression),
-        removal=RemovalAnswer(mode=view.removal_mode, hours=view.removal_hours),
-        shadow=view.state == "shadow",
-        state=view.state,
-        pause_reason=view.pause_reason,
-        takes_over=view.takes_over,
-        delegated=view.delegated,
-        holders=view.holders,
-        summary=view.summary,
-        single_sources=_single_sources(view.single_sources),
-        created_at=view.created_at,
-    )
-
-
-def _single_sources(found: Iterable[SingleSource]) -> list[SingleSourceAnswer]:
-    return [SingleSourceAnswer.model_validate(one) for one in found]
 
 
 def _draft(payload: RulePayload) -> RuleDraft:
@@ -228,17 +133,17 @@ def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
 
 
 @router.get("")
-async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleAnswer]:
+async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleView]:
     """The rules of a server, by its internal id."""
     async with transaction() as db:
-        return [rule_answer(rule) for rule in await rules.list_rules(db, gateways(), caller, server_id)]
+        return await rules.list_rules(db, gateways(), caller, server_id)
 
 
 @router.post("", status_code=201)
-async def create(caller: Caller, payload: RulePayload) -> RuleAnswer:
+async def create(caller: Caller, payload: RulePayload) -> RuleView:
     """Make a rule; it is in force at once, unless it is to watch only (`shadow`)."""
     async with transaction() as db:
-        return rule_answer(await rules.create(db, gateways(), caller, _draft(payload)))
+        return await rules.create(db, gateways(), caller, _draft(payload))
 
 
 @router.post("/preview")
@@ -251,26 +156,25 @@ async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
     async with transaction() as db:
         plan = await impact.plan(db, gateways(), caller, proposal)
     found = await impact.whole(gateways(), plan)
-    members = [PreviewMemberAnswer.model_validate(member) for member in found.members]
     counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
     return PreviewAnswer(
-        members=members, looked=found.looked, concerned=found.concerned,
-        single_sources=_single_sources(plan.single_sources), **counts,
+        members=found.members, looked=found.looked, concerned=found.concerned,
+        single_sources=plan.single_sources, **counts,
     )  # fmt: skip
 
 
 @router.get("/{rule_id}")
-async def one(caller: Caller, rule_id: PathId) -> RuleAnswer:
+async def one(caller: Caller, rule_id: PathId) -> RuleView:
     """One rule."""
     async with transaction() as db:
-        return rule_answer(await rules.get(db, gateways(), caller, rule_id))
+        return await rules.get(db, gateways(), caller, rule_id)
 
 
 @router.patch("/{rule_id}")
-async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleAnswer:
+async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleView:
     """Change fields of a rule, or its state: `active`, `paused` or `shadow`."""
     async with transaction() as db:
-        return rule_answer(await rules.change(db, gateways(), caller, rule_id, _changes(payload)))
+        return await rules.change(db, gateways(), caller, rule_id, _changes(payload))
 
 
 @router.delete("/{rule_id}")

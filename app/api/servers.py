@@ -1,17 +1,17 @@
 """The servers that the caller runs, and one of them to take along: as JSON, or its members as a table."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload
-from app.api.rules import RuleAnswer, rule_answer
 from gateways import gateways
 from models import now, transaction
+from services.rules.views import RuleView
 from services.servers import breaker_review, export, servers
+from services.servers.breaker_review import HeldBackView
 from services.servers.member_list import MemberRow
 from services.servers.servers import ServerView
 from services.triggers import sweep
@@ -42,7 +42,7 @@ class ServerExportAnswer(ApiAnswer):
 
     server_id: int
     exported_at: str
-    rules: list[RuleAnswer]
+    rules: tuple[RuleView, ...]
     members: list[ExportedMember]
 
 
@@ -58,7 +58,7 @@ async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
     empty = ServerExportAnswer(
         server_id=server_id,
         exported_at=now().isoformat(),
-        rules=list(map(rule_answer, rules)),
+        rules=rules,
         members=[],
     ).model_dump_json(by_alias=True)
 
@@ -116,20 +116,6 @@ def _file(content: AsyncIterator[str], name: str, kind: str) -> StreamingRespons
     return StreamingResponse(content, media_type=kind, headers=headers)
 
 
-class ServerAnswer(ApiAnswer):
-    """A server: `id` is Discord's, `internalId` ours."""
-
-    id: str
-    internal_id: int
-    name: str
-    icon_url: str | None
-    bot_invited: bool
-    owner: bool
-    verified_members: int
-    verification_rules_count: int
-    verification_rules: list[RuleAnswer]
-
-
 class NewServerPayload(Payload):
     """A server to be added by hand."""
 
@@ -154,28 +140,6 @@ class SyncAnswer(ApiAnswer):
     servers: int
 
 
-class LoserAnswer(ApiAnswer):
-    """Somebody who would lose a role, and what was seen of what they hold."""
-
-    discord_id: str
-    name: str
-    reason: str
-
-
-class HeldBackAnswer(ApiAnswer):
-    """The stopped removals of one role: `total` members wait, the first of them are listed."""
-
-    role_id: str
-    role_name: str
-    role_color: str
-    tripped_at: datetime
-    would_lose: int
-    holders: int
-    losers: list[LoserAnswer]
-    total: int
-    cause: str
-
-
 class BreakerPayload(Payload):
     """Whether the removals that were held back may go on, or everybody keeps the role; of one role or of all."""
 
@@ -190,26 +154,12 @@ class BreakerAnswer(ApiAnswer):
     roles: int
 
 
-def _answer(view: ServerView) -> ServerAnswer:
-    return ServerAnswer(
-        id=view.id,
-        internal_id=view.internal_id,
-        name=view.name,
-        icon_url=view.icon_url,
-        bot_invited=view.bot_invited,
-        owner=view.owner,
-        verified_members=view.verified_members,
-        verification_rules_count=view.verification_rules_count,
-        verification_rules=[rule_answer(rule) for rule in view.verification_rules],
-    )
-
-
 @router.get("/servers")
-async def run_by_caller(caller: Caller) -> list[ServerAnswer]:
+async def run_by_caller(caller: Caller) -> list[ServerView]:
     """The servers where the caller is owner or administrator and that we know."""
     async with transaction() as db:
         await servers.ask_again(db, gateways(), caller)
-        return [_answer(view) for view in await servers.list_servers(db, caller)]
+        return await servers.list_servers(db, caller)
 
 
 @router.post("/servers", status_code=201)
@@ -244,11 +194,10 @@ async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
 
 
 @router.get("/servers/{server_id}/breaker")
-async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackAnswer]:
+async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackView]:
     """The removals that wait for an admin: who would lose which role, what was seen of them, what changed before."""
     async with transaction() as db:
-        found = await breaker_review.of_server(db, gateways(), caller, server_id)
-    return [HeldBackAnswer.model_validate(view) for view in found]
+        return await breaker_review.of_server(db, gateways(), caller, server_id)
 
 
 @router.post("/servers/{server_id}/breaker")

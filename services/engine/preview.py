@@ -17,6 +17,7 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.errors import ProviderUnavailable
+from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases, decisions, preview_log
 from services.engine.cases import Case
@@ -49,6 +50,7 @@ which takes from its own time."""
 _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class MemberImpact:
     """What would come of one member's one role: `gain`, `keep`, `lose` or `unknown`."""

@@ -48,8 +48,9 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     row = await db.get(Schedule, sweep.SCHEDULE, populate_existing=True)
     if row is None:
         return SweepHealth(
-            WARNING, None, None, None, 0, 0, "No daily round is planned yet.",
-            "The background jobs do not run: tell whoever runs the bot.",
+            state=WARNING, text="No daily round is planned yet.",
+            mend="The background jobs do not run: tell whoever runs the bot.",
+            started_at=None, finished_at=None, next_at=None, members=0, left=0,
         )  # fmt: skip
     left = (await sweep.progress(db)).left if row.started_at and row.finished_at is None else 0
     late = row.next_at < now - _LATE
@@ -65,7 +66,10 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
     if late:
         told += f" The next one is {ago((now - row.next_at).total_seconds())} late."
     mend = "The background jobs do not run: tell whoever runs the bot." if late else None
-    return SweepHealth(BAD if late else GOOD, row.started_at, row.finished_at, row.next_at, row.total, left, told, mend)
+    return SweepHealth(
+        state=BAD if late else GOOD, text=told, mend=mend, started_at=row.started_at, finished_at=row.finished_at,
+        next_at=row.next_at, members=row.total, left=left,
+    )  # fmt: skip
 
 
 def mend_of(cause: str | None) -> str:
@@ -98,10 +102,11 @@ async def breakers(db: AsyncSession, server_id: int, names: dict[str, str]) -> t
 def _breaker(row: Breaker, names: dict[str, str]) -> BreakerHealth:
     name = names.get(row.role_id, row.role_id)
     return BreakerHealth(
-        BAD, row.role_id, name, row.would_lose, row.holders, row.tripped_at,
-        f"{row.would_lose} of {row.holders} holders would have lost {name} within a day, so nothing more is taken "
+        state=BAD,
+        text=f"{row.would_lose} of {row.holders} holders would have lost {name} within a day, so nothing more is taken "
         "for it.",
-        "Look at why, then approve the removals if they are right.",
+        mend="Look at why, then approve the removals if they are right.",
+        role_id=row.role_id, role_name=name, would_lose=row.would_lose, holders=row.holders, since=row.tripped_at,
     )  # fmt: skip
 
 
@@ -153,8 +158,9 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     if waits:
         mend = "The background jobs do not keep up: tell whoever runs the bot."
     return QueueHealth(
-        state, due, oldest_at, failing, writes, writes_failing, " ".join(part for part in parts if part), mend
-    )
+        state=state, text=" ".join(part for part in parts if part), mend=mend, due=due, oldest_at=oldest_at,
+        failing=failing, writes=writes, writes_failing=writes_failing,
+    )  # fmt: skip
 
 
 def _people(count: int) -> str:
@@ -189,8 +195,9 @@ async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...
     )
     return tuple(
         UnknownReading(
-            WARNING, str(reason), int(count),
-            f"{what} {'1 member' if count == 1 else f'{count} members'}, whose roles stay as they are: {reason}",
+            state=WARNING,
+            text=f"{what} {'1 member' if count == 1 else f'{count} members'}, whose roles stay as they are: {reason}",
+            reason=str(reason), members=int(count),
         )
         for what, reason, count in rows.all()
     )  # fmt: skip
@@ -200,8 +207,8 @@ async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
     """Whether alerts reach the admins' channel."""
     if server.log_channel_id is None:
         return AlertsHealth(
-            OFF, None, None, "No log channel is chosen, so trouble is told here only.",
-            "Choose one on the Verification channel tab.",
+            state=OFF, text="No log channel is chosen, so trouble is told here only.",
+            mend="Choose one on the Verification channel tab.", channel_id=None, error=None,
         )  # fmt: skip
     rows = await db.exec(
         select(Alert.last_error)
@@ -211,7 +218,9 @@ async def alerts(db: AsyncSession, server: Server) -> AlertsHealth:
     )
     if error := rows.first():
         return AlertsHealth(
-            WARNING, server.log_channel_id, error, f"The last alert could not be posted: {error}",
-            "Let the bot see the log channel and write in it, or choose another one.",
+            state=WARNING, text=f"The last alert could not be posted: {error}",
+            mend="Let the bot see the log channel and write in it, or choose another one.",
+            channel_id=server.log_channel_id, error=error,
         )  # fmt: skip
-    return AlertsHealth(GOOD, server.log_channel_id, None, "Alerts are posted in the log channel.", None)
+    text = "Alerts are posted in the log channel."
+    return AlertsHealth(state=GOOD, text=text, channel_id=server.log_channel_id, error=None)

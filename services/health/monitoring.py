@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from models import now
 from models.db.session import AsyncSession
+from services.core.json_view import json_view
 from services.health import backlog, provider_log, provider_status
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, ago, worst
 from services.triggers import chain_cursor, watch_list
@@ -18,6 +19,7 @@ FOLLOWER_LATE_AFTER = timedelta(minutes=30)
 """From then on monitors call it bad; before, it is a warning, for the round finds what no follower does."""
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class PartHealth:
     """One part in a word (good, warning, bad or off) and a sentence."""
@@ -26,28 +28,26 @@ class PartHealth:
     text: str
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
-class WorkHealth:
+class WorkHealth(PartHealth):
     """The queue over all servers: who waits to be looked at, which roles wait to be written, and for how long."""
 
-    state: str
     due: int
     oldest_seconds: int
     retrying: int
     writes: int
     oldest_write_seconds: int
     writes_failing: int
-    text: str
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
-class BotHeartbeat:
+class BotHeartbeat(PartHealth):
     """When the bot last said that it lives; `seconds` is how long ago."""
 
-    state: str
     connected: bool
     seconds: int | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +107,20 @@ async def work(db: AsyncSession) -> WorkHealth:
     if writes:
         told += f" {writes} role changes wait to be written, the first for {ago(write_age)}."
     state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD
-    return WorkHealth(state, due, age, retrying, writes, write_age, failing, told)
+    return WorkHealth(state, told, due, age, retrying, writes, write_age, failing)
 
 
 async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     """Whether the bot lives and is connected to Discord's gateway."""
     row = (await provider_log.states(db)).get(provider_log.BOT)
     if row is None:
-        return BotHeartbeat(BAD, False, None, "The bot has never run.")
+        return BotHeartbeat(BAD, "The bot has never run.", False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
     if moment - row.checked_at > BOT_SILENT_AFTER:
-        return BotHeartbeat(BAD, False, seconds, f"The bot was last heard {ago(seconds)} ago.")
+        return BotHeartbeat(BAD, f"The bot was last heard {ago(seconds)} ago.", False, seconds)
     if row.state != "ok":
-        return BotHeartbeat(BAD, False, seconds, "The bot runs, but is not connected to Discord.")
-    return BotHeartbeat(GOOD, True, seconds, "The bot is connected to Discord.")
+        return BotHeartbeat(BAD, "The bot runs, but is not connected to Discord.", False, seconds)
+    return BotHeartbeat(GOOD, "The bot is connected to Discord.", True, seconds)
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:

@@ -62,8 +62,9 @@ def _service(
     else:
         state, text, mend = bad, f"{name} {_SAYS[answers]}. {effect}", _WAIT
     return ProviderHealth(
-        state, provider, name, "service", None, answers, row.since if row else None, row.checked_at if row else None,
-        None, None, row.reason if row and answers != provider_reports.OK else None, used, text, mend,
+        state=state, text=text, mend=mend, provider=provider, name=name, kind="service", chain=None, answers=answers,
+        since=row.since if row else None, checked_at=row.checked_at if row else None, block=None, age=None,
+        reason=row.reason if row and answers != provider_reports.OK else None, used=used,
     )  # fmt: skip
 
 
@@ -80,8 +81,11 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
         mend = f"Whoever runs the bot can set nodes for {title}." if used else None
         state = BAD if used else OFF
         return [
-            ProviderHealth(state, chain, title, "chain", chain, OFF, None, None, None, None, None, used, text, mend)
-        ]
+            ProviderHealth(
+                state=state, text=text, mend=mend, provider=chain, name=title, kind="chain", chain=chain, answers=OFF,
+                since=None, checked_at=None, block=None, age=None, reason=None, used=used,
+            )
+        ]  # fmt: skip
     names = [provider_reports.node(chain, place) for place in range(count)]
     well = sum(answers_of(states.get(name), chain, now) == provider_reports.OK for name in names)
     return [_node(states.get(name), chain, place, count, well, used, now) for place, name in enumerate(names)]
@@ -126,9 +130,10 @@ def _node(
         old = f" ({ago(age)} old)" if answers == provider_reports.STALE and age is not None else ""
         text, mend = f"{name} {_SAYS[answers]}{old}. {consequence(CHAINS[chain].title, count, well)}", _WAIT
     return ProviderHealth(
-        state, provider_reports.node(chain, place), name, "node", chain, answers, row.since if row else None,
-        row.checked_at if row else None, row.block if row else None, age,
-        row.reason if row and answers != provider_reports.OK else None, used, text, mend,
+        state=state, text=text, mend=mend, provider=provider_reports.node(chain, place), name=name, kind="node",
+        chain=chain, answers=answers, since=row.since if row else None, checked_at=row.checked_at if row else None,
+        block=row.block if row else None, age=age,
+        reason=row.reason if row and answers != provider_reports.OK else None, used=used,
     )  # fmt: skip
 
 
@@ -137,9 +142,10 @@ def left_to_rounds(used: Iterable[str]) -> tuple[LagHealth, ...]:
     pace = settings().follow_pace
     return tuple(
         LagHealth(
-            OFF, chain, 0, 0, 0,
-            f"{CHAINS[chain].title} is not followed, as whoever runs the bot has set it: purchases and sales there are "
-            "noticed by the round over everybody.",
+            state=OFF,
+            text=f"{CHAINS[chain].title} is not followed, as whoever runs the bot has set it: purchases and sales "
+            "there are noticed by the round over everybody.",
+            chain=chain, block=0, behind=0, seconds=0,
         )
         for chain in sorted(used)
         if pace.get(chain) == 0
@@ -177,5 +183,8 @@ def lag(
         for rest in away:
             left = ago((rest.until - now).total_seconds())
             text += f" {shorten(rest.contract)} is not followed for {left} more: {QUARANTINE_REASON}"
-        found.append(LagHealth(WARNING if late or away else GOOD, one.chain, one.block, one.behind, seconds, text))
+        state = WARNING if late or away else GOOD
+        found.append(
+            LagHealth(state=state, text=text, chain=one.chain, block=one.block, behind=one.behind, seconds=seconds)
+        )
     return tuple(found)

@@ -117,39 +117,48 @@ def _bot(server: Server, states: provider_status.States, moment: datetime) -> Bo
     fresh = row is not None and moment - row.checked_at <= BOT_SILENT_AFTER
     connected = fresh and row is not None and row.state == "ok"
     heard, since = (row.checked_at, row.since) if row else (None, None)
+
+    def health(state: str, text: str, mend: str | None = None) -> BotHealth:
+        return BotHealth(
+            state=state, text=text, mend=mend, in_server=server.bot_invited, connected=connected, heard_at=heard,
+            since=since,
+        )  # fmt: skip
+
     if not server.bot_invited:
         text = "The bot is not in this server, so no role can be given or taken."
         mend = "Invite it from the dashboard; rules that rest because of it resume by themselves."
-        return BotHealth(BAD, False, connected, heard, since, text, mend)
+        return health(BAD, text, mend)
     if connected and row is not None and row.reason:
         text = f"The bot is in this server. {row.reason} Roles still follow the daily round."
-        return BotHealth(BAD, True, True, heard, since, text, "Whoever runs the bot has to do that.")
+        return health(BAD, text, "Whoever runs the bot has to do that.")
     if connected:
-        return BotHealth(GOOD, True, True, heard, since, "The bot is in this server and listens.", None)
+        return health(GOOD, "The bot is in this server and listens.")
     if fresh and row is not None:
         why = f" ({row.reason})" if row.reason else ""
         text = f"The bot is not connected to Discord's gateway{why}. Roles still follow the daily round."
     else:
         when = "" if heard is None else f"; it was last heard {ago((moment - heard).total_seconds())} ago"
         text = f"The bot does not run{when}. Nobody answers commands or sees who joins."
-    return BotHealth(BAD, True, False, heard, since, text, "It connects again by itself; if not, tell whoever runs it.")
+    return health(BAD, text, "It connects again by itself; if not, tell whoever runs it.")
 
 
 def _permissions(place: _Place) -> PermissionsHealth:
     if not place.server.bot_invited:
-        return PermissionsHealth(OFF, False, (), "The bot is not in this server.", None)
+        return PermissionsHealth(state=OFF, text="The bot is not in this server.", known=False, missing=())
     bits = place.bot.permissions if place.bot else place.server.bot_permissions
     if bits is None:
-        return PermissionsHealth(WARNING, False, (), "What the bot may do here is not known yet.", None)
+        text = "What the bot may do here is not known yet."
+        return PermissionsHealth(state=WARNING, text=text, known=False, missing=())
     admin = bool(bits & ADMINISTRATOR) or bool(place.bot and place.bot.owner)
     missing = tuple(
         MissingPermission(name, text, _INVITE) for name, (bit, text) in NEEDED.items() if not (admin or bits & bit)
     )
     if not missing:
-        return PermissionsHealth(GOOD, True, (), "The bot has every permission that it needs.", None)
+        text = "The bot has every permission that it needs."
+        return PermissionsHealth(state=GOOD, text=text, known=True, missing=())
     told = ", ".join(one.name for one in missing)
     text = f"The bot lacks {told}. " + " ".join(one.text for one in missing)
-    return PermissionsHealth(BAD, True, missing, text, _INVITE)
+    return PermissionsHealth(state=BAD, text=text, mend=_INVITE, known=True, missing=missing)
 
 
 def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
@@ -164,12 +173,12 @@ def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:
         if problem is not None:
             problems[rule.role_id] = problem
     if not rules and _lowest(place):
-        return RoleOrderHealth(WARNING, (), _AT_THE_BOTTOM)
+        return RoleOrderHealth(state=WARNING, text=_AT_THE_BOTTOM, problems=())
     if not problems:
         text = "Every role of the rules can be given." if rules else "No rule names a role yet."
-        return RoleOrderHealth(GOOD, (), text)
+        return RoleOrderHealth(state=GOOD, text=text, problems=())
     found = tuple(problems.values())
-    return RoleOrderHealth(BAD, found, " ".join(problem.text for problem in found))
+    return RoleOrderHealth(state=BAD, text=" ".join(problem.text for problem in found), problems=found)
 
 
 def _lowest(place: _Place) -> bool:

@@ -3,22 +3,33 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.core.json_view import json_view
+
 GOOD, WARNING, BAD, OFF = "good", "warning", "bad", "off"
 
 
-@dataclass(frozen=True, slots=True)
-class BotHealth:
-    """Whether the bot is in the server and listens to Discord."""
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthLine:
+    """`state` is good, warning, bad or off; `text` says why; `mend` says how to mend it, if there is anything to."""
 
     state: str
+    text: str
+    mend: str | None = None
+
+
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotHealth(HealthLine):
+    """Whether the bot is in the server and listens to Discord."""
+
     in_server: bool
     connected: bool
     heard_at: datetime | None
     since: datetime | None
-    text: str
-    mend: str | None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class MissingPermission:
     """A permission that the bot lacks in the whole server, and what it is for."""
@@ -28,17 +39,16 @@ class MissingPermission:
     mend: str
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionsHealth:
-    """What the bot may not do; `known` is False while nobody has looked."""
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionsHealth(HealthLine):
+    """What the bot may not do; `known` is false while nobody has looked."""
 
-    state: str
     known: bool
     missing: tuple[MissingPermission, ...]
-    text: str
-    mend: str | None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class RoleProblem:
     """A role of the rules that cannot be given as it is now."""
@@ -50,37 +60,34 @@ class RoleProblem:
     mend: str
 
 
-@dataclass(frozen=True, slots=True)
-class RoleOrderHealth:
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleOrderHealth(HealthLine):
     """Whether every role of the rules can be given."""
 
-    state: str
     problems: tuple[RoleProblem, ...]
-    text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SweepHealth:
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepHealth(HealthLine):
     """The daily round over everybody: `members` were due when it began, `left` are still to be looked at."""
 
-    state: str
     started_at: datetime | None
     finished_at: datetime | None
     next_at: datetime | None
     members: int
     left: int
-    text: str
-    mend: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderHealth:
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderHealth(HealthLine):
     """Somebody else's service. `answers`: ok, stale, down, busy, confused, refused, off or unknown.
 
     `used` says whether a rule of this server depends on it; `age` is how old its newest block is, in seconds.
     """
 
-    state: str
     provider: str
     name: str
     kind: str
@@ -92,25 +99,26 @@ class ProviderHealth:
     age: int | None
     reason: str | None
     used: bool
-    text: str
-    mend: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class LagHealth:
-    """How far behind a chain we follow it: the last block that was looked at, and how many newer ones there are."""
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LagHealth(HealthLine):
+    """How far behind a chain we follow it.
 
-    state: str
+    `block` was looked at last, `behind` counts the newer ones; `seconds` have passed since we last looked.
+    """
+
     chain: str
     block: int
     behind: int
     seconds: int
-    text: str
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class PausedRule:
-    """A rule that rests, since when and why; `by_itself` says that it resumes by itself once that is mended."""
+    """A rule that is paused, since when and why; `byItself` if it resumes by itself once that is mended."""
 
     state: str
     id: int
@@ -124,55 +132,49 @@ class PausedRule:
     by_itself: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerHealth:
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerHealth(HealthLine):
     """Removals of a role that were stopped because too many would have lost it at once."""
 
-    state: str
     role_id: str
     role_name: str
     would_lose: int
     holders: int
     since: datetime
-    text: str
-    mend: str
 
 
-@dataclass(frozen=True, slots=True)
-class QueueHealth:
-    """Members who wait to be looked at, and roles that wait to be written."""
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueHealth(HealthLine):
+    """Members who wait to be looked at, roles that wait to be written, and how many of each failed before."""
 
-    state: str
     due: int
     oldest_at: datetime | None
     failing: int
     writes: int
     writes_failing: int
-    text: str
-    mend: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownReading:
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownReading(HealthLine):
     """Why something could not be read, and for how many members."""
 
-    state: str
     reason: str
     members: int
-    text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AlertsHealth:
+@json_view
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertsHealth(HealthLine):
     """Whether alerts reach the admins' log channel."""
 
-    state: str
     channel_id: str | None
     error: str | None
-    text: str
-    mend: str | None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class HealthView:
     """Everything about one server's health at one moment; `state` is the worst of all."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateways.chains.catalogue import CHAINS
+from services.core.json_view import json_view
 from services.rules.expression import ANY_NFT, Expression, Requirement, requirements
 from settings import settings
 
@@ -12,9 +13,10 @@ MOST_BY_ONE_SOURCE = 5
 _BOUND = f"At most {MOST_BY_ONE_SOURCE} members a day lose the role by it unless an admin approves more."
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class SingleSource:
-    """Why a condition has one source alone and what that means (`text`), and which setting adds another (`remedy`)."""
+    """What a condition asks for that one source alone can tell: what that means, and which setting adds another."""
 
     chain: str
     verification_type: str

@@ -1,9 +1,9 @@
 """Rules as their admins see them, with what they require in plain words and how many hold a role by each."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlmodel import col, select
 
@@ -11,14 +11,28 @@ from models import Rule
 from models.db.session import AsyncSession
 from services.collections import catalog
 from services.core import rollups
+from services.core.json_view import Internal, json_view
 from services.rules.expression import Expression, parse, requirements
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.wording import Line, Names, in_lines, in_words
 
 
+@json_view
+@dataclass(frozen=True, slots=True)
+class RemovalPolicy:
+    """When a role is taken that no rule gives any more: `now`, or after some hours of `grace`."""
+
+    mode: str
+    hours: int
+
+
+@json_view
 @dataclass(frozen=True, slots=True)
 class RuleView:
-    """A stored rule as its admins see it; `expression` is JSON text, `holders` counts who has the role by it."""
+    """A stored rule; `holders` have its role from us, `summary` says in words what it asks for.
+
+    `expression` is its document. `singleSources` is empty where a second source can confirm every loss.
+    """
 
     id: int
     server_id: int
@@ -33,20 +47,20 @@ class RuleView:
     trait_type: str | None
     trait_value: str | None
     token_ids: tuple[str, ...]
-    expression: str
-    removal_mode: str
-    removal_hours: int
+    expression: Any
+    removal: RemovalPolicy
+    shadow: bool
     state: str
     pause_reason: str | None
     takes_over: bool
     delegated: bool
     holders: int
     summary: str
-    lines: tuple[Line, ...]
-    chains: tuple[str, ...]
-    """Every chain that a condition asks about, in the order of the rule."""
+    single_sources: tuple[SingleSource, ...]
     created_at: datetime
-    single_sources: tuple[SingleSource, ...] = ()
+    lines: Internal[tuple[Line, ...]]
+    chains: Internal[tuple[str, ...]]
+    """Every chain that a condition asks about, in the order of the rule."""
 
 
 async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
@@ -83,10 +97,10 @@ def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,
         role_id=rule.role_id, role_name=rule.role_name, role_color=rule.role_color, trait_type=rule.trait_type,
-        trait_value=rule.trait_value, token_ids=tuple(rule.token_ids), expression=json.dumps(rule.expression),
-        removal_mode=rule.removal_mode, removal_hours=rule.removal_hours, state=rule.state,
+        trait_value=rule.trait_value, token_ids=tuple(rule.token_ids), expression=rule.expression,
+        removal=RemovalPolicy(rule.removal_mode, rule.removal_hours), shadow=rule.state == "shadow", state=rule.state,
         pause_reason=rule.pause_reason, takes_over=rule.takes_over, delegated=rule.delegated,
-        holders=held_by, summary=in_words(tree, names),
-        lines=in_lines(tree, names), chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree))),
-        created_at=rule.created_at, single_sources=single_sources(tree),
+        holders=held_by, summary=in_words(tree, names), single_sources=single_sources(tree),
+        created_at=rule.created_at, lines=in_lines(tree, names),
+        chains=tuple(dict.fromkeys(leaf.chain for leaf in requirements(tree))),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from services.collections import catalog
 from services.core import queue
 from services.core.actors import Actor
 from services.core.audit import EventView
+from services.core.json_view import json_view
 from services.guilds import permissions
 from services.roles import breaker
 from services.rules.draft import DEFAULT_COLOR
@@ -25,6 +26,7 @@ CAUSES = frozenset({"rule.changed", "rule.deleted"})
 CAUSE_WITHIN = timedelta(hours=24)
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class Loser:
     """Somebody who would lose the role, and what two readings that agree saw of what they hold."""
@@ -34,11 +36,12 @@ class Loser:
     reason: str
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class HeldBackView:
     """The stopped removals of one role.
 
-    `would_lose` of `holders` is what tripped the breaker: taken within the day, being taken, and about to be. `losers`
+    `wouldLose` of `holders` is what tripped the breaker: taken within the day, being taken, and about to be. `losers`
     are those who wait now, `total` of them; `cause` is what changed shortly before, in words, or empty.
     """
 

@@ -13,6 +13,7 @@ from services.collections import catalog
 from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.answer import Answer
+from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases
 from services.engine.policy import Decision, Move, decide
@@ -27,6 +28,7 @@ from services.servers import activity
 from services.servers.member_list import OURS, wallets_of
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class RequirementView:
     """One requirement against what the member was last seen to hold; `wallet` only with the member's consent."""
@@ -43,9 +45,10 @@ class RequirementView:
     reason: str | None
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class RuleWhy:
-    """What one rule says of the member: yes, no or unknown."""
+    """What one rule says of the member: `yes`, `no` or `unknown`."""
 
     id: int
     name: str
@@ -54,6 +57,7 @@ class RuleWhy:
     requirements: tuple[RequirementView, ...]
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class RoleWhy:
     """One role: what its rules say, whether the member has it and from whom, and what happens next."""
@@ -66,6 +70,7 @@ class RoleWhy:
     next: str
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class MemberWhy:
     """A member and every role that a rule or the ledger names."""
@@ -73,7 +78,7 @@ class MemberWhy:
     discord_id: str
     name: str
     roles: tuple[RoleWhy, ...]
-    protected: bool = False
+    protected: bool
     """Whether an admin protects the member: nothing is taken from them."""
 
 

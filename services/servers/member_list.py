@@ -15,6 +15,7 @@ from services.accounts import users
 from services.core import rollups
 from services.core.actors import Actor
 from services.core.addresses import shorten
+from services.core.json_view import json_view
 from services.guilds import permissions
 
 PAGE_SIZE = 50
@@ -25,6 +26,7 @@ OURS = frozenset({"held", "taking"})
 """The states of the ledger in which a member has a role from us."""
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class MemberRoleView:
     """A role that rules are about, and whether this member has it."""
@@ -36,9 +38,10 @@ class MemberRoleView:
     granted_by_us: bool
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member; `wallets` are shortened, and empty without the member's consent; `wallet_count` counts all."""
+    """A member; wallets are shortened, and empty without the member's consent for this server."""
 
     discord_id: str
     name: str
@@ -46,10 +49,12 @@ class MemberRow:
     verified: bool
     """Whether a proved wallet of theirs counts in this server."""
     wallet_count: int
+    """How many wallets count here, whether they are shown or not."""
     wallets: tuple[str, ...]
     roles: tuple[MemberRoleView, ...]
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class MembersPage:
     """One page of the members; pages are counted from 1, `total` counts the members that the query finds."""

@@ -20,6 +20,7 @@ from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
+from services.core.json_view import Internal, json_view
 from services.guilds import permissions
 from services.guilds.role_safety import color_hex, rank, refusal
 from services.roles import breaker
@@ -42,23 +43,25 @@ LONGEST_NAME = 100
 LONGEST_DESCRIPTION = 500
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """A server as its admins see it; `id` is Discord's, `internal_id` ours."""
+    """A server as its admins see it; `id` is Discord's, `internalId` ours."""
 
     id: str
     internal_id: int
     name: str
     icon_url: str | None
     bot_invited: bool
+    owner: bool
+    verified_members: int
     verification_rules_count: int
     verification_rules: tuple[RuleView, ...]
-    verified_members: int
-    held_back: int
+    held_back: Internal[int]
     """How many roles' removals wait for an admin."""
-    owner: bool
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class GuildView:
     """A Discord server that the person runs, on the invite list."""
@@ -71,6 +74,7 @@ class GuildView:
     has_bot: bool
 
 
+@json_view
 @dataclass(frozen=True, slots=True)
 class RoleView:
     """A role of a server, and why a rule of this person could not grant it."""
@@ -78,7 +82,7 @@ class RoleView:
     id: str
     name: str
     color: int
-    color_hex: str
+    color_hex: Internal[str]
     assignable: bool
     reason: str | None
 

@@ -57,10 +57,10 @@ class RuleOutcome(rx.State, mixin=True):
 
     def _show_outcome(self, rule: RuleView) -> None:
         self.role_id, self.role_name, self.role_color = rule.role_id, rule.role_name, rule.role_color
-        self.removal, self.takes_over, self._stored_state = rule.removal_mode, rule.takes_over, rule.state
+        self.removal, self.takes_over, self._stored_state = rule.removal.mode, rule.takes_over, rule.state
         self.delegated = rule.delegated
         self.shadow, self.paused = rule.state == SHADOW, rule.state == PAUSED
-        self.grace_hours = str(rule.removal_hours) if rule.removal_mode == GRACE else DEFAULT_GRACE_HOURS
+        self.grace_hours = str(rule.removal.hours) if rule.removal.mode == GRACE else DEFAULT_GRACE_HOURS
 
     def _offer(self, found: Sequence[servers.RoleView]) -> None:
         self.roles = [_option(role) for role in found]

@@ -1,7 +1,6 @@
 """The form that adds or edits a verification rule."""
 
 import hashlib
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,7 +97,7 @@ class RuleFormState(ConditionList, RuleOutcome, rx.State):
                 page._name(server.id, server.name)
                 if number:
                     rule = await rules.get(db, gateways(), actor, self.rule_id)
-                    tree = parse(json.loads(rule.expression))
+                    tree = parse(rule.expression)
                     places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
                     self._show_rule(rule, tree, await catalog.names(db, places), page.server_id)
                 found = await servers.roles(db, gateways(), actor, server.id)

@@ -166,8 +166,8 @@ def _consequence(row: RuleRowView, protected: bool) -> str:
 
 
 def _row(rule: rules.RuleView, page: ServerPageState) -> RuleRowView:
-    hours = "1 hour" if rule.removal_hours == 1 else f"{rule.removal_hours} hours"
-    waits = rule.removal_mode == "grace" and rule.removal_hours
+    hours = "1 hour" if rule.removal.hours == 1 else f"{rule.removal.hours} hours"
+    waits = rule.removal.mode == "grace" and rule.removal.hours
     return RuleRowView(
         id=rule.id,
         name=rule.rule_name,

@@ -57,7 +57,7 @@ def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> Non
         role("New", held=True, outcome="yes"), role("Old", held=True, outcome="yes"), role("Gone", held=False),
         role("Never", held=False), role("Dark", held=True, outcome="unknown", reason="Base does not answer"),
         role("Resting", held=True, outcome="unknown", state="paused"),
-    ))  # fmt: skip
+    ), protected=False)  # fmt: skip
     found = compare(seen, frozenset({"Old", "Gone", "Dark", "Resting"}), None, settled=True)
     named = {
         name: [one.name for one in getattr(found, name)] for name in ("added", "removed", "stays", "missing", "unknown")

@@ -1,0 +1,25 @@
+"""The mark of a view that the REST API answers with: declared once here in services, written as camelCase JSON."""
+
+from inspect import cleandoc
+from typing import Annotated, TypeVar
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+_T = TypeVar("_T")
+
+Internal = Annotated[_T, Field(exclude=True)]
+"""A field of a view that stays out of its JSON."""
+
+
+def json_view(cls: type[_T]) -> type[_T]:
+    """Let FastAPI write a dataclass as JSON: camelCase names, its docstring as the description.
+
+    The class stays a plain dataclass: making one checks and converts nothing, so its fields hold what they say.
+    """
+    config = ConfigDict(alias_generator=to_camel, json_schema_extra={"description": cleandoc(cls.__doc__ or "")})
+    cls.__pydantic_config__ = config  # pyright: ignore[reportAttributeAccessIssue]
+    return cls
+
+
+__all__ = ["Internal", "json_view"]
