@@ -1,1 +1,1 @@
-"""What the product does: one module of verbs a noun, called by every front door with the actor whose rights decide."""
+"""The use cases: modules of functions, grouped by domain, that every front door calls with the acting user."""

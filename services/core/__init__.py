@@ -1,1 +1,1 @@
-"""What every other package of services uses: who acts, errors, the audit log, the queue, addresses, texts."""
+"""What all other packages of services share: the actor, errors, the audit log, the queue, addresses, texts."""

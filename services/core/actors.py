@@ -1,13 +1,13 @@
-"""Who acts: the signed-in person that every use case is done for."""
+"""The actor: the signed-in person for whom a use case runs."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A person whose session was found alive a moment ago.
+    """A person whose session has just been checked.
 
-    `session_hash` names that session among the person's own; it is empty when they act from inside Discord.
+    `session_hash` identifies that session among the person's own. It is empty when they act from inside Discord.
     """
 
     user_id: int

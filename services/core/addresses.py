@@ -1,4 +1,4 @@
-"""Wallet and contract addresses as people write them: recognised, checked, and brought to one form."""
+"""Parse wallet and contract addresses as people write them, and normalise them."""
 
 import re
 
@@ -12,11 +12,11 @@ LONGEST_LINK = 500
 
 
 class AddressRefused(Exception):
-    """The text is no address of ours to use; the message says what is wrong with it."""
+    """The text is not a usable address; the message says what is wrong with it."""
 
 
 def parse(text: str) -> tuple[str, str]:
-    """`(family, address)` of a wallet: `evm` in lower case or `solana` as given. Raises AddressRefused."""
+    """Return `(family, address)` of a wallet: `evm` in lower case or `solana` as given. Raises AddressRefused."""
     given = text.strip()
     if given[:2].lower() == "0x":
         return "evm", parse_evm(given)
@@ -30,7 +30,7 @@ def parse(text: str) -> tuple[str, str]:
 
 
 def parse_evm(text: str) -> str:
-    """An EVM address in lower case; mixed case must carry a right checksum (EIP-55). Raises AddressRefused."""
+    """Return an EVM address in lower case; mixed case must have a valid checksum (EIP-55). Raises AddressRefused."""
     given = text.strip()
     if not re.fullmatch(r"0[xX][0-9a-fA-F]{40}", given):
         raise AddressRefused(f"An address that starts with 0x has {EVM_LENGTH} characters: 0x and 40 of 0-9 and a-f.")
@@ -42,16 +42,16 @@ def parse_evm(text: str) -> str:
 
 
 def is_solana(text: str) -> bool:
-    """Whether the text is the base58 form of exactly 32 bytes."""
+    """Return whether the text is the base58 form of exactly 32 bytes."""
     return base58.is_address(text)
 
 
 def solana_signature(text: str) -> str | None:
-    """The transaction's signature (64 bytes in base58) that a pasted text is, or that is in an explorer's link."""
+    """Return the transaction signature (64 bytes in base58) in a pasted text or explorer link, or None."""
     parts = re.findall(r"[1-9A-HJ-NP-Za-km-z]{64,}", text[:LONGEST_LINK])
     return next((part for part in parts if base58.is_signature(part)), None)
 
 
 def shorten(address: str) -> str:
-    """The first 6 and the last 4 characters."""
+    """Return the first 6 and the last 4 characters."""
     return f"{address[:6]}...{address[-4:]}"

@@ -1,4 +1,4 @@
-"""How long ago something was, and how soon it will be, in plain words."""
+"""Times relative to now, in words."""
 
 import math
 from datetime import datetime
@@ -9,7 +9,7 @@ _STEPS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (30 * 
 
 
 def ago(moment: datetime, at: datetime | None = None) -> str:
-    """`just now`, `3 minutes ago`, `2 days ago`; from a month on the date. `at` is the present, unless told."""
+    """Return `just now`, `3 minutes ago` or `2 days ago`, and the date after 30 days. `at` defaults to now."""
     seconds = max(0, int(((at or now()) - moment).total_seconds()))
     if seconds < 10:
         return "just now"
@@ -21,12 +21,12 @@ def ago(moment: datetime, at: datetime | None = None) -> str:
 
 
 def in_time(seconds: float) -> str:
-    """`in 30 seconds`, `in 12 minutes`: rounded up, by minutes from two of them on."""
+    """Return `in 30 seconds` or `in 12 minutes`, rounded up; minutes start at 91 seconds."""
     if seconds <= 90:
         return in_seconds(math.ceil(seconds))
     return f"in {math.ceil(seconds / 60)} minutes"
 
 
 def in_seconds(count: int) -> str:
-    """`in 1 second`, `in 30 seconds`."""
+    """Return `in 1 second` or `in 30 seconds`."""
     return f"in {count} second{'' if count == 1 else 's'}"

@@ -1,10 +1,10 @@
-"""The three answers to a question about holdings, as Kleene's logic knows them."""
+"""The three answers to a requirement, as in Kleene's three-valued logic."""
 
 from enum import Enum
 
 
 class Answer(Enum):
-    """What is known of a requirement. Unknown is not no."""
+    """What is known about a requirement. Unknown is not no."""
 
     YES = "yes"
     NO = "no"

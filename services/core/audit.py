@@ -1,4 +1,4 @@
-"""The audit log: one line per thing that happened, never changed afterwards."""
+"""The audit log: one line per event, never changed afterwards except by erasure."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class EventView:
 
     @classmethod
     def of(cls, row: Event) -> "EventView":
-        """The view of a row."""
+        """Return the view of a row."""
         return cls(
             row.id or 0, row.at, row.kind, row.actor, row.subject, row.role_id, row.rule_id,
             str(row.batch) if row.batch else None, row.data,
@@ -52,7 +52,7 @@ def line(
     batch: UUID | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One line as `record_all` takes it. Raises ValueError for a kind that is not declared."""
+    """Return one line in the form that `record_all` expects. Raises ValueError for an undeclared kind."""
     if kind not in EVENT_KINDS:
         raise ValueError(f"no kind of event is called {kind!r}; services/core/event_kinds.py declares them")
     return {
@@ -67,7 +67,7 @@ async def record(db: AsyncSession, entry: dict[str, Any]) -> None:
 
 
 async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
-    """Write many lines in one statement, which is counted at once (see `models.rollup`)."""
+    """Write many lines in one statement; the database counts them (see `models.rollup`)."""
     if entries:
         await db.execute(text(_RECORD), {"rows": json.dumps(entries, default=str)})
 
@@ -82,7 +82,7 @@ _RECORD = """
 
 
 async def of_server(db: AsyncSession, server_id: int, *, before: int | None = None, limit: int = 50) -> list[EventView]:
-    """The newest lines of a server, those before the line `before` if it is given."""
+    """Return the newest lines of a server, or those before the line `before`."""
     query = select(Event).where(Event.server_id == server_id).order_by(col(Event.id).desc()).limit(limit)
     if before is not None:
         query = query.where(col(Event.id) < before)

@@ -1,4 +1,4 @@
-"""Words of others inside Discord messages: shown as they are, never as markup, a mention or a link."""
+"""Other people's text in Discord messages: shown literally, never as markup, a mention or a link."""
 
 import re
 
@@ -7,12 +7,12 @@ _LINK = re.compile(r"(https?):/+", re.IGNORECASE)
 LONGEST_CONTENT = 2000
 LONGEST_DESCRIPTION = 4096
 LONGEST_FIELD = 1024
-"""Characters of a message, an embed's description and a field's value (docs/facts.md#discord-messages)."""
+"""Maximum characters of a message, an embed's description and a field's value (docs/facts.md#discord-messages)."""
 COLORS = {"good": 0x2E9E6B, "warning": 0xD9902F, "bad": 0xD64545, "info": 0x2F7DD1}
 
 
 def plain(text: str, longest: int = 200) -> str:
-    """The text on one line, shortened, with everything escaped that Discord would read as markup."""
+    """Return the text on one line, shortened, with Discord's markup escaped."""
     line = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
     if len(line) > longest:
         line = line[: longest - 1] + "…"
@@ -20,5 +20,5 @@ def plain(text: str, longest: int = 200) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """The text, shortened to what Discord takes."""
+    """Return the text, shortened to Discord's limit `longest`."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

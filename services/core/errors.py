@@ -1,4 +1,4 @@
-"""What can go wrong in a use case, each with its HTTP status and the sentence that a person reads."""
+"""The errors of use cases, each with its HTTP status and the sentence shown to people."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from services.core.ages import in_seconds
 
 @dataclass(frozen=True, slots=True)
 class CollectionView:
-    """A collection on one chain; `slug` is OpenSea's, None while that is not known."""
+    """A collection on one chain; `slug` is OpenSea's, or None while unknown."""
 
     name: str
     contract_address: str
@@ -23,9 +23,9 @@ class CollectionView:
 
 
 class HoldfastError(Exception):
-    """Something a person is told: `status` is the HTTP answer's, `message` a whole sentence without secrets.
+    """An error that people may read: `status` is the HTTP status, `message` a full sentence without secrets.
 
-    `more` is what a program may use beside it, in the answer's own names.
+    `more` holds extra fields for programs, named as in the response.
     """
 
     status: ClassVar[int] = 500
@@ -46,75 +46,75 @@ class NotSignedIn(HoldfastError):
 
 
 class Forbidden(HoldfastError):
-    """The thing is the caller's to know of, but this they may not do."""
+    """The caller may see this, but may not do that with it."""
 
     status: ClassVar[int] = 403
 
 
 class NotConnected(Forbidden):
-    """Discord no longer accepts what the person granted us, so they have to connect again."""
+    """Discord no longer accepts the person's grant, so they have to connect again."""
 
     def __init__(self, message: str = "Connect Discord first") -> None:
         super().__init__(message)
 
 
 class NotFound(HoldfastError):
-    """Not there, or not the caller's to know of; the two are told apart by nobody."""
+    """Not found, or hidden from the caller. The caller cannot distinguish the two."""
 
     status: ClassVar[int] = 404
 
 
 class ServerNotFound(NotFound):
-    """No such server among those that the caller runs."""
+    """The caller runs no such server."""
 
     def __init__(self, message: str = "Server not found") -> None:
         super().__init__(message)
 
 
 class RuleNotFound(NotFound):
-    """No such rule in a server that the caller runs."""
+    """No such rule in the servers that the caller runs."""
 
     def __init__(self, message: str = "Verification rule not found") -> None:
         super().__init__(message)
 
 
 class WalletNotFound(NotFound):
-    """No such wallet among the caller's own."""
+    """The caller has no such wallet."""
 
     def __init__(self, message: str = "Wallet not found") -> None:
         super().__init__(message)
 
 
 class SessionNotFound(NotFound):
-    """No such session among the caller's own."""
+    """The caller has no such session."""
 
     def __init__(self, message: str = "Session not found") -> None:
         super().__init__(message)
 
 
 class MemberNotFound(NotFound):
-    """No such member in a server that the caller runs."""
+    """No such member in the servers that the caller runs."""
 
     def __init__(self, message: str = "Member not found") -> None:
         super().__init__(message)
 
 
 class BatchNotFound(NotFound):
-    """No such batch in the log of a server that the caller runs."""
+    """No such batch in the logs of the servers that the caller runs."""
 
     def __init__(self, message: str = "Nothing in the log has this number") -> None:
         super().__init__(message)
 
 
 class CollectionNotFound(NotFound):
-    """No such collection, or none that rules can ask about."""
+    """No such collection, or none that a rule can use."""
 
     def __init__(self, message: str = "Collection not found") -> None:
         super().__init__(message)
 
 
 class CollectionElsewhere(CollectionNotFound):
-    """Not there, but elsewhere; `offers` are the collections that may be meant."""
+    """The collection is on another chain; `offers` are the collections that may be meant."""
 
     def __init__(self, message: str, offers: Sequence[CollectionView]) -> None:
         super().__init__(message)
@@ -123,9 +123,9 @@ class CollectionElsewhere(CollectionNotFound):
 
 
 class FieldRefused(HoldfastError):
-    """A field's value cannot be taken; `field` is its camelCase name in the payload.
+    """The value of a field is invalid; `field` is its camelCase name in the payload.
 
-    `offers` are collections that may be meant instead, where it names several or one that cannot be used.
+    `offers` are the collections that may be meant instead of an ambiguous or unusable one.
     """
 
     status: ClassVar[int] = 400
@@ -139,13 +139,13 @@ class FieldRefused(HoldfastError):
 
 
 class Conflict(HoldfastError):
-    """What is asked contradicts what is already there."""
+    """The request contradicts the present state."""
 
     status: ClassVar[int] = 409
 
 
 class Retryable(HoldfastError):
-    """The same call may succeed later: `retry_after` seconds from now, at least 1."""
+    """The same call may succeed later: after `retry_after` seconds, at least 1."""
 
     def __init__(self, message: str, retry_after: float = 5) -> None:
         super().__init__(message)
@@ -153,7 +153,7 @@ class Retryable(HoldfastError):
 
 
 class QuestionTimedOut(Retryable):
-    """The database worked on one statement for longer than a screen may ask it to."""
+    """A statement exceeded the time that a screen allows it."""
 
     status: ClassVar[int] = 503
 
@@ -162,25 +162,25 @@ class QuestionTimedOut(Retryable):
 
 
 def explained(fault: Exception) -> Exception:
-    """Return the error that a person is told of a fault: TookTooLong where the database ended a long statement."""
+    """Return the error to show for an exception: QuestionTimedOut if the database cancelled a long statement."""
     ended = isinstance(fault, OperationalError) and isinstance(fault.orig, QueryCanceled)
     return QuestionTimedOut() if ended else fault
 
 
 class TooMany(Retryable):
-    """The caller asked too often."""
+    """The caller sends requests too often."""
 
     status: ClassVar[int] = 429
 
 
 class ProviderUnavailable(Retryable):
-    """Somebody else's service is at fault; the message says whose."""
+    """A provider failed; the message names it."""
 
     status: ClassVar[int] = 503
 
 
 def unavailable(error: ProviderError) -> ProviderUnavailable:
-    """What a person is told when a provider gave no usable answer: whose fault it is, and when to try again."""
+    """Return the error to show when a provider gave no usable answer: which provider, and when to try again."""
     seconds = math.ceil(max(1.0, error.retry_after if error.retry_after is not None else 5.0))
     return ProviderUnavailable(
         f"{error.provider} does not answer as it should right now. Please try again {in_seconds(seconds)}.", seconds
@@ -188,7 +188,7 @@ def unavailable(error: ProviderError) -> ProviderUnavailable:
 
 
 class SignInFailed(HoldfastError):
-    """A return from Discord that signs nobody in; the browser is sent to /oauth-error with the code `auth_failed`."""
+    """A failed return from Discord's sign-in; the browser is sent to /oauth-error with the code `auth_failed`."""
 
     status: ClassVar[int] = 400
 

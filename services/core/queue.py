@@ -1,4 +1,4 @@
-"""Who must be looked at: marking members as due, claiming them in batches, and being done with them."""
+"""The queue of members to reconcile: mark them as due, claim them in batches, complete or reschedule claims."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -13,27 +13,27 @@ from models.db.session import AsyncSession, Question, joined
 from services.core import request_ids
 
 CHANNEL = "holdfast_due"
-"""What NOTIFY calls when somebody became due."""
+"""The NOTIFY channel for members that became due."""
 
-# Somebody waits at the screen; somebody has just joined; a token moved; an admin changed something; the daily round.
+# In order: somebody waits at the screen, has just joined, moved a token, changed a setting; and the daily sweep.
 WAITING, JOINED, SEEN, CHANGED, SWEPT = 100, 80, 60, 50, 0
 AGAIN = 10
-"""A second try of whoever was no part of the round alone: before the round, and after all that is new."""
+"""Priority of retries: above the sweep, below new work."""
 
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 2 * 3600
-"""Seconds until a member who stayed unknown again and again is looked at again, if nothing new is known meanwhile."""
+"""Longest pause in seconds between retries of a member who stays unknown."""
 EACH_TURN = 50
-"""How many members of a server have a turn of the round together: what is read of a server serves them all."""
+"""Members of a server that the sweep takes in one turn: they share what is read for the server."""
 KNOWN_AGAIN = 60
-"""The least pause, in seconds, once a look that should have succeeded has not, again and again."""
+"""Shortest pause in seconds once a retry at a predicted time has failed repeatedly."""
 LATE = 2**31 - 1
-"""The turn of a member who has to wait for a moment: behind the turns of all servers, in the order of the moments."""
+"""Turn of a member who waits for a time: behind all turns of servers, ordered by that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A member that this worker alone may decide about while the lease lasts."""
+    """A worker's exclusive right to decide about a member while the lease lasts."""
 
     server_id: int
     discord_id: str
@@ -41,15 +41,15 @@ class Claim:
     attempts: int
     priority: int
     request_id: str | None = None
-    """The request that they became due by, where one did."""
+    """The request that marked the member, if there was one."""
     seen: int = 0
-    """How many of the marks that the version counts were mere sightings of transfers."""
+    """How many of the marks counted in `version` were only sightings of transfers."""
     overtaken: int = 0
-    """How many looks in a row would have taken a role and were overtaken by sightings."""
+    """How many reconciles in a row would have taken a role but were overtaken by sightings."""
 
     @property
     def key(self) -> str:
-        """The row's key in the table."""
+        """Primary key of the row in the table."""
         return f"{self.server_id}:{self.discord_id}"
 
 
@@ -60,26 +60,26 @@ async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priorit
 
 
 async def mark_everywhere(db: AsyncSession, discord_id: str, priority: int) -> None:
-    """Mark a person as due in every server with the bot where they are a member."""
+    """Mark a person as due in every server with the bot of which they are a member."""
     who = ("SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id "
            "WHERE m.discord_id = :who AND m.left_at IS NULL AND s.bot_invited")  # fmt: skip
     await _mark(db, who, priority, {"who": discord_id})
 
 
 async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
-    """Mark those of these members of a server whom a rule can concern."""
+    """Mark those of the given members whom a rule of the server can concern."""
     who = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
 async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
-    """Mark these people in a server, whether or not we know them as its members."""
+    """Mark these people in a server, even if we do not know them as members."""
     who = "SELECT CAST(:server AS integer) AS server_id, unnest(CAST(:people AS text[])) AS discord_id"
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
 
 
 def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> None:
-    """Mark whose wallets these are, or were delegated to on the chain, in every server with the bot where they are."""
+    """Mark the owners of these wallets and their delegates on the chain, in every server with the bot."""
     statement, values = _marking(
         "SELECT DISTINCT m.server_id, m.discord_id FROM (SELECT unnest(CAST(:addresses AS text[])) AS address UNION "
         "SELECT d.delegate FROM delegation d WHERE d.chain = :chain AND d.vault = ANY(CAST(:addresses AS text[]))) a "
@@ -101,10 +101,10 @@ async def mark_claimants(
     without: Sequence[str] = (),
     servers: Sequence[int] | None = None,
 ) -> int:
-    """Mark who may count what these addresses hold because they delegated it to a wallet of theirs.
+    """Mark the members who may count the holdings of these vaults through a delegation.
 
-    `without` are wallets whose holders are not meant; `servers` are those where something changed, if not everywhere.
-    Anybody can cause such marks for somebody else, as often as they like, so they count as sightings do.
+    Excludes the delegates in `without`; `servers` limits the servers, None means all. The marks count as sightings,
+    because anybody can cause them for another person as often as they like.
     """
     if not vaults:
         return 0
@@ -125,10 +125,10 @@ async def mark_claimants(
 async def mark_rivals(
     db: AsyncSession, addresses: Sequence[str], priority: int, servers: Sequence[int] | None = None
 ) -> int:
-    """Mark who may count something else because these wallets count for somebody, or no longer do.
+    """Mark the members whose count depends on whether these wallets count for somebody.
 
-    Those to whom the addresses delegated, and those to whom a vault delegated that delegated to these addresses too;
-    in `servers`, if that is not so everywhere.
+    These are the delegates of the addresses, and the other delegates of vaults that delegated to the addresses;
+    `servers` limits the servers, None means all.
     """
     of_them = "SELECT DISTINCT vault FROM delegation WHERE delegate = ANY(CAST(:addresses AS text[]))"
     (rows,) = await db.together((of_them, {"addresses": list(addresses)}))
@@ -137,13 +137,13 @@ async def mark_rivals(
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
-    """Mark whom a rule of a server can concern."""
+    """Mark the members whom a rule of the server can concern."""
     return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
 
 
 async def disturb_server(db: AsyncSession, server_id: int) -> None:
-    """Make the looks at a server's members that are under way count for nothing: what they decide by has changed."""
-    # A look that is being written down now has its rows locked; to wait for it could end in a deadlock.
+    """Invalidate the running reconciles of a server's members, because their input has changed."""
+    # A reconcile that is being written has its rows locked; waiting for it could deadlock.
     await db.execute(
         text(
             "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
@@ -155,22 +155,22 @@ async def disturb_server(db: AsyncSession, server_id: int) -> None:
 
 
 async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) -> int:
-    """Mark whom a rule of these servers can concern."""
+    """Mark the members whom a rule of these servers can concern."""
     who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
     return await _mark(db, who, priority, {"servers": list(servers)})
 
 
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
-    """Mark everybody whom a rule can concern, for the daily round.
+    """Mark all members whom a rule can concern, for the daily sweep.
 
-    Nothing new is known of them, so a look that is under way already counts as this round's: versions stay.
+    The sweep brings no news about them, so a running reconcile already counts for it: versions stay.
     """
     return await _mark(db, _concerned(), priority, {}, raises_version=False)
 
 
 def _concerned(more: str = "") -> str:
-    """Of members that fulfil `more`: who is there, is no bot, and has a wallet, a role of ours or one handed over."""
-    # Joins, not conditions: of a million members each would be looked up by itself.
+    """Return the SQL for present members, no bots, with a wallet, a grant or a role to take over, limited by `more`."""
+    # Joins, not conditions: a condition would look up each of a million members separately.
     return " UNION ".join(
         f"SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id {reason} "
         f"WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited {more}"
@@ -200,7 +200,7 @@ async def _mark(
 def _marking(
     who: str, priority: int, values: dict[str, object], *, raises_version: bool = True, sighting: bool = False
 ) -> Question:
-    # Always in the same order, so that two marks that overlap wait for each other instead of deadlocking.
+    # A fixed order makes overlapping marks wait for each other instead of deadlocking.
     statement = f"""
         WITH marked AS (
         INSERT INTO due (kind, key, priority, due_at, version, seen, attempts, request_id, turn)
@@ -248,20 +248,21 @@ CLAIM = f"""
     WHERE d.ctid = ANY(ARRAY(SELECT ctid FROM picked))
     RETURNING d.key, d.version, d.attempts, d.priority, d.request_id, d.seen, d.overtaken, d.turn
 """
-"""By the place of the locked rows, not by a join: of a table that is empty most of the time the planner may expect one
-row, and then compares each row with each. A row that changed between being found and being locked is left for the next.
+"""Rows are found by `ctid`, not by a join: the planner may expect one row in a table that is mostly empty, and would
+compare each row with each. A row that changes between being found and being locked waits for the next claim.
 
-Three kinds of members share a claim, so that none of them can keep the others waiting: half is for what is new, a
-quarter for second tries, a quarter for the round. What one kind leaves free, the new and the round may take."""
+Three kinds of members share a claim, so that none blocks the others: half is for new work, a quarter for retries and a
+quarter for the sweep. New work and the sweep may use what another kind leaves free.
+"""
 
 
 async def claim(
     db: AsyncSession, worker: str, limit: int, least: int = SWEPT, *, without: Collection[int] = ()
 ) -> list[Claim]:
-    """Claim up to `limit` due members of at least this priority under a lease, the most urgent first.
+    """Claim up to `limit` due members with at least the priority `least` under a lease, the most urgent first.
 
-    Within one priority the servers take turns: each server's first member comes before any server's second one, and in
-    the round each server's first EACH_TURN members. The members of the servers in `without` are left alone.
+    Servers take turns within one priority: each server's first member comes before any server's second one, and in the
+    sweep each server's first EACH_TURN members. The servers in `without` are skipped.
     """
     values = {
         "limit": limit, "half": -(-limit // 2), "quarter": -(-limit // 4), "least": least, "again": AGAIN,
@@ -276,17 +277,17 @@ async def claim(
 
 
 async def count_anew(db: AsyncSession) -> None:
-    """Let the planner know how many rows there are now; nothing is done while somebody else does it.
+    """ANALYZE the queue table; skipped while another session does it.
 
-    After a round it takes the table for empty, and would compare each row with each claim of a large batch.
+    After a sweep the planner assumes an empty table, and would compare each row with each claim of a large batch.
     """
     await db.execute(text("ANALYZE (SKIP_LOCKED) due"))
 
 
 def _in_order(which: str) -> str:
-    """Return a condition for the members that are due and `which` fits; it locks them by their keys, as marks do.
+    """Return a condition for the due members that match `which`; it locks them in the order of their keys, as marks do.
 
-    In any other order a mark of several members and this would wait for each other.
+    Any other order could deadlock with a mark of several members.
     """
     found = f"SELECT key FROM due WHERE kind = 'member' AND {which} ORDER BY key FOR UPDATE"
     return f"kind = 'member' AND key = ANY(ARRAY({found}))"
@@ -296,7 +297,7 @@ _OURS = _in_order("claimed_by = :worker AND key = ANY(string_to_array(:keys, ','
 
 
 async def renew(db: AsyncSession, worker: str) -> None:
-    """Prolong the lease on everything that this worker holds."""
+    """Renew the lease on all claims of this worker."""
     which = _in_order("claimed_by = :worker AND claimed_until IS NOT NULL")
     await db.execute(
         text(f"UPDATE due SET claimed_until = now() + :lease WHERE {which}"), {"lease": LEASE, "worker": worker}
@@ -304,9 +305,9 @@ async def renew(db: AsyncSession, worker: str) -> None:
 
 
 async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
-    """Free at once what workers that are known to be dead had claimed, instead of waiting for their leases to lapse.
+    """Release the claims of workers that are known to be dead before their leases expire.
 
-    Being wrong about a death costs only double work: who lost a claim writes nothing for it.
+    A wrong `is_dead` costs only double work: a worker that lost a claim writes nothing for it.
     """
     result = await db.execute(text("SELECT DISTINCT claimed_by FROM due WHERE claimed_until > now()"))
     dead = [str(worker) for (worker,) in result.all() if is_dead(str(worker))]
@@ -317,9 +318,9 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
 
 
 def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
-    """Lock the claims, and return in one row the keys of the unchanged ones and of those that were merely seen.
+    """Return a statement that locks the claims and returns two lists of keys: unchanged ones, and those only sighted.
 
-    Of the former nothing has become known since they were claimed; of the latter only that tokens were transferred.
+    Unchanged claims have had no mark since they were claimed; the others only sightings of transfers.
     """
     statement = f"""
         SELECT ARRAY(SELECT d.key FROM due d WHERE {_CLAIMED} AND {_UNCHANGED} ORDER BY d.key FOR UPDATE OF d) AS keys,
@@ -330,9 +331,9 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
 
 
 def hold(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
-    """Bind the transaction to these claims: it ends with NotSo when more has become known of one of them.
+    """Make the transaction fail with NotSo if one of these claims has had a mark since it was claimed.
 
-    Of those in `seen` it may be known that tokens were transferred.
+    Those in `seen` may have had sightings of transfers.
     """
     question, values = still_ours(worker, [*claims, *seen])
     db.later(
@@ -343,9 +344,9 @@ def hold(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[
 
 
 def done(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collection[str] = ()) -> None:
-    """These were looked at: gone if nothing new became known meanwhile, otherwise due again at once.
+    """Complete the claims: delete unchanged rows, and release those marked again.
 
-    `denied` are the keys of those who would have lost a role if they had not been seen meanwhile.
+    `denied` are the keys of members who would have lost a role without the sightings.
     """
     statement = f"""
         WITH gone AS (DELETE FROM due d WHERE {_CLAIMED} AND {_UNCHANGED})
@@ -357,10 +358,10 @@ def done(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collect
 
 
 def pause_after(attempts: int, known: float | None = None) -> int:
-    """Return the seconds until the look after `attempts` vain ones; `known` is how many it needs to succeed, if known.
+    """Return the seconds until the next try after `attempts` failed ones; `known` is the predicted wait, if any.
 
-    A look that may succeed within seconds is made again within a minute, however often it did not: a chain that makes
-    no blocks while nothing happens would otherwise be asked without an end.
+    A predicted success is tried again within a minute, however often it has failed. The minimum pause keeps us from
+    asking a chain without end that makes no blocks while nothing happens.
     """
     growing = min(5 * 2 ** min(attempts, 20), LONGEST_PAUSE)
     return growing if known is None else max(ceil(known), min(growing, KNOWN_AGAIN))
@@ -373,9 +374,9 @@ async def later(
     reasons: Sequence[str | None],
     known_pauses: Sequence[float | None] | None = None,
 ) -> None:
-    """These could not be answered in full, and why: look again after a pause that grows with the attempts.
+    """Retry these claims after a pause that grows with the attempts, and store the reasons they stayed unknown.
 
-    For whom it is known after how many seconds a look can succeed, it is made then (see `pause_after`).
+    `known_pauses` are the predicted seconds after which a retry can succeed (see `pause_after`).
     """
     known = known_pauses or [None] * len(claims)
     pauses = [pause_after(claim.attempts, pause) for claim, pause in zip(claims, known, strict=True)]
@@ -396,7 +397,7 @@ async def later(
 
 
 async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datetime]]) -> None:
-    """Look at these again at the given times (a grace time that ends)."""
+    """Reschedule these claims to the given times, such as the end of a grace time."""
     more = {claim.key: moment.isoformat() for claim, moment in moments}
     await db.execute(
         text(
@@ -412,7 +413,7 @@ async def at(db: AsyncSession, worker: str, moments: Sequence[tuple[Claim, datet
 
 
 async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
-    """Give these back unseen, to be claimed after a pause; unlike `later` it counts as no attempt."""
+    """Release these claims without a decision for `seconds`; unlike `later` it counts no attempt."""
     await db.execute(
         text(
             "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
@@ -423,7 +424,7 @@ async def put_off(db: AsyncSession, worker: str, claims: Sequence[Claim], second
 
 
 async def let_go(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
-    """Leave these to whoever comes next, this worker included."""
+    """Release these claims for any worker, this one included."""
     await db.execute(
         text(f"UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE {_OURS}"),
         {"worker": worker, "keys": joined(claim.key for claim in claims)},
@@ -434,8 +435,8 @@ _CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d
 _MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
 _UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"
 _SEEN_ONLY = "d.version - d.seen = CAST((SELECT CAST(:changes AS jsonb)) ->> d.key AS bigint)"
-"""Looked up, not joined: who has claimed what changes faster than the planner learns of it, and a join that expects
-few rows compares each with each. In a SELECT of its own, so that a plan that is kept parses the document once."""
+"""Looked up, not joined: claims change faster than the planner's statistics, and a join that expects few rows compares
+each with each. The lookup is a SELECT of its own, so that a cached plan parses the document once."""
 
 
 def _values(worker: str, claims: Sequence[Claim]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The name of the request under way: it follows a change through queue and ledger into every process's log."""
+"""The id of the current request, which follows a change through queue and ledger into the logs of all processes."""
 
 import re
 import secrets
@@ -11,12 +11,12 @@ _USABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 
 
 def current() -> str | None:
-    """The request's name; None for what Holdfast does by itself."""
+    """Return the current request's id; None for what no request caused."""
     return _current.get()
 
 
 def begin(name: str | None = None) -> str:
-    """From here on in this task a request of this name is under way (a new name if none is given); returns it."""
+    """Set the request id of the current task, a new one by default, and return it."""
     name = name or secrets.token_hex(6)
     _current.set(name)
     return name
@@ -24,7 +24,7 @@ def begin(name: str | None = None) -> str:
 
 @contextmanager
 def under(name: str | None) -> Generator[None]:
-    """While the block lasts, what is done belongs to this request."""
+    """Set the request id for the duration of the block."""
     token = _current.set(name)
     try:
         yield
@@ -33,5 +33,5 @@ def under(name: str | None) -> Generator[None]:
 
 
 def usable(said: str | None) -> str | None:
-    """The name that a proxy before us gave the request, if it is one that may stand in a log."""
+    """Return the request id that a proxy sent, if it is safe to log."""
     return said if said and _USABLE.fullmatch(said) else None

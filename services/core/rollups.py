@@ -1,4 +1,4 @@
-"""Counts that are kept while things happen: of the log by server, kind and day, of each rule's holders, of members."""
+"""Counts kept up to date in the database: log lines by server, kind and day, holders of rules, members."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ HOLDERS = "holders"
 
 @dataclass(frozen=True, slots=True)
 class HolderSteps:
-    """A rule's present holders, and by how many more they became on each day."""
+    """A rule's present holders, and the change in their number on each day."""
 
     present: int
     steps: dict[date, int]
@@ -22,7 +22,7 @@ class HolderSteps:
 async def by_day(
     db: AsyncSession, server_ids: Iterable[int], kinds: Iterable[str], first: date
 ) -> dict[tuple[str, date], int]:
-    """Return how many lines of these kinds the servers together have, by kind and day, from the day `first` on."""
+    """Return how many lines of these kinds the servers have together, by kind and day, since the day `first`."""
     rows = await db.execute(
         text(
             """
@@ -40,7 +40,7 @@ async def by_day(
 
 
 async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
-    """Return per rule of these servers how many members have its role by it; rules with none are left out."""
+    """Return how many members hold the role of each rule by that rule; rules without holders are left out."""
     rows = await db.execute(
         text(
             """
@@ -73,7 +73,7 @@ async def members(db: AsyncSession, server_id: int) -> int:
 
 
 async def holder_steps(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[int, HolderSteps]:
-    """Return per rule of these servers its present holders and the steps from the day `first` on, of one moment."""
+    """Return the present holders and the daily changes since `first` by rule, from one snapshot of the database."""
     rows = await db.execute(
         text(
             """
@@ -101,15 +101,15 @@ async def holder_steps(db: AsyncSession, server_ids: Iterable[int], first: date)
 
 
 async def fold(db: AsyncSession) -> int:
-    """Add the steps written since the last call to the counts; return how many, 0 while another process does it."""
+    """Add the changes since the last call to the counts; return how many, 0 while another process does it."""
     return int((await db.execute(text("SELECT rollup_fold()"))).scalar_one())
 
 
 async def begin(db: AsyncSession) -> None:
-    """Forget every count, and count the present holders and members; nobody writes those or lines. Commit at once."""
+    """Reset every count, and count holders and members. Blocks their writers and the log's: commit at once."""
     await db.execute(text("SELECT rollup_begin()"))
 
 
 async def fill(db: AsyncSession) -> None:
-    """Count the lines that the log had when the counts began, once; everybody goes on writing meanwhile."""
+    """Count, once, the lines that the log had when the counts began. Blocks no writers."""
     await db.execute(text("SELECT rollup_fill()"))

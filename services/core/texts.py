@@ -1,10 +1,10 @@
-"""Which texts a database can keep."""
+"""Which texts the database can store."""
 
 
 def has_utf_8(text: str) -> bool:
-    """Whether the text can be encoded: half of a surrogate pair, which JSON can carry, cannot.
+    """Return whether the text can be encoded: half a surrogate pair, which JSON can carry, cannot.
 
-    60 KB take a microsecond; a look at every letter takes 8 ms, in which nobody else is answered.
+    Encoding 60 KB takes a microsecond. A loop over the characters takes 8 ms and blocks the event loop.
     """
     try:
         text.encode()
@@ -14,5 +14,5 @@ def has_utf_8(text: str) -> bool:
 
 
 def can_be_kept(text: str) -> bool:
-    """Whether PostgreSQL can store the text: it has UTF-8, and no NUL."""
+    """Return whether PostgreSQL can store the text: it has UTF-8 and no NUL."""
     return "\x00" not in text and has_utf_8(text)

@@ -1,0 +1,123 @@
+"""Docstrings and comments use plain technical English, and none of the words that only this project used."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.house.rules import Module
+from tests.house.test_rules import ROOT, product
+
+# The folders whose docstrings and comments are plain. Add a folder once it has been rewritten.
+PLAIN = ("services/core",)
+
+BANNED = re.compile(
+    r"""
+      \b(?i:whoever|whomever|anew|mend(?:s|ed|ing)?|by\ and\ by)\b
+    | \b(?i:but\ for)\b(?!\ (?:example|instance|now)\b)
+    | \b(?i:tell|tells|told)\ of\b
+    | \b(?i:tells)\b(?!\ (?:apart|a\ person|people|you|us|them|Discord|PostgreSQL|the\ (?:browser|reader|planner)))
+    | \b(?i:look(?:s|ed)?\ at|is\ told|are\ told|told\ apart)\b
+    | \b(?i:what\ (?:came|comes|became|becomes)\ of)\b
+    | \b(?i:stands)\b(?!\ (?:for|in|out)\b)
+    | \b(?i:rests)\b
+    | \b(?i:(?:of|by)\ (?:it|him|her)self|(?:of|by)\ themselves)\b
+    | \b(?i:let(?:s|ting)?\ (?:it\ |them\ )?be)\b
+    | \b(?i:for\ good)\b(?!\ \w)
+    | \b(?i:in\ the\ end)\b
+    | \b(?i:(?:it|that|this|which|row|rows|one|all|and)\ goes)\b(?!\ (?:on|to|into|out|back|through|up|down|over|via)\b)
+    | (?:^|(?<=[.:;?!]\s))(?:Who|Whom|Whose)\b(?![^.]*\?)
+    """,
+    re.VERBOSE,
+)
+
+
+def prose(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each docstring and each block of comments, on one line each."""
+    for node in ast.walk(module.tree):
+        # A string that is a statement documents the module, class, function or name that it follows.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, " ".join(node.value.value.split())
+    block, ends = list[str](), 0
+    for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
+        if token.type == tokenize.COMMENT:
+            if block and token.start[0] != ends + 1:
+                yield ends - len(block) + 1, " ".join(block)
+                block = []
+            block.append(token.string.lstrip("#: ").rstrip())
+            ends = token.start[0]
+    if block:
+        yield ends - len(block) + 1, " ".join(block)
+
+
+def strange_words(module: Module) -> Iterator[str]:
+    """Yield each banned word of a module with its place."""
+    for line, text in sorted(prose(module)):
+        yield from (f"{module.path}:{line} says {found.group()!r}" for found in BANNED.finditer(text))
+
+
+def is_plain(path: str) -> bool:
+    """Return whether the module lies in a folder that has been rewritten, or below one."""
+    return any(folder.as_posix() in PLAIN for folder in PurePosixPath(path).parents)
+
+
+def test_the_plain_folders_stay_plain() -> None:
+    modules = [module for module in product() if is_plain(module.path)]
+    assert [fault for module in modules for fault in strange_words(module)] == []
+
+
+def test_every_plain_folder_is_there() -> None:
+    assert [folder for folder in PLAIN if not list((ROOT / folder).glob("*.py"))] == []
+    assert list(PLAIN) == sorted(set(PLAIN))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Whoever comes first is served.",
+        "Count the rows. Who waits goes first.",
+        "Read the list anew.",
+        "It mends what was lost.",
+        "All but for one.",
+        "It grows by and by.",
+        "Transfers are told of here.",
+        "Write it down; tells how many there were.",
+        "The member is looked at again.",
+        "What came of a change.",
+        "The rule stands, and the other rests.",
+        "It ends by itself.",
+        "It is let be.",
+        "The row is gone for good.",
+        "All are answered in the end.",
+        "It goes with the server.",
+    ],
+)
+def test_a_strange_word_is_noticed(text: str) -> None:
+    module = Module("services/x/y.py", f'"""{text}"""\n')
+    assert list(strange_words(module))
+    assert list(strange_words(Module("services/x/y.py", f"x = 1\n# {text}\n")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The rest of the REST answers.",
+        "A member who left; who asked?",
+        "Keep it for good reasons.",
+        "The recommended amendment depends on it.",
+        "Each letter stands for a chain.",
+        "The request goes to the first node.",
+    ],
+)
+def test_a_plain_word_is_no_fault(text: str) -> None:
+    assert list(strange_words(Module("services/x/y.py", f'"""{text}"""\n'))) == []
+
+
+def test_a_word_is_noticed_across_lines_and_below_a_name() -> None:
+    assert list(strange_words(Module("x/y.py", "# One that is told\n# of here.\nx = 1\n"))) != []
+    assert list(strange_words(Module("x/y.py", 'X = 1\n"""What came\nof it."""\n'))) != []
+    assert list(strange_words(Module("x/y.py", "x = 'whoever'\n"))) == []
