@@ -1,1 +1,1 @@
-"""People who sign in: their accounts, sessions, and the tokens that Discord gave us for them."""
+"""The accounts of people who sign in: their sessions, and the tokens that Discord granted."""

@@ -1,4 +1,4 @@
-"""The addresses that a sign-in may return to: the screens of the page table, and nothing else of this site."""
+"""The paths that a sign-in may return to: the screens of the page table and nothing else."""
 
 import re
 
@@ -17,6 +17,6 @@ _PATTERNS = tuple(re.compile(re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(route))) 
 
 
 def is_screen(path: str) -> bool:
-    """Return whether a path without a query is a screen's address; a slash at its end does not matter."""
+    """Return whether a path without a query is a screen; a trailing slash does not matter."""
     plain = path.rstrip("/") or "/"
     return any(pattern.fullmatch(plain) for pattern in _PATTERNS)

@@ -1,4 +1,4 @@
-"""Signed-in browsers: opened at sign-in, found by a random id of which only the hash is kept, closed at log-out."""
+"""Sessions of signed-in browsers: opened at sign-in, found by the hash of a random id, closed at log-out."""
 
 import hashlib
 import re
@@ -15,7 +15,7 @@ from services.core.actors import Actor
 from services.core.errors import SessionNotFound
 from settings import settings
 
-# The first that is found names it: the later ones also stand in the texts of the earlier.
+# The first match wins: user agents of earlier ones also contain the later names.
 _BROWSERS = (
     ("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser", "Samsung Internet"), ("Firefox/", "Firefox"),
     ("FxiOS", "Firefox"), ("CriOS", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"),
@@ -27,7 +27,7 @@ _SYSTEMS = (
 
 
 def name_of(user_agent: str) -> str:
-    """`Firefox on Linux` and the like; what nobody knows is shown as it is, shortened."""
+    """Return a label such as `Firefox on Linux`; an unknown user agent is shown shortened."""
     browser = next((name for sign, name in _BROWSERS if sign in user_agent), "")
     system = next((name for sign, name in _SYSTEMS if sign in user_agent), "")
     if browser and system:
@@ -36,10 +36,10 @@ def name_of(user_agent: str) -> str:
 
 
 STORAGE_KEY = "session-id"
-"""Under which the browser's local storage has the id."""
+"""The key of the id in the browser's local storage."""
 HEADER = "x-session-id"
 LOGIN_COOKIE = "hf_login"
-"""Binds a sign-in under way to the browser that began it."""
+"""Binds a sign-in to the browser that began it."""
 SESSION_LIFE = timedelta(days=7)
 """As long as Discord's grant lasts (docs/facts.md#discord-oauth2)."""
 _SEEN_EVERY = timedelta(minutes=1)
@@ -48,14 +48,14 @@ _ACTOR = (
     .join(Session, col(Session.user_id) == col(User.id))
     .where(col(Session.id_hash) == bindparam("id_hash"), col(Session.expires_at) > bindparam("now"))
 )
-"""Asked with every call and event, so it is put together once and reads no more than it needs."""
+"""Runs for every call and event, so it is built once and selects only what it needs."""
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _AGENT_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A signed-in browser as its owner may see it; `id` names it in calls and opens nothing."""
+    """A signed-in browser as shown to its owner; `id` names it in calls and grants no access."""
 
     id: str
     user_agent: str
@@ -66,12 +66,12 @@ class SessionView:
 
 
 def cookie_name() -> str:
-    """The session cookie's name; on https browsers refuse it without Secure and Path=/ (RFC 6265bis §4.1.3)."""
+    """Return the session cookie's name; on https browsers refuse it without Secure and Path=/ (RFC 6265bis §4.1.3)."""
     return _named("hf_session")
 
 
 def login_cookie_name() -> str:
-    """The name of the cookie that binds a sign-in to its browser."""
+    """Return the name of the cookie that binds a sign-in to its browser."""
     return _named(LOGIN_COOKIE)
 
 
@@ -80,17 +80,17 @@ def _named(name: str) -> str:
 
 
 def hash_of(secret: str) -> bytes:
-    """What is kept of a secret of ours; 256 random bits need neither salt nor stretching."""
+    """Return the hash to store for a secret of ours; 256 random bits need neither salt nor stretching."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def session_id_from_cookie_header(header: str | None) -> str | None:
-    """The session id that a Cookie header carries, or None without one; two different ones count as none."""
+    """Return the session id in a Cookie header, or None; two different ones count as none."""
     return cookie_from_header(header, cookie_name())
 
 
 def cookie_from_header(header: str | None, name: str) -> str | None:
-    """The value of exactly the cookie named, or None if it is absent, empty or there twice with different values."""
+    """Return the value of the named cookie, or None if it is absent, empty or present with different values."""
     values: set[str] = set()
     for part in (header or "").split(";"):
         key, found, value = part.strip().partition("=")
@@ -100,7 +100,7 @@ def cookie_from_header(header: str | None, name: str) -> str | None:
 
 
 async def open_session(db: AsyncSession, user_id: int, user_agent: str) -> str:
-    """Sign a browser in and return the session's id: 256 random bits as 43 characters, nowhere stored.
+    """Sign a browser in and return the session's id: 256 random bits as 43 characters, stored only as a hash.
 
     It lives for SESSION_LIFE, or as long as Discord's grant if that ends earlier.
     """
@@ -125,7 +125,7 @@ def _printable(user_agent: str) -> str:
 
 
 async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:
-    """Whose session this is, or None when it is absent, malformed, unknown, closed or past its time."""
+    """Return the session's actor, or None if the id is absent, malformed, unknown, closed or expired."""
     if session_id is None or not _ID.fullmatch(session_id):
         return None
     id_hash, moment = hash_of(session_id), now()
@@ -139,13 +139,13 @@ async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:
 
 
 async def _touch(db: AsyncSession, id_hash: bytes) -> None:
-    """Note that the session was used, unless somebody else holds its row: no request waits for another's to end."""
+    """Record the session's use unless its row is locked: no request waits for another's end."""
     free = select(Session.id_hash).where(Session.id_hash == id_hash).with_for_update(skip_locked=True)
     await db.exec(update(Session).where(col(Session.id_hash).in_(free)).values(seen_at=now()))
 
 
 async def close(db: AsyncSession, session_id: str | None) -> int | None:
-    """End a session; the number of the user whose last one it was, else None. An unknown id is no error."""
+    """End a session; return the user's id if it was their last one, else None. An unknown id is no error."""
     if session_id is None or not _ID.fullmatch(session_id):
         return None
     ended = delete(Session).where(col(Session.id_hash) == hash_of(session_id)).returning(col(Session.user_id))
@@ -156,7 +156,7 @@ async def close(db: AsyncSession, session_id: str | None) -> int | None:
 
 
 async def _living(db: AsyncSession, user_id: int) -> int:
-    """How many sessions of a user are alive."""
+    """Return the number of a user's live sessions."""
     alive = select(func.count()).where(Session.user_id == user_id, col(Session.expires_at) > now())
     return (await db.exec(alive)).one()
 
@@ -171,13 +171,13 @@ async def close_one(db: AsyncSession, actor: Actor, view_id: str) -> None:
 
 
 async def close_all(db: AsyncSession, actor: Actor) -> int:
-    """End every session of the actor, this one included; how many there were."""
+    """End every session of the actor, this one included; return how many there were."""
     ended = await db.exec(delete(Session).where(col(Session.user_id) == actor.user_id))
     return ended.rowcount
 
 
 async def list_of(db: AsyncSession, actor: Actor) -> list[SessionView]:
-    """The actor's living sessions, last used first."""
+    """Return the actor's live sessions, last used first."""
     return [
         SessionView(
             id=_view_id(session),
@@ -197,5 +197,5 @@ async def _of(db: AsyncSession, actor: Actor) -> list[Session]:
 
 
 def _view_id(session: Session) -> str:
-    """A name for a session that is of no use as its id: a part of the hash."""
+    """Return a public name for a session, which cannot serve as its id: a part of the hash."""
     return session.id_hash[:12].hex()

@@ -1,4 +1,4 @@
-"""The way to Discord and back that signs a browser in, bound to that browser and good for one return each."""
+"""Sign-in with Discord: each attempt is bound to one browser and allows one return."""
 
 import hmac
 import logging
@@ -25,7 +25,7 @@ SCOPES = ("identify", "guilds")
 CALLBACK_PATH = "/api/auth/discord/callback"
 SIGN_IN, CONNECT = "sign_in", "connect"
 HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
-"""Where a journey ends that did not say where it came from."""
+"""Where a sign-in ends if it has no return path."""
 JOURNEY = timedelta(minutes=10)
 _RETURN_LENGTH = 1_000
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """A sign-in that came back to the browser it left from."""
+    """A sign-in that returned to the browser where it began."""
 
     purpose: str
     verifier: str
@@ -43,7 +43,7 @@ class Journey:
 
 @dataclass(frozen=True, slots=True)
 class SignInProof:
-    """Who Discord says it is, and what it granted us for them."""
+    """The person's identity and grant, as Discord returned them."""
 
     person: OAuthUser
     tokens: TokenSet
@@ -59,12 +59,12 @@ class SignedIn:
 
 
 def redirect_uri() -> str:
-    """Where Discord sends people back: always under PUBLIC_URL, whatever a request's headers say."""
+    """Return where Discord sends people back: always under PUBLIC_URL, whatever a request's headers say."""
     return settings().public_url.rstrip("/") + CALLBACK_PATH
 
 
 def new_login_cookie() -> str:
-    """256 random bits that bind a journey to one browser."""
+    """Return 256 random bits that bind a sign-in to one browser."""
     return secrets.token_urlsafe(32)
 
 
@@ -77,7 +77,7 @@ async def begin(
     login_cookie: str,
     user_id: int | None = None,
 ) -> str:
-    """Note that a browser leaves for Discord; the address there to send it to. The journey may take ten minutes."""
+    """Record the start of a sign-in; return Discord's URL for the browser. It has ten minutes to return."""
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
     await db.exec(delete(SignIn).where(col(SignIn.expires_at) <= now()))
     db.add(
@@ -95,9 +95,9 @@ async def begin(
 
 
 async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Journey | None:
-    """The journey that this return ends, or None if there is none, it took too long, or another browser began it.
+    """Return the sign-in that this return ends, or None if it is unknown, expired, or another browser's.
 
-    Commit before asking Discord: a state is used up by being shown, whatever comes of it.
+    Commit before asking Discord: showing a state uses it up, whatever follows.
     """
     taken = delete(SignIn).where(col(SignIn.state_hash) == sessions.hash_of(state)).returning(SignIn)
     row = (await db.execute(taken)).scalar_one_or_none()
@@ -109,19 +109,19 @@ async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Jou
 
 
 async def ask(outside: Gateways, journey: Journey, code: str) -> SignInProof:
-    """Exchange the code at Discord and ask who it is. Raises SignInFailed when Discord refuses or fails."""
+    """Exchange the code at Discord and read the person. Raises SignInFailed when Discord refuses or fails."""
     try:
         tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
         return SignInProof(await outside.oauth.me(tokens.access_token), tokens)
     except ProviderError as error:
-        _log.warning("A sign-in came to nothing: %s", error)
+        _log.warning("sign-in failed: %s", error)
         raise SignInFailed from error
 
 
 async def finish(
     db: AsyncSession, journey: Journey, proof: SignInProof, *, old_session_id: str | None, user_agent: str
 ) -> SignedIn:
-    """Keep who signed in and open a new session for their browser; the one it had before is closed.
+    """Store the person and open a new session for their browser; its former session is closed.
 
     Raises SignInFailed when somebody connects another Discord account than the one they are signed in with.
     """
@@ -138,27 +138,26 @@ async def finish(
 
 
 async def sign_out(db: AsyncSession, session_id: str | None) -> str | None:
-    """Close a session; Discord's token to revoke if it was the person's last one, else None."""
+    """Close a session; return Discord's token to revoke if it was the person's last one, else None."""
     user_id = await sessions.close(db, session_id)
     return None if user_id is None else await users.let_go(db, user_id)
 
 
 async def revoke(outside: Gateways, token: str | None) -> None:
-    """Tell Discord that the grant is over. If Discord fails, nobody here has the token any more all the same."""
+    """Revoke the grant at Discord. If that fails, the token is still deleted here."""
     if token is None:
         return
     try:
         await outside.oauth.revoke(token)
     except ProviderError as error:
-        _log.warning("A token was forgotten but not revoked: %s", error)
+        _log.warning("token deleted but not revoked: %s", error)
 
 
 def checked_return_path(path: str | None) -> str | None:
-    """The path if it is a screen of ours, without a session parameter; None for everything else.
+    """Return the path if it is a screen of ours, without a session parameter; otherwise None.
 
-    Only plain absolute paths of the page table pass: nothing that a browser, a proxy or a router could read as another
-    host, no call, so that a link cannot end a sign-in with a log-out, and no file: it runs no script that takes the
-    session out of the address bar.
+    Only plain absolute paths of the page table pass. They cannot be read as another host. A call is refused, so that a
+    link cannot end a sign-in with a log-out; so is a file, which has no script to remove the session from the URL.
     """
     if path is None or len(path) > _RETURN_LENGTH or not path.isprintable():
         return None
@@ -175,5 +174,5 @@ def checked_return_path(path: str | None) -> str | None:
 
 
 def with_session(path: str, session_id: str) -> str:
-    """A checked return path that hands the page its session's id."""
+    """Return a checked return path with the session's id for the page."""
     return f"{path}{'&' if '?' in path else '?'}session={session_id}"

@@ -1,4 +1,4 @@
-"""Encryption of what must not lie readable in the database: the tokens that Discord gave us."""
+"""Encryption of stored secrets: the tokens that Discord granted."""
 
 import base64
 import os
@@ -16,16 +16,16 @@ _PURPOSE = b"tokens of an OAuth grant, version 1"
 
 
 class UnreadableToken(Exception):
-    """What was stored was sealed with a key that this process does not have."""
+    """The stored text was sealed with a key that this process does not have."""
 
 
 def seal(text: str) -> bytes:
-    """The text encrypted and authenticated with the present key."""
+    """Return the text encrypted and authenticated with the present key."""
     return _keys().encrypt(text.encode())
 
 
 def unseal(sealed: bytes) -> str:
-    """The text that `seal` was given, under the present key or the previous one. Raises Unreadable."""
+    """Return the text sealed under the present key or the previous one. Raises UnreadableToken."""
     try:
         return _keys().decrypt(sealed).decode()
     except InvalidToken:
@@ -33,13 +33,13 @@ def unseal(sealed: bytes) -> str:
 
 
 def forget_keys() -> None:
-    """Read the keys afresh next time, after the settings changed."""
+    """Read the keys again next time, after the settings changed."""
     _keys.cache_clear()
 
 
 @cache
 def _keys() -> MultiFernet:
-    """The keys in force, the one that seals first."""
+    """Return the keys in force; the first one seals."""
     present, previous = settings().secret_key, settings().secret_key_previous
     first = present.get_secret_value() if present is not None else _sandbox_key()
     texts = [first] if previous is None else [first, previous.get_secret_value()]
@@ -47,13 +47,13 @@ def _keys() -> MultiFernet:
 
 
 def _derived(text: str) -> bytes:
-    """A Fernet key out of whatever text the operator chose."""
+    """Derive a Fernet key from the text that the operator chose."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(text.encode())
     return base64.urlsafe_b64encode(key)
 
 
 def _sandbox_key() -> str:
-    """The sandbox's random key, made once beside its data and readable by its owner alone.
+    """Return the sandbox's random key, made once beside its data and readable only by its owner.
 
     Only reached in sandbox mode: settings refuse a live start without SECRET_KEY.
     """
@@ -65,7 +65,7 @@ def _sandbox_key() -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Let exactly one of several processes starting at once decide; nobody ever sees half a key."""
+    """Write the file atomically and once, even if several processes start together."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

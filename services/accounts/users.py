@@ -1,4 +1,4 @@
-"""People who signed in: what they see of themselves, and the grant that Discord gave us for them."""
+"""People who signed in: how they see themselves, and the grant that Discord gave us for them."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from services.wallets.wallets import WalletView, list_wallets
 from settings import settings
 
 ASKED_EVERY = timedelta(minutes=5)
-"""How long what Discord last said of a person is taken for true."""
+"""How long Discord's last answer about a person is used."""
 _PATIENCE = 2.0
-"""Seconds that a look at oneself may wait for Discord."""
+"""Seconds that reading one's own account may wait for Discord."""
 _EARLY = timedelta(minutes=10)
-"""How long before its end a token is exchanged for a new one."""
+"""How long before its expiry a token is refreshed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class UserView:
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor) -> UserView:
-    """The actor with their wallets. Whether Discord still accepts their grant is asked afresh every few minutes.
+    """Return the actor with their wallets. Every few minutes it asks Discord whether the grant is still valid.
 
     Raises NotSignedIn when the person no longer exists.
     """
@@ -66,7 +66,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor) -> UserView:
 
 
 def avatar_url(discord_id: str, avatar: str | None) -> str | None:
-    """The address of a person's picture on Discord's CDN; None without a hash of one.
+    """Return the URL of a person's picture on Discord's CDN; None without a hash of one.
 
     See docs/facts.md#discord-pictures.
     """
@@ -74,7 +74,7 @@ def avatar_url(discord_id: str, avatar: str | None) -> str | None:
 
 
 async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
-    """Store who Discord says signed in, with what it granted us; the user's number."""
+    """Store a person who signed in and their grant; return the user's id."""
     values = _told(person) | {
         "access_token": seal(tokens.access_token),
         "refresh_token": seal(tokens.refresh_token) if tokens.refresh_token else None,
@@ -88,7 +88,7 @@ async def keep(db: AsyncSession, person: OAuthUser, tokens: TokenSet) -> int:
 
 
 async def ensure(db: AsyncSession, discord_id: str, username: str) -> int:
-    """The user's number for somebody whom we may have met only inside Discord so far."""
+    """Return the user's id, creating a user for a person known only inside Discord so far."""
     met = insert(User).values(discord_id=discord_id, username=username, connected=False, created_at=now(),
                               updated_at=now())  # fmt: skip
     kept = met.on_conflict_do_update(index_elements=["discord_id"], set_={"discord_id": discord_id})
@@ -96,16 +96,16 @@ async def ensure(db: AsyncSession, discord_id: str, username: str) -> int:
 
 
 def _told(person: OAuthUser) -> dict[str, object]:
-    """What Discord tells of a person; names of before 2023 keep their number after a #."""
+    """Return the columns that Discord's answer sets; names of before 2023 keep their number after a #."""
     number = "" if person.discriminator in {"", "0"} else f"#{person.discriminator}"
     return {"username": person.username + number, "global_name": person.global_name, "avatar": person.avatar}
 
 
 async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) -> str:
-    """A token with which Discord answers for this person, exchanged for a new one shortly before its end.
+    """Return a valid access token for this person, refreshed shortly before it expires.
 
-    Raises NotConnected when Discord (or our key) no longer accepts what it granted, ProviderUnavailable when
-    Discord cannot be asked.
+    Raises NotConnected when Discord (or our key) no longer accepts the grant, ProviderUnavailable when Discord cannot
+    be asked.
     """
     user = await _row(db, user_id)
     if user is None or not user.connected:
@@ -115,7 +115,7 @@ async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) 
 
 
 async def let_go(db: AsyncSession, user_id: int) -> str | None:
-    """Forget what Discord granted for a person; the token to be revoked there, or None if there is none to revoke."""
+    """Delete a person's grant; return the token to revoke at Discord, or None."""
     user = await _row(db, user_id)
     if user is None or user.access_token is None:
         return None
@@ -129,14 +129,14 @@ async def let_go(db: AsyncSession, user_id: int) -> str | None:
 
 
 async def _row(db: AsyncSession, user_id: int, *, lock: bool = False) -> User | None:
-    """The user as the database has it now, even if this transaction read them before."""
+    """Return the user's present row, even if this transaction has read it before."""
     query = select(User).where(User.id == user_id).execution_options(populate_existing=True)
     # Key share: rows that refer to the user may be written meanwhile, only the user's own row waits.
     return (await db.exec(query.with_for_update(key_share=True) if lock else query)).first()
 
 
 def _usable(user: User) -> str | None:
-    """The stored token, if it can be read and does not end soon."""
+    """Return the stored token if it can be read and does not expire soon."""
     if user.access_token is None or user.token_expires_at is None or user.token_expires_at - _EARLY <= now():
         return None
     try:
@@ -146,15 +146,15 @@ def _usable(user: User) -> str | None:
 
 
 def _token_set(user: User) -> TokenSet:
-    """What Discord last handed out for a person, for the exchange. Raises Unreadable."""
+    """Return the person's last tokens from Discord. Raises UnreadableToken."""
     return TokenSet("", unseal(user.refresh_token or b""), user.token_expires_at or now(), "")
 
 
 async def _refreshed(outside: Gateways, user_id: int) -> str:
     """Exchange the refresh token, one process at a time.
 
-    In a transaction of its own: Discord replaces the refresh token at once, so ours must be stored even if the use
-    case that needed it is undone.
+    Runs in a transaction of its own: Discord replaces the refresh token at once, so ours must be stored even if the
+    calling use case rolls back.
     """
     async with transaction() as db:
         user = await _row(db, user_id, lock=True)
@@ -168,7 +168,7 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
         except UnreadableToken:
             tokens = None
         except ProviderRefused as refused:
-            # 400 is invalid_grant; 401 would be our own client's credentials, which the person cannot mend.
+            # 400 is invalid_grant; 401 would be our own client's credentials, which the person cannot correct.
             if refused.status != 400:
                 raise unavailable(refused) from refused
             tokens = None
@@ -185,10 +185,10 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
 
 
 async def _ask_discord(outside: Gateways, user_id: int) -> None:
-    """Look whether Discord still accepts the grant, and under which name it knows the person now.
+    """Ask Discord whether the grant is still valid, and for the person's present name.
 
-    An outage changes nothing. A token that is due for exchange is left to whoever needs it next, because an exchange
-    must not be broken off after a few seconds.
+    An outage changes nothing. A token due for refresh is left alone, because a refresh must not be cancelled by the
+    short time limit here.
     """
     async with transaction() as db:
         user = await _row(db, user_id)

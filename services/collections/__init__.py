@@ -1,1 +1,1 @@
-"""Which collection is meant, what it is called, its token standard and its traits."""
+"""NFT collections: which one a reference means, its name, token standard and traits."""

@@ -1,4 +1,4 @@
-"""Collections: found by address or by a marketplace's page, remembered with the name people know them by."""
+"""Find collections by address or marketplace page, and store the names people know them by."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -32,7 +32,7 @@ from settings import settings
 __all__ = ["FRESH_FOR", "CollectionView", "is_whole", "names", "parse", "trait_types", "trait_values"]
 
 FRESH_FOR = timedelta(minutes=10)
-"""How long a name is taken from our own table before the marketplace is asked again."""
+"""How long a stored name is used before the marketplace is asked again."""
 
 
 def _sites() -> tuple[Site, ...]:
@@ -41,19 +41,18 @@ def _sites() -> tuple[Site, ...]:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text that somebody is typing is an address or a page's URL by its look, and so worth looking up."""
+    """Return whether a text being typed looks like a complete address or URL, and so is worth looking up."""
     return is_address(text) or is_link(text, _sites())
 
 
 async def parse(
     db: AsyncSession, outside: Gateways, given: str, blockchain: str, *, no_older_than: timedelta = FRESH_FOR
 ) -> CollectionView:
-    """The collection that a person means by an address on `blockchain`, or by a marketplace's page.
+    """Return the collection that an address on `blockchain` or a marketplace's page refers to.
 
-    A page of one token, or a single token's address on Solana, means the token's collection. A page that names its
-    chain goes before `blockchain`, and so does the form of an address on Solana. A name that was asked for within
-    `no_older_than` is not asked for again. Raises FieldRefused, CollectionNotFound, CollectionElsewhere,
-    ProviderUnavailable.
+    A page of one token, or a single token's address on Solana, refers to the token's collection. A page that names its
+    chain, or an address in Solana's form, overrides `blockchain`. A name read within `no_older_than` is not read again.
+    Raises FieldRefused, CollectionNotFound, CollectionElsewhere, ProviderUnavailable.
     """
     if not given.strip():
         raise FieldRefused("input", "Enter a contract address or collection URL first")
@@ -81,7 +80,7 @@ async def _found(
 
 
 async def trait_types(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> list[str]:
-    """The kinds of traits that a collection's tokens have, in order of the alphabet.
+    """Return the kinds of traits of a collection's tokens in alphabetical order.
 
     Raises FieldRefused, CollectionNotFound, ProviderUnavailable.
     """
@@ -90,7 +89,7 @@ async def trait_types(db: AsyncSession, outside: Gateways, contract: str, blockc
 
 
 async def trait_values(db: AsyncSession, outside: Gateways, contract: str, blockchain: str, kind: str) -> list[str]:
-    """The values of one kind of trait; none for numbers of which only bounds are told.
+    """Return the values of one kind of trait; none for numbers of which only bounds are known.
 
     Raises FieldRefused, CollectionNotFound (also for an unknown kind), ProviderUnavailable.
     """
@@ -99,7 +98,7 @@ async def trait_values(db: AsyncSession, outside: Gateways, contract: str, block
 
 
 async def names(db: AsyncSession, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """What is known: `(chain, contract)` → the collection's name."""
+    """Return the stored collection names by `(chain, contract)`."""
     wanted = sorted(set(places))
     if not wanted:
         return {}
@@ -139,7 +138,7 @@ async def _by_contract(
             return _view(known)
         raise unavailable(fault) from fault
     if known is not None and known.source == FROM_OPENSEA and found[1] != FROM_OPENSEA:
-        # What people call it, even if OpenSea does not answer just now.
+        # The name people know, even if OpenSea does not answer just now.
         return _view(known)
     return await _keep(db, found)
 

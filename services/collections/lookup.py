@@ -1,4 +1,4 @@
-"""Finds the collection that a reference names: on OpenSea, on Magic Eden, or on its chain."""
+"""Find the collection that a reference names: on OpenSea, on Magic Eden, or on its chain."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,12 +15,12 @@ from settings import settings
 
 SOLANA = "solana"
 LOOK_SECONDS = 8.0
-"""For all other chains at once; one that does not answer by then is not known."""
+"""Time limit for asking all other chains at once; a chain that takes longer counts as unknown."""
 MOST_OFFERED = 6
 
 
 def asked_chain(chain: str) -> str:
-    """The chain, if rules can ask about it; FieldRefused otherwise."""
+    """Return the chain if rules can use it. Raises FieldRefused."""
     wanted = chain.strip().lower()
     if not wanted:
         raise FieldRefused("blockchain", "Blockchain is required")
@@ -32,12 +32,12 @@ def asked_chain(chain: str) -> str:
 
 
 def usable(chain: str) -> bool:
-    """Whether rules may name the chain and a node is set for it."""
+    """Return whether rules may name the chain and a node is configured for it."""
     return chain in FORM_ORDER and bool(settings().rpc.get(chain))
 
 
 def address_on(chain: str, text: str) -> str:
-    """The address in the chain's own form. Raises AddressRefused."""
+    """Return the address in the chain's own form. Raises AddressRefused."""
     if chain != SOLANA:
         return parse_evm(text)
     given = text.strip()
@@ -47,14 +47,14 @@ def address_on(chain: str, text: str) -> str:
 
 
 def belongs_to(contract: str, chain: str) -> bool:
-    """Whether an address has the form of the chain's family."""
+    """Return whether an address has the form of the chain's family."""
     return is_solana(contract) == (FACTS[chain].family == SOLANA)
 
 
 async def described(outside: Gateways, chain: str, contract: str) -> CollectionView:
-    """The collection as its contract describes itself.
+    """Return the collection as its contract describes itself.
 
-    Raises CollectionElsewhere where it is on other chains instead, CollectionNotFound, and ProviderError.
+    Raises CollectionElsewhere if it is on other chains instead, CollectionNotFound, and ProviderError.
     """
     if not belongs_to(contract, chain):
         raise await _elsewhere(outside, chain, contract, f"{shorten(contract)} is no address on {chain_title(chain)}.")
@@ -70,13 +70,13 @@ async def described(outside: Gateways, chain: str, contract: str) -> CollectionV
 
 
 async def named_by_itself(outside: Gateways, chain: str, contract: str) -> CollectionView:
-    """The collection under the name that its contract gives; its address, shortened, where it gives none."""
+    """Return the collection under its contract's own name, or under its shortened address if it has none."""
     name = await outside.chains.contract_name(chain, contract)
     return CollectionView(name or shorten(contract), contract, chain)
 
 
 def several(message: str, offers: Sequence[CollectionView]) -> FieldRefused:
-    """An error that lists which collections may be meant, with whole addresses to copy."""
+    """Return an error that offers several collections, with full addresses to copy."""
     listed = ", ".join(f"{one.contract_address} on {chain_title(one.blockchain)}" for one in offers[:MOST_OFFERED])
     more = ", …" if len(offers) > MOST_OFFERED else ""
     return FieldRefused("input", f"{message} Paste the address of the one you mean: {listed}{more}.", offers)
@@ -85,7 +85,7 @@ def several(message: str, offers: Sequence[CollectionView]) -> FieldRefused:
 async def _elsewhere(
     outside: Gateways, chain: str, contract: str, about: str, *, nothing: bool = False
 ) -> CollectionNotFound:
-    """What to say about an address that is no collection on its chain, after a look at all the others."""
+    """Search all other chains, and return the error for an address that is no collection on its own."""
     others = [other for other in FORM_ORDER if other != chain and usable(other) and belongs_to(contract, other)]
     found = await asyncio.gather(*(_standard(outside, other, contract) for other in others))
     there = [
@@ -107,7 +107,7 @@ async def _elsewhere(
 
 
 async def _standard(outside: Gateways, chain: str, contract: str) -> str | None:
-    """The contract's standard, "none" for what is no collection; None when that cannot be learned in time."""
+    """Return the contract's standard, "none" if it is no collection, or None if that cannot be read in time."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             return await outside.chains.contract_standard(chain, contract) or "none"
@@ -124,17 +124,17 @@ async def _named(outside: Gateways, chain: str, contract: str) -> CollectionView
 
 FROM_OPENSEA, FROM_CONTRACT = "OpenSea", "contract"
 TOKENS_OF_A_SYMBOL = 3
-"""How many of a symbol's tokens are looked up: a symbol of Magic Eden's may stand for more than one collection."""
+"""How many tokens of a symbol are looked up: a symbol on Magic Eden may cover more than one collection."""
 
 Found = tuple[CollectionView, str]
-"""A collection and who named it."""
+"""A collection and the source of its name."""
 ByContract = Callable[[str, str], Awaitable[CollectionView]]
 
 
 async def by_slug(outside: Gateways, named: CollectionReference, blockchain: str) -> Found:
-    """OpenSea's collection with this slug, on the page's chain, else on the form's, else on its only one.
+    """Return OpenSea's collection with this slug: on the page's chain, else on the form's, else on its only one.
 
-    Raises FieldRefused (also where it has several contracts), CollectionNotFound, ProviderUnavailable.
+    Raises FieldRefused (also if it has several contracts), CollectionNotFound, ProviderUnavailable.
     """
     slug = named.slug or ""
     only = asked_chain(named.chain) if named.chain else None
@@ -154,21 +154,21 @@ async def by_slug(outside: Gateways, named: CollectionReference, blockchain: str
 
 
 async def by_contract(outside: Gateways, chain: str, contract: str) -> Found:
-    """The collection at an address, by its name on OpenSea, which is often nicer, else by its own.
+    """Return the collection at an address, named by OpenSea if possible, else by its contract.
 
-    Raises CollectionNotFound, CollectionElsewhere, and ProviderError when its chain does not answer.
+    Raises CollectionNotFound, CollectionElsewhere, and ProviderError if its chain does not answer.
     """
     if belongs_to(contract, chain):
         try:
             return await _on_opensea(outside, chain, contract), FROM_OPENSEA
         except ProviderError:
-            pass  # OpenSea does not know it, or does not answer: the contract can speak for itself
+            pass  # unknown to OpenSea, or no answer: ask the contract itself
     try:
         return await described(outside, chain, contract), FROM_CONTRACT
     except CollectionNotFound:
         if chain != SOLANA or not belongs_to(contract, chain):
             raise
-        # Somebody may have copied a single token's address: then its collection is meant.
+        # A copied address of a single token means the token's collection.
         collection = await outside.mints.collection_of(contract)
         if collection is None:
             raise
@@ -176,7 +176,7 @@ async def by_contract(outside: Gateways, chain: str, contract: str) -> Found:
 
 
 async def by_mint(outside: Gateways, mint: str, look_up: ByContract) -> CollectionView:
-    """The collection of a single token on Solana. Raises CollectionNotFound, ProviderUnavailable."""
+    """Return the collection of a single token on Solana. Raises CollectionNotFound, ProviderUnavailable."""
     asked_chain(SOLANA)
     try:
         collection = await outside.mints.collection_of(mint)
@@ -188,9 +188,9 @@ async def by_mint(outside: Gateways, mint: str, look_up: ByContract) -> Collecti
 
 
 async def by_symbol(outside: Gateways, symbol: str, look_up: ByContract) -> CollectionView:
-    """The collection that Magic Eden calls so: a symbol is a label there, so its tokens say which collection it is.
+    """Return the collection of a symbol on Magic Eden, where a symbol is a label: its tokens name the collection.
 
-    Raises CollectionNotFound, FieldRefused where the tokens are of several, ProviderUnavailable.
+    Raises CollectionNotFound, FieldRefused if the tokens belong to several, ProviderUnavailable.
     """
     asked_chain(SOLANA)
     try:
@@ -210,7 +210,7 @@ async def by_symbol(outside: Gateways, symbol: str, look_up: ByContract) -> Coll
 
 
 def _chosen(found: CollectionFacts, only: str | None, preferred: str) -> CollectionView:
-    """Which of a collection's contracts is meant."""
+    """Return the collection for one of the contracts that OpenSea lists."""
     name = found.name or found.slug
     if not found.contracts:
         raise CollectionNotFound(f"OpenSea lists no contract for {name}. Paste the contract's address.")
@@ -236,7 +236,7 @@ def _view(found: CollectionFacts, name: str, place: tuple[str, str]) -> Collecti
 
 
 async def _check_it_is_whole(outside: Gateways, found: CollectionView) -> None:
-    """A contract that several collections share cannot stand for one of them.
+    """Refuse a contract that several collections share, because it cannot represent one of them.
 
     See docs/facts.md#opensea-shared-contracts.
     """
@@ -253,7 +253,7 @@ async def _check_it_is_whole(outside: Gateways, found: CollectionView) -> None:
 
 
 async def _on_opensea(outside: Gateways, chain: str, contract: str) -> CollectionView:
-    """The collection by its name on OpenSea. Raises ProviderError."""
+    """Return the collection by its name on OpenSea. Raises ProviderError."""
     found = await outside.opensea.contract(chain, contract)
     try:
         name = (await outside.opensea.collection(found.slug)).name if found.slug else ""

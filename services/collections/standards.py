@@ -1,4 +1,4 @@
-"""Which token standard a contract follows: asked when a rule names it, and kept beside the collection's name."""
+"""The token standard of a contract: read when a rule names it, and stored with the collection's name."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,13 +13,13 @@ Place = tuple[str, str]
 """A chain and a contract."""
 
 MANY = "ERC1155"
-"""The standard whose amounts are told token by token only."""
+"""The standard whose amounts are reported only token by token."""
 ONE_BY_ONE = "ERC721"
-"""How the names of the standards begin whose tokens exist once each."""
+"""Prefix of the standards whose tokens exist once each."""
 
 
 def question(places: Iterable[Place]) -> Question:
-    """For `AsyncSession.together`: chain, contract and standard of those whose standard was found before."""
+    """Return a statement for `AsyncSession.together`: chain, contract and standard of each contract already known."""
     wanted = sorted(set(places))
     statement = """
         SELECT k.chain, k.contract, k.standard
@@ -33,20 +33,20 @@ def question(places: Iterable[Place]) -> Question:
 
 
 def answered(rows: Iterable[Sequence[str]]) -> dict[Place, str]:
-    """What such a question is answered with."""
+    """Return the standards by chain and contract from the rows of `question`."""
     return {(chain, contract): standard for chain, contract, standard in rows}
 
 
 async def known(db: AsyncSession, places: Iterable[Place]) -> dict[Place, str]:
-    """The standards that were found before."""
+    """Return the stored standards by chain and contract."""
     (rows,) = await db.together(question(places))
     return answered(rows)
 
 
 async def remember(db: AsyncSession, found: Mapping[Place, str], named: Mapping[Place, str] | None = None) -> None:
-    """Keep the standards of contracts, and what those in `named` call themselves where nobody has looked them up.
+    """Store the standards of contracts, and the own names (`named`) of those without a stored name.
 
-    Such a row is too old to be believed, so that whoever looks it up gets what people call it.
+    Such a name is stored as outdated, so that the next lookup asks for the name people know.
     """
     if not found:
         return

@@ -1,4 +1,4 @@
-"""The traits of single tokens: read where they are told, remembered for a while, and held against what is wanted."""
+"""The traits of single tokens: read from their sources, stored for a while, and matched with a rule's."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 
 def fresh_for() -> timedelta:
-    """How long traits are taken from our own table: some hours, and never longer than a quarter of a round."""
+    """Return how long stored traits are used: some hours, and at most a quarter of the sweep's period."""
     return min(FRESH_AT_MOST, timedelta(seconds=settings().sweep_seconds / 4))
 
 
 async def known(
     db: AsyncSession, places: Iterable[Place], *, no_older_than: timedelta | None = None
 ) -> dict[Place, TokenTraits]:
-    """What our own table has of these tokens, read within `no_older_than` (`fresh_for`, unless it is told)."""
+    """Return the stored traits of these tokens, if read within `no_older_than` (by default `fresh_for`)."""
     since = now() - (fresh_for() if no_older_than is None else no_older_than)
     wanted = sorted(set(places))
     found: dict[Place, TokenTraits] = {}
@@ -54,7 +54,7 @@ async def known(
 
 
 async def remember(db: AsyncSession, found: Mapping[Place, TokenTraits | str]) -> None:
-    """Keep what became known; an unknown overwrites nothing, nor does an older reading."""
+    """Store traits; an unknown or older reading overwrites nothing."""
     known_now = {place: traits for place, traits in found.items() if not isinstance(traits, str)}
     if not known_now:
         return
@@ -87,12 +87,12 @@ def _document(traits: TokenTraits) -> dict[str, Any]:
 
 
 async def forget_old(db: AsyncSession) -> None:
-    """Let go of tokens that nobody has asked about for a long time."""
+    """Delete tokens that nobody has asked about for a long time."""
     await db.execute(delete(Token).where(col(Token.updated_at) < now() - KEPT_FOR))
 
 
 def of_row(token: Token) -> TokenTraits:
-    """What was remembered of a token."""
+    """Return the traits stored in a row."""
     return _of_document(token.traits, token.updated_at)
 
 
@@ -109,7 +109,7 @@ def _of_document(document: Mapping[str, Any], read_at: datetime) -> TokenTraits:
 
 
 async def _collection_ids(db: AsyncSession, contracts: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """The collections' own ids; one that has no name yet gets a row, too old to be believed when it is asked about."""
+    """Return the ids of these collections; an unnamed one gets a row whose name counts as outdated."""
     long_ago = datetime.fromtimestamp(0, UTC)
     unnamed = [
         {"chain": chain, "contract": contract, "name": shorten(contract), "source": "", "updated_at": long_ago}

@@ -1,4 +1,4 @@
-"""A token's traits, and whether they are what somebody wants; pure, and unknown is not no."""
+"""Match a token's traits with a wanted one: pure functions with three-valued answers."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from gateways.chains.attributes import Trait
 from services.core.answer import Answer
 
 BETWEEN_SOURCES = ", "
-"""Separates the names of sources that told the same list."""
+"""Separates the names of sources that gave the same list."""
 _AT_LEAST = (">=", "≥")
 _BOUND = re.compile(r"\s*(>=|<=|≥|≤)\s*(\S+)\s*")
 _NUMBER = re.compile(r"[+-]?(\d{1,80}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -18,9 +18,9 @@ _NUMBER = re.compile(r"[+-]?(\d{1,80}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})
 
 @dataclass(frozen=True, slots=True)
 class TokenTraits:
-    """A token's traits as `source` told them. Unless `whole`, it may have others that nobody could read.
+    """A token's traits from `source`. Unless `whole`, it may have others that could not be read.
 
-    `also` is the whole list of a second source that was asked besides.
+    `also` is the whole list from a second source, if one was asked.
     """
 
     traits: tuple[Trait, ...]
@@ -31,21 +31,20 @@ class TokenTraits:
 
     @property
     def lists(self) -> tuple["TokenTraits", ...]:
-        """Every source's own list, the first one first."""
+        """Return the list of every source, the first one first."""
         return (self,) if self.also is None else (self, self.also)
 
     @property
     def sources(self) -> frozenset[str]:
-        """Every source that the lists come from; a list on which several agree names them all."""
+        """Return every source of the lists; a list that several sources agree on names them all."""
         return frozenset(name for one in self.lists for name in one.source.split(BETWEEN_SOURCES))
 
 
 def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
-    """Whether a token has a trait: yes if any of its values of that kind fits, unknown while not all can be known.
+    """Return whether a token has a trait: yes if any value of that kind matches, unknown if the list is incomplete.
 
-    Of two lists, one that says yes is enough. Kinds and texts fit without regard to case and outer spaces. `>=10` and
-    `<=5` (also ≥ and ≤) want a number at least or at most so large; a wanted number fits the same number however it is
-    written.
+    With two lists, one yes is enough. Kinds and texts match without regard to case and outer spaces. `>=10` and `<=5`
+    (also ≥ and ≤) compare numbers; a wanted number equals the same number in any notation.
     """
     if traits is None:
         return Answer.UNKNOWN
@@ -56,7 +55,7 @@ def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
 
 
 def only_source(traits: TokenTraits, kind: str, wanted: str) -> str | None:
-    """The source on whose word alone `matches` answers, or None where two sources say the same in full."""
+    """Return the only source that supports the answer of `matches`, or None if two sources agree in full."""
     if traits.also is None and BETWEEN_SOURCES not in traits.source:
         return traits.source
     asked, answer = folded(kind), matches(traits, kind, wanted) is Answer.YES
@@ -70,7 +69,7 @@ def _has(traits: TokenTraits, kind: str, wanted: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """What texts are compared by: composed, in one case, without what is invisible and without outer spaces."""
+    """Return the form for comparing texts: composed, case-folded, without invisible characters and outer spaces."""
     visible = "".join(one for one in text if one.isspace() or unicodedata.category(one)[0] != "C")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", visible).casefold()).strip()
 
@@ -91,7 +90,7 @@ def _fits(value: str | int | float, wanted: str) -> bool:
 
 
 def number_in(value: str | int | float) -> Decimal | None:
-    """The number that a value is, or that a text is written as; None for any other text."""
+    """Return the value as a number, or None for a text that is none."""
     text = str(value).strip()
     try:
         return Decimal(text) if _NUMBER.fullmatch(text) else None

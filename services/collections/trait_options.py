@@ -1,4 +1,4 @@
-"""Which kinds of traits a collection's tokens have, and which values: as OpenSea lists them, else as tokens tell."""
+"""The kinds and values of traits in a collection: as OpenSea lists them, or from a sample of its tokens."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -16,20 +16,20 @@ from services.core.errors import CollectionNotFound, CollectionView, unavailable
 from settings import settings
 
 Kinds = Mapping[str, tuple[str, ...]]
-"""Kind of trait → its values; none for numbers of which only bounds are told."""
+"""Kind of trait → its values; empty for numbers of which only bounds are known."""
 SAMPLE = {"evm": 20, "solana": 300}
-"""How many tokens are read where nobody lists a collection's traits. Solana's index tells many at once."""
+"""How many tokens to read if nobody lists a collection's traits. Solana's index returns many at once."""
 LIKELY_IDS = tuple(str(number) for number in range(11))
-"""Where a contract cannot list its tokens, most begin to count here."""
+"""The first token ids to try if a contract cannot list its tokens."""
 MOST_REMEMBERED = 2_000
 
 
 async def kinds(db: AsyncSession, outside: Gateways, collection: CollectionView) -> Kinds:
-    """The kinds and values of a collection's traits.
+    """Return the kinds and values of a collection's traits.
 
-    OpenSea lists all. Where it lists none, or no key for it is set, tokens are read, and what they tell need not be
-    all. While OpenSea only does not answer, they count if they are all: a list that lacks values would mislead.
-    Raises CollectionNotFound where nobody tells any trait, ProviderUnavailable.
+    OpenSea's list is complete. If it lists none, or has no key here, the traits come from tokens and may be incomplete.
+    If OpenSea only fails to answer, they count only if complete: a list that lacks values would mislead. Raises
+    CollectionNotFound if there are no traits, ProviderUnavailable.
     """
     fault: ProviderError | None = None
     try:
@@ -48,7 +48,7 @@ async def kinds(db: AsyncSession, outside: Gateways, collection: CollectionView)
 
 
 def values(known: Kinds, kind: str) -> list[str]:
-    """The values of a kind in order of the alphabet, numbers in theirs. Raises CollectionNotFound for no such kind."""
+    """Return the values of a kind in alphabetical or numerical order. Raises CollectionNotFound for no such kind."""
     name = kind if kind in known else next((one for one in known if folded(one) == folded(kind)), None)
     if name is None:
         raise CollectionNotFound(f"No trait {kind[:80]} is known of this collection.")
@@ -61,7 +61,7 @@ async def _on_opensea(outside: Gateways, collection: CollectionView) -> Kinds:
 
 
 async def _from_tokens(db: AsyncSession, outside: Gateways, collection: CollectionView) -> tuple[Kinds, bool]:
-    """What a few tokens tell beside what is remembered of others; and whether these are all tokens that there are."""
+    """Return the traits of a few tokens and of those stored, and whether these are all tokens of the collection."""
     chain, contract = collection.blockchain, collection.contract_address
     family = CHAINS[chain].family
     most = SAMPLE[family]
@@ -79,7 +79,7 @@ async def _from_tokens(db: AsyncSession, outside: Gateways, collection: Collecti
 
 
 async def _remembered(db: AsyncSession, chain: str, contract: str) -> list[TokenTraits]:
-    """What was read of the collection's tokens before, however long ago: it is only a help in choosing."""
+    """Return the stored traits of the collection's tokens, of any age: they only help to choose."""
     rows = await db.exec(
         select(Token)
         .join(Collection, col(Collection.id) == col(Token.collection_id))
@@ -91,7 +91,7 @@ async def _remembered(db: AsyncSession, chain: str, contract: str) -> list[Token
 
 
 def _gathered(tokens: Iterable[TokenTraits]) -> Kinds:
-    """Every value of every kind once; values that differ only in case are one, and so are kinds."""
+    """Return every value of every kind once, ignoring differences in case."""
     names: dict[str, str] = {}
     found: dict[str, dict[str, str]] = {}
     for token in tokens:
@@ -104,6 +104,6 @@ def _gathered(tokens: Iterable[TokenTraits]) -> Kinds:
 
 
 def _order(value: str) -> tuple[bool, Decimal, str]:
-    """Numbers first, by their size, then texts."""
+    """Return a sort key: numbers first, by size, then texts."""
     size = number_in(value)
     return size is None, size or Decimal(0), value.casefold()

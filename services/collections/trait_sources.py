@@ -1,4 +1,4 @@
-"""Where the traits of tokens are told: OpenSea and the tokens' own metadata, and what both together say."""
+"""Read the traits of tokens from OpenSea and from the tokens' own metadata, and combine them."""
 
 import asyncio
 import random
@@ -17,19 +17,19 @@ from settings import settings
 
 FROM_OPENSEA, FROM_METADATA = "OpenSea", "token metadata"
 OF_INDEX = " by "
-"""Stands between FROM_METADATA and the name of an index that read them."""
+"""Separates FROM_METADATA from the name of the index that read the metadata."""
 FETCH_SECONDS = 60.0
-"""All of one look outside; what has not come by then is unknown."""
+"""Time limit for all reads of one call; traits that arrive later are unknown."""
 AT_ONCE = 6
 TOKENS_A_PART = 30
-"""Tokens of one contract that are asked about together: as many as go into one question to OpenSea."""
+"""Tokens of one contract in one part of the work: the maximum of one request to OpenSea."""
 
 Place = tuple[str, str, str]
-"""Chain, contract and token id."""
+"""A chain, a contract and a token id."""
 
 
 def sources_on(outside: Gateways, chain: str) -> int:
-    """How many independent sources tell traits on a chain: OpenSea and the metadata, on Solana each index."""
+    """Return the number of independent sources of traits on a chain: OpenSea and metadata, or Solana's indexes."""
     if CHAINS[chain].family == "evm":
         return 2 if settings().opensea_api_key else 1
     return outside.chains.endpoints(chain)
@@ -43,11 +43,11 @@ async def fetch(
     every_source: bool = False,
     own_word_first: bool = False,
 ) -> dict[Place, TokenTraits | str]:
-    """Return each token's traits as they are told outside now, or why they are unknown. It touches no table.
+    """Read each token's traits from their sources; return them, or the reason why they are unknown. Uses no table.
 
-    OpenSea is asked first, and the tokens' own metadata for what it does not tell; with `own_word_first` the other way
-    round, with `every_source` both in any case. The sources that `apart_from` names for a token are not asked about it.
-    OpenSea's empty list alone says nothing: it is empty too while the metadata are unread.
+    OpenSea comes first, and the tokens' own metadata fill the gaps; `own_word_first` reverses that, `every_source` asks
+    both. `apart_from` names sources to skip for a token. An empty list from OpenSea proves nothing: it is empty too
+    while OpenSea has not read the metadata.
     """
     wanted = sorted(set(places), key=lambda place: (place[:2], sorted(apart_from.get(place, ())), place[2]))
     found: dict[Place, TokenTraits | str] = dict.fromkeys(wanted, "its traits did not come in time")
@@ -64,19 +64,19 @@ async def fetch(
         )
         for part in _parts([place[2] for place in group])
     ]
-    # So that what is slow does not keep the same others waiting each time.
+    # Shuffled, so that slow sources do not delay the same tokens each time.
     random.shuffle(asks)
     try:
         async with time_budget.heeded(FETCH_SECONDS):
             await asyncio.gather(*(one_part(ask) for ask in asks))
     except TimeoutError:
-        pass  # what came in time is in `found`
+        pass  # what arrived in time is in `found`
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """A few tokens of one contract, and which sources are asked about them."""
+    """A few tokens of one contract, and which sources to ask about them."""
 
     chain: str
     contract: str
@@ -86,7 +86,7 @@ class _Ask:
     own_word_first: bool
 
     async def run(self, outside: Gateways, found: dict[Place, TokenTraits | str]) -> None:
-        """Ask one source after the other; each answer is in `found` as soon as it is there."""
+        """Ask one source after the other; add each answer to `found` as it arrives."""
         told: dict[str, list[TokenTraits | str]] = {token_id: [] for token_id in self.token_ids}
         sources = (self._opensea, self._metadata)
         for ask in reversed(sources) if self.own_word_first else sources:
@@ -115,9 +115,9 @@ def _settled(said: Sequence[TokenTraits | str]) -> bool:
 
 
 def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
-    """Combine what sources say: the whole lists, else what is there.
+    """Combine the sources' lists: the whole ones, or else what there is.
 
-    A list that is empty and not whole is a source that tells no traits: two of these agree that there are none.
+    An empty incomplete list means that the source reports no traits; if two agree, there are none.
     """
     lists = [one for one in said if not isinstance(one, str)]
     whole = [one for one in lists if one.whole]
@@ -134,7 +134,7 @@ def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
 async def _of_opensea(
     outside: Gateways, chain: str, contract: str, token_ids: Sequence[str]
 ) -> Mapping[str, TokenTraits | str]:
-    """What OpenSea tells; it is not asked about Solana, where the chain's own index reads the metadata."""
+    """Return OpenSea's traits; not for Solana, where the chain's own index reads the metadata."""
     if CHAINS[chain].family != "evm":
         return {}
     try:
@@ -161,7 +161,7 @@ def _says_all(traits: TraitList) -> bool:
 async def _of_metadata(
     outside: Gateways, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str
 ) -> Mapping[str, TokenTraits | str]:
-    """What the tokens' own metadata tell; where an index of the chain reads them, another than `apart_from`."""
+    """Return the traits in the tokens' own metadata; if indexes of the chain read them, one other than `apart_from`."""
     said = await outside.metadata.traits(chain, contract, token_ids, apart_from=apart_from)
     at = now()
     return {
@@ -174,7 +174,7 @@ async def _of_metadata(
 
 
 def _index_in(source: str) -> str:
-    """The index of a chain that a source's name ends with, if it does."""
+    """Return the index at the end of a source's name, or the empty string."""
     return source.partition(OF_INDEX)[2]
 
 

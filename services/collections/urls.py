@@ -1,4 +1,4 @@
-"""Which collection a pasted text means: an address, or a page on OpenSea or Magic Eden in any of its forms."""
+"""Find which collection a pasted text names: an address, or a page on OpenSea or Magic Eden in any form."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from services.core.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST,
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
 SOLANA = "solana"
 LONGEST = 500
-# The marketplaces' own hosts and the forms of their pages: docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages.
+# The marketplaces' hosts and page forms: docs/facts.md#opensea-pages, docs/facts.md#magic-eden-pages.
 _HOSTS = {
     "opensea.io": OPENSEA,
     "www.opensea.io": OPENSEA,
@@ -19,7 +19,7 @@ _HOSTS = {
     "magiceden.us": MAGIC_EDEN,
     "www.magiceden.us": MAGIC_EDEN,
 }
-# Names of chains in addresses that are not ours: OpenSea's for ApeChain, and what Polygon was called before
+# Chain names in URLs that differ from ours: OpenSea's for ApeChain, and the former name of Polygon
 # (docs/facts.md#opensea-chain-names).
 _CHAINS = {"matic": "polygon", "ape_chain": "apechain"}
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.!-]{0,199}")
@@ -34,9 +34,9 @@ class LinkRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CollectionReference:
-    """What the text names, and on which `chain` where it says so. One of these is set, the others are None.
+    """The reference in a text, with its `chain` if given. One of the other fields is set.
 
-    `contract` is a collection's address (hexadecimal in lower case), `slug` OpenSea's name for one and `symbol` Magic
+    `contract` is a collection's address (hexadecimal in lower case), `slug` OpenSea's name for one, `symbol` Magic
     Eden's for one on Solana; `mint` is a single token on Solana.
     """
 
@@ -49,7 +49,7 @@ class CollectionReference:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a marketplace's pages are: `host` with a port that is not the scheme's own, and the path before them."""
+    """The base of a marketplace's pages: `host` with any non-default port, and the path in `folder`."""
 
     place: str
     host: str
@@ -57,27 +57,27 @@ class Site:
 
 
 def site(place: str, url: str) -> Site:
-    """The site whose pages begin with this address."""
+    """Return the site whose pages begin with this URL."""
     parts = urlsplit(url)
     return Site(place, parts.netloc.lower(), tuple(_segments(parts.path)))
 
 
 def is_link(text: str, sites: Iterable[Site] = ()) -> bool:
-    """Whether the text is to be read as a page's address: it names a marketplace, or has a scheme."""
+    """Return whether the text should be read as a URL: it names a marketplace, or has a scheme."""
     lowered = text.lower()
     hosts = {"opensea.io", "magiceden.io", "magiceden.us"} | {one.host for one in sites}
     return any(host in lowered for host in hosts) or _SCHEME.match(lowered) is not None
 
 
 def is_address(text: str) -> bool:
-    """Whether the text has the length and the look of an address; whether it is one, `read` says."""
+    """Return whether the text has the length and form of an address; only `read` validates it."""
     if text[:2] == "0x":
         return len(text) == EVM_LENGTH
     return SOLANA_SHORTEST <= len(text) <= SOLANA_LONGEST and text.isascii() and text.isalnum()
 
 
 def read(text: str, sites: Iterable[Site] = ()) -> CollectionReference:
-    """What the text names; pages count on the marketplaces' own hosts and on `sites`. Raises LinkRefused."""
+    """Return what the text names; pages must be on the marketplaces' hosts or on `sites`. Raises LinkRefused."""
     given = text.strip()
     sites = tuple(sites)
     if len(given) > LONGEST:
@@ -117,10 +117,10 @@ def _opensea(path: list[str]) -> CollectionReference:
         case ["collection", slug, *_]:
             return CollectionReference(slug=_slug(slug))
         case ["assets", contract, *_] if _HEX_ADDRESS.fullmatch(contract):
-            # The oldest form, from when there was one chain.
+            # The oldest form, from the time of a single chain.
             return CollectionReference("ethereum", _contract(contract))
         case ["item" | "assets", chain, *rest] if _chain(chain) == SOLANA and rest:
-            # A token has an address of its own there; before it may stand its collection's.
+            # Tokens have addresses of their own there; the collection's address may precede one.
             return CollectionReference(SOLANA, mint=_solana(rest[-1]))
         case ["item" | "assets", chain, contract, *_]:
             return CollectionReference(_chain(chain), _contract(contract))

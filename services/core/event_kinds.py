@@ -1,4 +1,4 @@
-"""The kinds of events in the audit log. Each is declared here once: its sentence, its filter, its mark, its undo."""
+"""The kinds of events in the audit log, each declared once: its sentence, filter, icon and undo."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ Kind = Literal[
     "bot.joined", "bot.left", "server.added", "server.exported", "channel.repaired", "log_channel.chosen",
     "user.signed_in", "user.connected", "wallet.proved", "wallet.removed", "wallet.moved", "writer.stopped",
 ]  # fmt: skip
-"""A family and what happened; the type checker refuses to record any other."""
+"""A family and an event; the type checker refuses any other."""
 Tone = Literal["good", "bad", "warning", "info", "quiet"]
 
 
 class EventGroup(StrEnum):
-    """What the filter of the Activity screen offers, in this order. A family of kinds belongs to one group."""
+    """The filters of the Activity screen, in this order. A family of kinds belongs to one group."""
 
     ROLES = "Roles given and taken"
     RULES = "Rules"
@@ -34,16 +34,16 @@ class EventGroup(StrEnum):
 
 
 class EventFacts(Protocol):
-    """One event with names instead of ids, as its sentence needs them."""
+    """One event with names instead of ids, for its sentence."""
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What was recorded with it."""
+        """The recorded data."""
         ...
 
     @property
     def who(self) -> str:
-        """Who did it."""
+        """The actor's name."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class EventFacts(Protocol):
 
     @property
     def is_about_a_member(self) -> bool:
-        """Whether a member is concerned."""
+        """Whether it concerns a member."""
         ...
 
     @property
@@ -73,45 +73,45 @@ class EventFacts(Protocol):
 
     @property
     def by_rules(self) -> str:
-        """The rules that a role hangs on, as ` by “A” and “B”`, or nothing."""
+        """The rules that grant the role, as ` by “A” and “B”`, or empty."""
         ...
 
     @property
     def asks(self) -> str:
-        """What the rule asks for, or nothing."""
+        """What the rule asks for, or empty."""
         ...
 
     @property
     def changes(self) -> str:
-        """What changed in the rule."""
+        """The changes to the rule."""
         ...
 
     @property
     def reason(self) -> str:
-        """Why no rule entitles the member to the role, or nothing."""
+        """Why no rule entitles the member to the role, or empty."""
         ...
 
     def count(self, name: str) -> int:
-        """A number among the data."""
+        """Return a number in the data."""
         ...
 
     def members(self, name: str) -> str:
-        """A number of members among the data, in words."""
+        """Return a number of members in the data, in words."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """What the product shows of a kind of event."""
+    """How the product shows a kind of event."""
 
     sentence: Callable[[EventFacts], str]
     group: EventGroup | None = None
-    """Where the filter finds it; None for a kind that concerns no server and is on no screen."""
+    """The filter that includes it; None for a kind without a server, which no screen shows."""
     icon: str = "circle-dot"
-    """A name of lucide.dev."""
+    """An icon name of lucide.dev."""
     tone: Tone = "quiet"
     undoable: bool = False
-    """Whether it has an *Undo* while it has a batch; `services/servers/undo.py` then has a verb for it."""
+    """Whether a batch of it can be undone; `services/servers/undo.py` has the function for it."""
 
 
 def _given(facts: EventFacts) -> str:
@@ -274,11 +274,11 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
     "wallet.moved": EventKind(lambda facts: f"a wallet of {facts.member} was proved by somebody else and moved there."),
     "writer.stopped": EventKind(lambda facts: "Discord rejects the bot's token: no role can be given or taken."),
 }  # fmt: skip
-"""Everything that the log, its screen, its filter and its undo know of a kind. Times are kept alike: `LOG_DAYS`."""
+"""Every kind with what the log, its screen, its filter and its undo need. All are kept for `LOG_DAYS`."""
 
 
 def filters() -> tuple[tuple[str, str], ...]:
-    """Return for each group the families of its kinds, separated by commas, and what it is called."""
+    """Return the families of each group's kinds, separated by commas, with the group's name."""
     families = {group: dict[str, None]() for group in EventGroup}
     for kind, declared in EVENT_KINDS.items():
         if declared.group is not None:

@@ -1,1 +1,1 @@
-"""What Discord says of servers: members, permissions, roles, channels, and the limits it sets."""
+"""Discord's side of servers: members, permissions, roles, channels, and Discord's limits."""

@@ -1,4 +1,4 @@
-"""The log channel: where a server's admins are told of trouble."""
+"""The log channel, where alerts for a server's admins are posted."""
 
 import secrets
 
@@ -16,10 +16,10 @@ from services.guilds import permissions
 async def choose(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, channel_id: str | None
 ) -> str | None:
-    """Post alerts in this channel from now on (None: nowhere); a first message shows that it works. Its name.
+    """Post alerts in this channel from now on (None: nowhere); return its name. A first message tests it.
 
-    Raises ServerNotFound, Conflict when the bot is not in the server, FieldRefused for a channel that is none of its
-    own or in which the bot may not write, ProviderUnavailable.
+    Raises ServerNotFound, Conflict when the bot is not in the server, FieldRefused for a channel of another server or
+    one in which the bot may not write, ProviderUnavailable.
     """
     found = await permissions.by_id(db, outside, actor, server_id)
     name = None if channel_id is None else await _greet(outside, found.guild_with_bot()[0].id, channel_id)
@@ -46,7 +46,7 @@ async def _greet(outside: Gateways, guild_id: str, channel_id: str) -> str:
     hello = {"embeds": [{"title": "Alerts arrive here", "description": text, "color": COLORS["info"]}]}
     try:
         await outside.discord.post_message(channel_id, hello, secrets.token_hex(8))
-        # Discord lists no messages to who may not read them, and an alert that may be there would be posted twice.
+        # Discord returns an empty list without the permission to read, and an alert might then be posted twice.
         readable = bool(await outside.discord.recent_messages(channel_id))
     except (MissingAccess, MissingPermissions):
         raise FieldRefused(

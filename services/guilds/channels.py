@@ -1,4 +1,4 @@
-"""The verification channel with its panel: made, looked at, and mended."""
+"""The verification channel with its panel: create, inspect, and repair it."""
 
 import secrets
 from collections.abc import Mapping
@@ -32,15 +32,14 @@ _NAMES = {
 BOT_ALLOWED = VIEW | SEND | EMBED | HISTORY
 MEMBERS_ALLOWED = VIEW | HISTORY
 MEMBERS_DENIED = SEND | 1 << 35 | 1 << 36 | 1 << 38
-"""Writing, and making or writing in threads (docs/facts.md#discord-permissions): members press buttons here, nothing
-else."""
+"""Writing, and creating or writing in threads (docs/facts.md#discord-permissions): members only press buttons here."""
 
 _REASON = "The verification channel"
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The channel as it is now, and what was made or mended; nothing if all was well."""
+    """The channel as it is now, and what was made or repaired; nothing if all was well."""
 
     channel_id: str
     channel_name: str
@@ -57,7 +56,7 @@ class ChannelOption:
 
 @dataclass(frozen=True, slots=True)
 class ChannelsView:
-    """The verification channel as Discord shows it now: its name (None while there is none) and what is wrong."""
+    """The verification channel as Discord shows it now: its name (None if there is none) and its problems."""
 
     name: str | None
     faults: tuple[str, ...]
@@ -66,7 +65,7 @@ class ChannelsView:
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ChannelsView:
-    """How the channels are, for those who run the server.
+    """Return the state of the channels for somebody who runs the server.
 
     Raises ServerNotFound, Conflict when the bot is not in it, ProviderUnavailable.
     """
@@ -89,9 +88,9 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 
 async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Repaired:
-    """Make the channel with its panel, or mend what is missing, for those who run the server.
+    """Create the channel with its panel, or repair it, for somebody who runs the server.
 
-    Raises ServerNotFound, Conflict when the bot is not in it or may not do it, ProviderUnavailable.
+    Raises ServerNotFound, Conflict when the bot is not in it or lacks a permission, ProviderUnavailable.
     """
     found = await permissions.by_id(db, outside, actor, server_id)
     found.guild_with_bot()
@@ -99,7 +98,7 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
 
 
 async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: str) -> Repaired:
-    """The same from inside Discord, where Manage Server is enough.
+    """Create or repair the channel from inside Discord, where Manage Server is enough.
 
     Raises ServerNotFound, Forbidden, Conflict, ProviderUnavailable.
     """
@@ -107,7 +106,7 @@ async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: st
 
 
 async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:
-    """A channel was deleted in Discord: if it was one of ours, nothing is posted in it any more."""
+    """Forget a channel that was deleted in Discord."""
     server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
     if server is None:
         return
@@ -119,7 +118,7 @@ async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:
 
 
 async def _inspect(outside: Gateways, found: Rights) -> tuple[Channel | None, tuple[str, ...]]:
-    """The stored channel, if it is still there, and what is wrong with it."""
+    """Return the stored channel, if it is still there, and its problems."""
     try:
         channel = await _stored(outside, found.server)
     except MissingAccess:
@@ -183,7 +182,7 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
     guild, _, bot = found.guild_with_bot()
     channel = await _stored(outside, found.server)
     if channel is None:
-        # One that was made when the answer got lost is ours too: nothing else has this topic.
+        # A channel whose creation went unanswered is ours too: nothing else has this topic.
         channel = next((one for one in await outside.discord.channels(guild.id) if one.topic == _topic()), None)
     if channel is None:
         lacking = [name for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
@@ -206,9 +205,9 @@ def _topic() -> str:
 
 
 def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:
-    """What everyone and the bot must be allowed and denied; what an admin added beside it stays."""
+    """Return the overwrites that everyone and the bot need; an admin's additional ones stay."""
     guild, _, bot = found.guild_with_bot()
-    # A bot can only hand out or forbid what it has itself (docs/facts.md#discord-channels).
+    # A bot can only allow or deny what it has itself (docs/facts.md#discord-channels).
     can = -1 if bot.is_admin else bot.permissions
     wanted: list[Overwrite] = []
     for id_, kind, allow, deny in (
@@ -239,8 +238,10 @@ async def _stored_panel(outside: Gateways, server: Server, channel: Channel) -> 
 
 
 def _may_read(found: Rights, channel: Channel, me: str) -> bool:
-    """Whether a list of messages says what there is: without Read Message History Discord lists none, and no refusal
-    tells (Discord's documentation of Get Channel Messages)."""
+    """Return whether the list of messages is real: without Read Message History, Discord returns an empty one.
+
+    No error shows that (Discord's documentation of Get Channel Messages).
+    """
     bot = found.guild_with_bot()[2]
     have = _have(channel, me)
     return bot.is_admin or bool((bot.permissions | (have.allow if have else 0)) & HISTORY)

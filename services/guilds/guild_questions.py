@@ -1,6 +1,6 @@
-"""Discord's answers for those who only look: equal questions of one person under way are asked once.
+"""Share identical reads from Discord that one person has in flight.
 
-No answer about rights is kept: what somebody may see ends with their rights. Changes share nothing and ask themselves.
+Answers about permissions are not cached: what people may see ends with their permissions. Changes share nothing.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ ME_SECONDS = 60.0
 
 
 class GuildQuestions:
-    """The questions to one gateway. It belongs to one event loop."""
+    """The shared reads of one gateway. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._me: tuple[float, BotUser] | None = None
         self._under_way: dict[tuple[str, ...], asyncio.Task[Any]] = {}
 
     async def me(self, discord: Discord) -> BotUser:
-        """Return the bot itself, as it was at most ME_SECONDS ago."""
+        """Return the bot itself, at most ME_SECONDS old."""
         now = asyncio.get_running_loop().time()
         if self._me is None or self._me[0] < now:
             self._me = now + ME_SECONDS, await discord.me()
@@ -40,7 +40,7 @@ class GuildQuestions:
         )
 
     async def _once(self, key: tuple[str, ...], ask: Callable[[], Awaitable[object]]) -> object:
-        """Ask, or wait for the same question of the same person: nobody waits in another person's queue."""
+        """Ask, or wait for the same request of the same person: nobody waits in another person's queue."""
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = asyncio.ensure_future(ask())
@@ -50,7 +50,7 @@ class GuildQuestions:
     def _ended(self, key: tuple[str, ...], done: asyncio.Task[Any]) -> None:
         self._under_way.pop(key, None)
         if not done.cancelled():
-            # Retrieved here too, for everybody who asked may have gone.
+            # Retrieved here too, because every caller may be gone.
             done.exception()
 
 
@@ -58,5 +58,5 @@ _asked: WeakKeyDictionary[object, GuildQuestions] = WeakKeyDictionary()
 
 
 def of(discord: Discord) -> GuildQuestions:
-    """Return the questions to this gateway."""
+    """Return the shared reads of this gateway."""
     return _asked.setdefault(discord, GuildQuestions())

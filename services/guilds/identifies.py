@@ -1,4 +1,4 @@
-"""The bot's identifies to Discord's gateway, counted over all restarts and spaced as Discord wants them.
+"""The bot's identifies to Discord's gateway, counted across restarts and spaced as Discord requires.
 
 Discord allows 1,000 in 24 hours and then resets the token, and `max_concurrency` in five seconds
 (docs/facts.md#discord-gateway).
@@ -12,22 +12,22 @@ from gateways.transport.errors import ProviderError
 from models.db.session import AsyncSession
 
 DAILY, KEPT_BACK = 1_000, 50
-"""Identifies that Discord allows in a day, and those of them that are left for an operator's own restarts."""
+"""Identifies that Discord allows in a day, and how many of them are reserved for an operator's restarts."""
 SCARCE = 0.5
-"""The part of a day's identifies from which on those that are left are spread over the rest of the day."""
+"""Share of a day's identifies after which the others are spread over the rest of the day."""
 SPACING_SECONDS = 5.5
-"""Half a second more than Discord asks for, as two of them may take different times on their way."""
+"""Half a second more than Discord requires, because two identifies may arrive at different speeds."""
 DAY_SECONDS = 86_400
 KEY = 4_815_162_344
-"""The advisory lock under which one is taken."""
+"""The advisory lock for taking one."""
 
 
 class TooManyIdentifies(Exception):
-    """The day's identifies are used up, so nothing was counted and none may be sent."""
+    """The day's identifies are used up; none was counted and none may be sent."""
 
 
 async def starts(outside: Gateways) -> SessionStarts | None:
-    """Return Discord's own count; None where it does not answer, and ours is all there is."""
+    """Return Discord's own count, or None if it does not answer."""
     try:
         return await outside.discord.session_starts()
     except ProviderError:
@@ -37,7 +37,7 @@ async def starts(outside: Gateways) -> SessionStarts | None:
 async def pause(db: AsyncSession, limit: SessionStarts | None) -> float:
     """Return the seconds until a client should connect; 0 when it may at once.
 
-    `limit` is what Discord says of its own count, None where it does not answer.
+    `limit` is Discord's own count, None if it does not answer.
     """
     used, since_first, since_last = await _lately(db)
     total = limit.total if limit else DAILY
@@ -73,7 +73,7 @@ async def take(db: AsyncSession, max_concurrency: int) -> float:
 
 
 async def _lately(db: AsyncSession) -> tuple[int, float, float]:
-    """How many there were in the last day, and the seconds since the first and the last of them."""
+    """Return the number of identifies in the last day, and the seconds since the first and the last of them."""
     found = await db.execute(
         text(
             "SELECT count(*), COALESCE(extract(epoch FROM now() - min(at)), 0), "

@@ -1,4 +1,4 @@
-"""Who is in a server, with which roles: what the gateway and Discord's answers tell us, kept for bulk decisions."""
+"""The members of servers and their roles, stored from gateway events and REST answers for bulk decisions."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ from services.core import audit, queue
 from services.core.errors import MemberNotFound, unavailable
 
 LEFT_AT_ONCE = 1_000
-"""Members who are treated as gone in one transaction."""
+"""Members recorded as gone in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberFacts:
-    """A member as Discord shows them just now."""
+    """A member as Discord shows them now."""
 
     discord_id: str
     name: str
@@ -33,12 +33,12 @@ class MemberFacts:
 
 
 def facts_from(live: LiveMember) -> MemberFacts:
-    """The same facts from a member read over REST."""
+    """Return the facts of a member read over REST."""
     return MemberFacts(live.user_id, live.display_name, live.roles, live.pending, live.avatar, live.bot)
 
 
 async def live(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts | None:
-    """The member as Discord says now; None only where two different requests say that they are not there.
+    """Return the member from Discord; None only if two different requests say that they are not there.
 
     Raises ProviderUnavailable.
     """
@@ -50,7 +50,7 @@ async def live(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts
 
 
 async def present(db: AsyncSession, server_id: int, discord_id: str) -> Member:
-    """The member as we last knew them. Raises MemberNotFound for who left, was never there or is a bot."""
+    """Return the stored member. Raises MemberNotFound for one who left, was never there or is a bot."""
     member = await db.get(Member, (server_id, discord_id), populate_existing=True)
     if member is None or member.left_at is not None or member.bot:
         raise MemberNotFound
@@ -58,7 +58,7 @@ async def present(db: AsyncSession, server_id: int, discord_id: str) -> Member:
 
 
 async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
-    """Keep what Discord just said of these members."""
+    """Store members that Discord just returned."""
     by_server: dict[int, list[MemberFacts]] = {}
     for server_id, live in seen:
         by_server.setdefault(server_id, []).append(facts_from(live))
@@ -79,7 +79,7 @@ async def keep(db: AsyncSession, server_id: int, members: Sequence[MemberFacts])
         await db.execute(text(_KEEP), {"server": server_id, "rows": json.dumps(rows)})
 
 
-# In one order, so that two that overlap wait for each other instead of deadlocking.
+# A fixed order, so that overlapping calls wait for each other instead of deadlocking.
 _KEEP = """
     INSERT INTO member (server_id, discord_id, name, avatar, roles, pending, bot, left_at, seen_at)
     SELECT :server, discord_id, name, avatar, roles, pending, bot, NULL, now()
@@ -93,11 +93,11 @@ _KEEP = """
 
 
 async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
-    """These are no longer members: their roles went with them, their proofs stay."""
+    """Record that these members left: their grants are deleted, their proofs stay."""
     if not gone:
         return
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
-    # In one order, so that two that overlap wait for each other instead of deadlocking.
+    # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
     await db.exec(select(Grant.id).where(grants).order_by(*order).with_for_update())
     had = (await db.exec(select(Grant.server_id, Grant.discord_id, func.count()).where(grants).group_by(
@@ -116,7 +116,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .where(tuple_(col(Member.server_id), col(Member.discord_id)).in_(gone), col(Member.left_at).is_(None))
         .values(left_at=func.now(), roles=[])
     )
-    # What a vault delegated counts for the oldest claim of a server's members: with that one gone it is another's.
+    # The oldest claim on a vault counts its holdings; without this member, that is another's.
     wallets = await db.execute(
         text(
             'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
@@ -129,7 +129,7 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
 
 
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
-    """These left and came back without our hearing of it: the roles went with their membership."""
+    """Record that these members left and rejoined while we were offline, so that Discord removed the roles."""
     for (server_id, discord_id), role_ids in gone_roles.items():
         await db.execute(
             delete(Grant).where(
@@ -147,14 +147,14 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
 
 
 async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
-    """Somebody came (back): what they hold is looked at straight away, and a bot holds nothing."""
+    """Record a member who joined and queue them; a bot holds nothing."""
     await keep(db, server_id, [member])
     if not member.bot:
         await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
 
 
 async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
-    """A member's roles, name or screening changed: look again if that can matter to a role of ours."""
+    """Record a member's new roles, name or screening; queue them if that can matter to a role of ours."""
     known = await db.get(Member, (server_id, member.discord_id))
     before = set(known.roles) if known else set[str]()
     waited = bool(known and known.pending and not member.pending)
@@ -187,9 +187,9 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
 
 
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:
-    """Store a part of the list of a server's members.
+    """Store a part of a server's member list.
 
-    Marks as due who came unheard, and who lost a role that a rule names: perhaps they left and came back.
+    Queues members who joined, or lost a role that a rule grants, while we were offline: perhaps they left and rejoined.
     """
     result = await db.execute(
         text(
@@ -209,10 +209,10 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
-    """Treat members who were not seen since the list began as gone, LEFT_AT_ONCE at most; return how many.
+    """Record as gone the members not seen since the list began, at most LEFT_AT_ONCE; return how many.
 
-    A member who is missing on the list and has a role of ours is asked for by name before that is believed: a list
-    that was cut off must cost nobody what the ledger knows of them. `began` is the database's time.
+    A missing member with a role of ours is first confirmed by name: a truncated list must not delete anything from the
+    ledger. `began` is the database's time.
     """
     result = await db.execute(
         text(
@@ -224,7 +224,7 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
     )
     missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]
     if doubtful := [discord_id for discord_id, ours in missing if ours]:
-        # Nothing is known of these any more, so the look at them begins with asking Discord.
+        # Their stored state is deleted, so that their reconcile begins with asking Discord.
         await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
         await queue.mark_named(db, server_id, doubtful, queue.JOINED)
     await left_many(db, [(server_id, discord_id) for discord_id, ours in missing if not ours])

@@ -1,4 +1,4 @@
-"""The Server Members Intent of our application: without it Discord lists no members and tells of no change of them."""
+"""The Server Members Intent of our application: without it Discord lists no members and reports no changes to them."""
 
 from gateways import Gateways
 from gateways.transport.errors import ProviderError
@@ -8,7 +8,7 @@ NOT_TOLD = f"Discord no longer tells the bot who joins, leaves or changes (50001
 
 
 async def is_off(outside: Gateways) -> bool:
-    """Whether Discord says that the switch is off; False where it does not answer."""
+    """Return whether Discord says that the intent is off; False if it does not answer."""
     try:
         return not (await outside.discord.application()).members_intent
     except ProviderError:

@@ -1,4 +1,4 @@
-"""The panel: one message with three buttons that keep their names for ever, and the words around them."""
+"""The panel: one message with three buttons, whose ids never change, and its text."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -8,7 +8,7 @@ from services.core.discord_text import COLORS
 from settings import settings
 
 VERIFY, MY_ROLES, RECHECK = "holdfast:verify", "holdfast:roles", "holdfast:recheck"
-"""The buttons' custom ids. They stay as they are: panels posted years ago still send them."""
+"""The buttons' custom ids. They never change: panels posted years ago still send them."""
 BUTTONS = ((VERIFY, "Verify", 1), (MY_ROLES, "My roles", 2), (RECHECK, "Re-check", 2))
 """Custom id, label and Discord's style (1 primary, 2 secondary)."""
 SAFETY = "We never DM you, never ask you to connect a wallet, never send links."
@@ -17,7 +17,7 @@ _ROW, _BUTTON = 1, 2
 
 
 def body(bot_id: str) -> dict[str, Any]:
-    """The message as Discord takes it (docs/facts.md#discord-messages)."""
+    """Return the message in Discord's format (docs/facts.md#discord-messages)."""
     bot = settings().bot_name
     return {
         "embeds": [
@@ -61,12 +61,12 @@ def body(bot_id: str) -> dict[str, Any]:
 
 
 def is_panel(message: Message, bot_id: str) -> bool:
-    """Whether the message is a panel of ours, of whatever age."""
+    """Return whether the message is a panel of ours, of whatever age."""
     return message.author_id == bot_id and any(one.get("custom_id") == VERIFY for one in _buttons(message.components))
 
 
 def fits(message: Message, wanted: Mapping[str, Any]) -> bool:
-    """Whether the message says and offers what a panel should; Discord adds fields of its own, which don't count."""
+    """Return whether the message has a panel's present content; fields that Discord adds do not count."""
     return _said(message.embeds) == _said(wanted["embeds"]) and _offered(message.components) == _offered(
         wanted["components"]
     )

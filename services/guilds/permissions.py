@@ -1,7 +1,6 @@
-"""Who may run a server, asked of Discord at the moment it matters and never remembered.
+"""The right to run a server: asked of Discord when it matters, never cached.
 
-Changes ask about everything. Those who only look (`to_read`) share what they ask at the same time, and a stranger to
-the server is refused without a request.
+Changes ask for everything. Reads (`to_read`) share requests in flight, and refuse strangers without a request.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ from services.runtime import rate_limits
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """An admin's place in a guild just now, with the guild as the bot sees it (None while the bot is not in)."""
+    """An admin's standing in a guild now, with the guild as the bot sees it (None if the bot is not in it)."""
 
     server: Server
     guild: Guild | None
@@ -35,20 +34,20 @@ class Rights:
     bot: RoleStanding | None
 
     def guild_with_bot(self) -> tuple[Guild, RoleStanding, RoleStanding]:
-        """The guild, the person and the bot; Conflict when the bot is not in it."""
+        """Return the guild, the person and the bot. Raises Conflict when the bot is not in it."""
         if self.guild is None or self.person is None or self.bot is None:
             raise Conflict("The bot is not in this server. Invite it first.")
         return self.guild, self.person, self.bot
 
 
 async def by_id(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Rights:
-    """The actor's rights in a server of ours; ServerNotFound unless they own or administer it now."""
+    """Return the actor's rights in a server. Raises ServerNotFound unless they own or administer it now."""
     await rate_limits.spend(rate_limits.READS, actor.user_id)
     return await _of(db, outside, actor, await _server(db, server_id))
 
 
 async def to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
-    """Return the server for somebody who runs it and only looks; ServerNotFound for anyone else.
+    """Return the server for a read by somebody who runs it. Raises ServerNotFound for anyone else.
 
     Raises TooMany, ProviderUnavailable.
     """
@@ -82,7 +81,7 @@ async def _server(db: AsyncSession, server_id: int) -> Server | None:
 
 
 async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
-    """Whether the actor ever was a member of the server or ran it, as far as we heard.
+    """Return whether the actor is known to have been a member of the server or to have run it.
 
     Server ids are small numbers: a stranger who tries them all must not make the bot ask Discord about each.
     """
@@ -91,14 +90,14 @@ async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 
 
 async def by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
-    """The same by Discord's id of the server."""
+    """Return the actor's rights in a server by Discord's id of it. Raises as `by_id` does."""
     await rate_limits.spend(rate_limits.READS, actor.user_id)
     server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
     return await _of(db, outside, actor, server)
 
 
 async def to_set_up(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
-    """The rights of somebody who uses /setup inside Discord: there, Manage Server is enough.
+    """Return the rights of a person who uses /setup inside Discord, where Manage Server is enough.
 
     Raises ServerNotFound for a server without the bot, Forbidden without that permission, ProviderUnavailable.
     """
@@ -125,7 +124,7 @@ async def _of(db: AsyncSession, outside: Gateways, actor: Actor, server: Server 
         try:
             return await _through_bot(outside, actor, server)
         except (GuildGone, MissingAccess):
-            pass  # the bot was removed a moment ago; the person's own list still tells
+            pass  # the bot was removed a moment ago; the person's own list still helps
         except MemberGone:
             raise ServerNotFound from None
         except ProviderError as fault:
@@ -159,7 +158,7 @@ async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
 
 
 async def own_guilds(db: AsyncSession, outside: Gateways, actor: Actor, *, max_age: float = WINDOW) -> list[UserGuild]:
-    """The actor's guilds as Discord lists them for their own grant, at most `max_age` seconds ago.
+    """Return the actor's guilds as Discord lists them for their grant, at most `max_age` seconds old.
 
     Raises NotConnected, ProviderUnavailable.
     """

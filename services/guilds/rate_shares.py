@@ -1,4 +1,4 @@
-"""Discord's requests a second, shared by all processes of the bot: what each may send, for some seconds at a time."""
+"""Shares of Discord's request rate: how much each of the bot's processes may send, for a few seconds at a time."""
 
 import asyncio
 import logging
@@ -16,12 +16,12 @@ from models import transaction
 log = logging.getLogger("holdfast.services.guilds.rate_shares")
 
 TOTAL = 46.0
-"""Requests a second that are shared out. Discord allows 50: the rest is for jitter and for shares that lapsed."""
+"""Requests a second to share out. Discord allows 50; the difference covers jitter and expired shares."""
 WEB, BOT, JOBS, WRITER = "web", "bot", "jobs", "writer"
 KEPT = {WEB: 4.0, BOT: 2.0, JOBS: 2.0, WRITER: 12.0}
-"""What the processes of a kind have together, however much the others want."""
+"""What the processes of each kind have together at least."""
 MORE = 1.25
-"""How much more than it lately wanted a process is given, so that it can grow."""
+"""Factor on a process's recent demand, so that it can grow."""
 BEAT_SECONDS, LEASE_SECONDS = 2.0, 5.0
 KEY = 4_815_162_343
 """The advisory lock under which a process takes its share."""
@@ -38,11 +38,11 @@ class Wish:
 
 
 def shares(wishes: Sequence[Wish]) -> dict[str, float]:
-    """Return what each process is to have, TOTAL together.
+    """Return the share of each process, TOTAL together.
 
-    Each has its part of what is kept for its kind. What is left goes to those who want more, to each the same until it
-    has what it wants. What nobody wants is for role writes and for screens, half each, so that neither has to wait
-    until its share has grown.
+    Each gets its part of its kind's minimum. The remainder is divided equally among those that want more, up to what
+    they want. What nobody wants is split between role writes and screens, so that neither waits until its share has
+    grown.
     """
     kinds = [wish.kind for wish in wishes]
     found = {wish.process: KEPT[wish.kind] / kinds.count(wish.kind) for wish in wishes}
@@ -68,7 +68,7 @@ def shares(wishes: Sequence[Wish]) -> dict[str, float]:
 
 
 class Share:
-    """This process's share, taken again every few seconds."""
+    """This process's share, renewed every few seconds."""
 
     def __init__(self, kind: str, turns: RequestTurns) -> None:
         self.name: str = uuid4().hex
@@ -76,7 +76,7 @@ class Share:
         self._last: float | None = None
 
     async def beat(self) -> None:
-        """Tell the others what this process wants, and take what they leave of what it is to have."""
+        """Publish what this process wants, and take what the others leave of its share."""
         clock = asyncio.get_running_loop().time
         began, asked = clock(), self._turns.wanted()
         seconds = BEAT_SECONDS if self._last is None else max(began - self._last, 0.1)
@@ -94,11 +94,11 @@ class Share:
             )
             (rows,) = await db.together(("SELECT process, kind, wanted, share FROM rate_share", {}))
             others = [wish for row in rows if (wish := Wish(*row)).process != self.name]
-            # Who has to give something back does so at its own next beat; until then it is not here to be had.
+            # A process that has too much returns it at its own next beat; until then it is not available.
             free = TOTAL - sum(other.share for other in others)
             share = min(shares([*others, mine])[self.name], max(free, LAPSED_PER_SECOND))
             mine = replace(mine, share=share)
-            # A smaller share counts before the others can see that there is more for them.
+            # A smaller share takes effect before the others see that more is free.
             self._turns.lease(share, began + LEASE_SECONDS)
             await db.together(
                 (

@@ -1,4 +1,4 @@
-"""How often Discord refused all processes together, so that none of them goes on once that is too much."""
+"""Discord's refusals, summed over all processes, so that all pause once there are too many."""
 
 import json
 
@@ -9,11 +9,11 @@ from models import transaction
 from models.db.session import AsyncSession
 
 RESTS = (600, 1_800, 7_200)
-"""Seconds for which a guild rests after GUILD_ALLOWED refusals; the last one repeats."""
+"""Seconds for which a guild pauses after GUILD_ALLOWED refusals; the last one repeats."""
 
 
 async def share(refusals: Refusals) -> None:
-    """Report this process's refusals to the others, and read theirs. Call it every few seconds."""
+    """Publish this process's refusals and read the others'. Call it every few seconds."""
     count, guilds = refusals.untold, refusals.untold_guilds
     async with transaction() as db:
         if count:
@@ -42,7 +42,7 @@ async def share(refusals: Refusals) -> None:
     refusals.told_guilds(guilds, {str(guild_id): float(seconds) for guild_id, seconds in resting})
 
 
-# What is refused while a guild rests was on its way, or somebody at a screen asked: it begins no further rest.
+# A refusal during a guild's pause was in flight or came from a screen: it starts no further pause.
 _COUNT = """
     INSERT INTO guild_refusal (guild_id, began_at, count, rests)
     SELECT key, now(), CAST(value AS integer), 0 FROM jsonb_each_text(CAST(:counts AS jsonb)) ORDER BY key
@@ -62,7 +62,7 @@ _REST = """
 
 
 async def clear(db: AsyncSession) -> None:
-    """Forget minutes that no longer count, and guilds where nothing was refused for a day."""
+    """Delete minutes that no longer count, and guilds without a refusal for a day."""
     await db.execute(text("DELETE FROM refusal WHERE minute < now() - interval '1 hour'"))
     await db.execute(
         text(

@@ -1,4 +1,4 @@
-"""Which roles a rule may grant: a pure judgement over a guild's roles, with the reason when it may not."""
+"""Which roles a rule may grant: pure functions over a guild's roles, with the reason for a refusal."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ DANGEROUS = {
 
 
 class RoleLike(Protocol):
-    """What a judgement needs to know of a role."""
+    """The fields of a role that a judgement needs."""
 
     @property
     def id(self) -> str: ...
@@ -53,17 +53,17 @@ _GIVERS = {
     "integration": "belongs to an integration such as Twitch or YouTube, which gives it to its subscribers itself.",
     "": "is managed by Discord or an integration and cannot be given by a rule.",
 }
-"""By what gives a role instead of people, after the role's name."""
+"""The explanation after the role's name, by what gives the role instead of people."""
 
 Rank = tuple[int, int]
-"""Higher is mightier; of two roles at one position the older (lower id) stands higher."""
+"""Higher is mightier; of two roles at one position the older (lower id) is higher."""
 
 LOWEST: Rank = (-1, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleStanding:
-    """Somebody's place in a guild: their highest role and all of their permissions."""
+    """A person's standing in a guild: their highest role and all their permissions."""
 
     top: Rank
     permissions: int
@@ -71,7 +71,7 @@ class RoleStanding:
 
     @property
     def is_admin(self) -> bool:
-        """Owner, or with the Administrator permission."""
+        """Whether they own the guild or have the Administrator permission."""
         return self.owner or bool(self.permissions & ADMINISTRATOR)
 
     @property
@@ -86,14 +86,14 @@ class RoleStanding:
 
 
 def rank(role: RoleLike) -> Rank:
-    """Where a role stands."""
+    """Return a role's rank."""
     return role.position, -int(role.id)
 
 
 def standing(
     guild_id: str, owner_id: str, roles: Iterable[RoleLike], user_id: str, held: Iterable[str]
 ) -> RoleStanding:
-    """The place of a member with the `held` roles; @everyone (whose id is the guild's) counts for all."""
+    """Return the standing of a member with the `held` roles; @everyone (whose id is the guild's) always counts."""
     theirs = set(held) | {guild_id}
     mine = [role for role in roles if role.id in theirs]
     permissions = 0
@@ -104,13 +104,13 @@ def standing(
 
 
 def dangers(permissions: int) -> list[str]:
-    """The names of the permissions that no rule may hand out."""
+    """Return the names of the permissions that no rule may hand out."""
     return [name for name, bit in DANGEROUS.items() if permissions & bit]
 
 
 @dataclass(frozen=True, slots=True)
 class NotGrantable:
-    """Why a role cannot be granted by a rule: a `cause` for programs, a sentence, and how to mend it."""
+    """Why a rule cannot grant a role: a `cause` for programs, a sentence, and how to fix it."""
 
     cause: str
     text: str
@@ -118,9 +118,9 @@ class NotGrantable:
 
 
 def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:
-    """Why this role cannot be granted by a rule; None when it can.
+    """Return why a rule cannot grant this role, or None if it can.
 
-    `person` configures the rule; without one only the role and the bot are judged (a rule that exists already).
+    `person` configures the rule; without one only the role and the bot are judged (for an existing rule).
     """
     if role.id == guild_id:
         return NotGrantable(
@@ -159,16 +159,16 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
 
 
 def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> str | None:
-    """The sentence alone."""
+    """Return the sentence of `judge` alone."""
     found = judge(role, guild_id, bot, person)
     return found.text if found else None
 
 
 def color_hex(color: int, default: str = "#5865F2") -> str:
-    """Discord's colour number as six hexadecimal digits; 0 means no colour and shows as the default."""
+    """Return Discord's colour number as six hexadecimal digits; 0 means no colour and returns `default`."""
     return f"#{color:06X}" if color else default
 
 
 def find(roles: Sequence[RoleLike], role_id: str) -> RoleLike | None:
-    """The role with this id, if the guild has it."""
+    """Return the role with this id, or None."""
     return next((role for role in roles if role.id == role_id), None)

@@ -1,1 +1,1 @@
-"""What a process needs to run: logs, rate limits, schedules, notifications, and the limits it has learnt."""
+"""What each process needs to run: logs, rate limits, schedules, notifications, and learned provider limits."""

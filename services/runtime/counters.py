@@ -1,4 +1,4 @@
-"""How often things happened, counted in the database over all processes, for monitors."""
+"""Monitoring counters, stored in the database and shared by all processes."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,16 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 ANSWERS = "provider_answers"
-"""By provider (a node is `base:0`) and how it answered: `ok`, `down`, … and `throttled` for each 429."""
+"""By provider (a node is `base:0`) and by outcome: `ok`, `down`, … and `throttled` for each 429."""
 ROLE_WRITES = "role_writes"
-"""By `give` or `take` and what came of it, as `services.roles.outbox.Result` names it."""
+"""By `give` or `take`, and by outcome as in `services.roles.outbox.Result`."""
 
 
 async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]) -> None:
-    """So many more, by label and outcome."""
+    """Add to the counter `name`; the keys of `counts` are label and outcome."""
     if not counts:
         return
-    keys = sorted(counts)  # always in one order, so that two processes wait for each other instead of deadlocking
+    keys = sorted(counts)  # a fixed order, so that two processes wait for each other instead of deadlocking
     await db.execute(
         text(
             """
@@ -33,6 +33,6 @@ async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]
 
 
 async def totals(db: AsyncSession) -> dict[tuple[str, str, str], int]:
-    """Every count by name, label and outcome."""
+    """Return every count by name, label and outcome."""
     rows = await db.execute(text("SELECT name, label, outcome, total FROM counter ORDER BY name, label, outcome"))
     return {(str(name), str(label), str(outcome)): int(total) for name, label, outcome, total in rows.all()}

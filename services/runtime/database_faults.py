@@ -1,4 +1,4 @@
-"""What a fault says of the database: that it is away, that it cannot do its work right now, or neither."""
+"""Classify database errors: the database is absent, cannot work right now, or neither."""
 
 import logging
 import time
@@ -11,44 +11,44 @@ _FAMILIES = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg
 _CONNECTION, _ENDING, _FULL = "08", "57P0", "53300"
 _READ_ONLY = "25006"
 _TOO_MUCH = ("53200", "54")
-"""Out of memory, and the limits of one statement: less at once may work."""
+"""Out of memory, or over the limits of one statement: a smaller statement may work."""
 _PARAMETERS = "number of parameters must be"
-"""The client library's own limit of one statement, which bears no SQLSTATE."""
+"""The client library's own limit on a statement, which has no SQLSTATE."""
 TOLD_FOR_SECONDS = 3600.0
-"""How long a fault that was told in full is only named when it comes again."""
+"""How long a repeated error is logged in one line after its full traceback."""
 _told: dict[str, float] = {}
-"""When each fault was last told in full, in monotonic seconds, by `_kind`."""
+"""When each kind of error was last logged in full, in monotonic seconds, by `_kind`."""
 
 
 def is_absent(fault: BaseException) -> bool:
-    """Return whether the database does not answer: no connection can be had, or it was lost.
+    """Return whether the database does not answer: a connection was refused or lost.
 
-    A server that refuses new connections because too many are open, or that starts or stops, is absent too. One that
-    answers with anything else is not: deadlocks, statements that took too long, a full disk, a standby.
+    A server with too many connections, or one that is starting or stopping, is absent too. Any other answer means that
+    it is there: a deadlock, a cancelled statement, a full disk, a standby.
     """
     if not isinstance(fault, _FAMILIES):
         return False
     state = _state(fault)
     if state is None:
-        # Without an answer of the server there is no SQLSTATE.
+        # Only an answer from the server has a SQLSTATE.
         return not _says_too_much(fault)
     return state == _FULL or state.startswith((_CONNECTION, _ENDING))
 
 
 def is_the_databases(fault: BaseException) -> bool:
-    """Return whether the database is away or cannot work right now, whatever it is asked; waiting may cure that."""
+    """Return whether the database cannot work right now, whatever the statement, so that waiting may help."""
     if _state(fault) == _READ_ONLY:
         return True
     return isinstance(fault, _FAMILIES) and not _says_too_much(fault)
 
 
 def first_line(fault: BaseException) -> str:
-    """Return what the database's client said of it, without the statement and its values."""
+    """Return the database client's message, without the statement and its values."""
     return str(_original(fault)).partition("\n")[0]
 
 
 def tell(log: logging.Logger, fault: BaseException, then: str) -> None:
-    """Log a fault and what follows from it: in one line where the database is absent, else in full once an hour."""
+    """Log an error and its consequence `then`: in one line if the database is absent, else in full once an hour."""
     if is_absent(fault):
         log.warning("the database did not answer, %s: %s", then, first_line(fault))
         return
@@ -76,7 +76,7 @@ def _says_too_much(fault: BaseException) -> bool:
 
 
 def _kind(fault: BaseException) -> str:
-    """The SQLSTATE, or the type and the place of a fault that has none."""
+    """Return the SQLSTATE, or the type and the source line of an error without one."""
     if (state := _state(fault)) is not None:
         return state
     place = fault.__traceback__

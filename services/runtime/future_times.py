@@ -1,4 +1,4 @@
-"""Moments that lie further ahead than they can: the database's clock was ahead for a while, and is right again."""
+"""Correct stored times that are too far in the future, after the database's clock was ahead for a while."""
 
 from datetime import timedelta
 
@@ -8,14 +8,14 @@ from models.db.session import AsyncSession
 
 LONGEST_LEASE = timedelta(minutes=2)
 LONGEST_REST = timedelta(hours=2)
-"""The longest pause after refusals of Discord's, of a role and of a guild."""
+"""The longest pause after Discord has refused a role or a guild."""
 LONGEST_WAIT = timedelta(hours=6)
-"""The longest that Discord may have us wait with one change of a role."""
+"""The longest that Discord may delay one role change."""
 A_DAY = timedelta(days=1)
 """The longest quarantine, and how far ahead the bot may plan to identify."""
 SOON = timedelta(minutes=1)
 
-# What was claimed is free again, what pauses may go on, and what counts as new was read too long ago to count.
+# Release claims and leases, end pauses, and treat as outdated what seems to have been read in the future.
 _CORRECTIONS = (
     "UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE key = ANY(ARRAY("
     "SELECT key FROM due WHERE claimed_until > now() + :lease ORDER BY key FOR UPDATE))",
@@ -37,7 +37,7 @@ _CORRECTIONS = (
 
 
 async def correct(db: AsyncSession) -> None:
-    """Correct every moment that nothing could have set by a clock that is right."""
+    """Correct every time that no right clock could have set."""
     values = {
         "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "soon": SOON,
     }  # fmt: skip

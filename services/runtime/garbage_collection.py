@@ -1,4 +1,4 @@
-"""What a process has imported stays for its life: the garbage collector need not walk it again and again."""
+"""Keep full garbage collections from blocking the event loop."""
 
 import gc
 from collections.abc import Generator
@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from time import monotonic
 
 COLLECT_SECONDS = 10.0
-"""How long a full collection is put off at most once work has ended."""
+"""Longest delay of a full collection after work has ended."""
 PUT_OFF = 1_000_000
-"""Collections of the middle generation before a full one: so many never come."""
+"""Collections of the middle generation before a full one: too many to be reached."""
 
 _busy = 0
 _usual = gc.get_threshold()
@@ -16,10 +16,10 @@ _collected = monotonic()
 
 
 def settle() -> None:
-    """Set aside all that is there now; call it once, when everything is imported and nothing has begun.
+    """Exempt all present objects from collection; call once, after the imports and before any work.
 
-    A full collection over the modules of web3, nextcord and Reflex takes a tenth of a second or more, in which nothing
-    else runs, and one comes whenever a batch has made a quarter as many objects anew.
+    A full collection over the modules of web3, nextcord and Reflex blocks for a tenth of a second or more, and one runs
+    whenever the new objects of a batch reach 25 % of the old ones.
     """
     gc.collect()
     gc.freeze()
@@ -27,10 +27,10 @@ def settle() -> None:
 
 @contextmanager
 def undisturbed() -> Generator[None]:
-    """Put full collections off while the block lasts, and make up for them at its end.
+    """Defer full collections while the block runs, and make up for them afterwards.
 
-    One in the middle of the work on thousands of members walks all that is in hand, and holds the event loop for as
-    long; afterwards there is little left to walk.
+    A full collection during the work on thousands of members visits all objects of that work and blocks the event loop;
+    afterwards there is little left to visit.
     """
     global _busy, _usual, _collected
     if not _busy:

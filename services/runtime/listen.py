@@ -1,4 +1,4 @@
-"""Being called by the database when there is work, instead of asking it again and again."""
+"""Wait for notifications from the database instead of polling it."""
 
 import asyncio
 import contextlib
@@ -23,12 +23,12 @@ class Listener:
         self.channels: Mapping[str, asyncio.Event] = channels
 
     async def run(self) -> None:
-        """Listen for ever; a lost connection is taken up again, and everybody looks once, for a call may be missed."""
+        """Listen until cancelled. After a reconnect all events are set, because a notification may have been missed."""
         while True:
             try:
                 await self._listen()
             except psycopg.OperationalError as fault:
-                log.warning("the database connection that listens was lost: %s", str(fault).splitlines()[0])
+                log.warning("listening connection to the database lost: %s", str(fault).splitlines()[0])
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
@@ -40,13 +40,13 @@ class Listener:
             while True:
                 async for notice in connection.notifies(timeout=_PING_SECONDS):
                     self.channels[notice.channel].set()
-                # Silence says nothing about whether the server is still there.
+                # Silence does not show whether the server is still there.
                 await connection.execute("SELECT 1")
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set or the time is over; the event is clear afterwards."""
-    # Not `wait_for`: in Python 3.11 it loses a cancellation that comes together with the event.
+    """Return once the event is set or the time is over; the event is clear afterwards."""
+    # Not `wait_for`: in Python 3.11 it loses a cancellation that arrives together with the event.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

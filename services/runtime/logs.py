@@ -1,4 +1,4 @@
-"""How every process writes its log: as text or JSON lines, with the request's name, and with secrets blacked out."""
+"""The log of every process: text or JSON lines with the request's id, and with secrets redacted."""
 
 import json
 import logging
@@ -26,20 +26,20 @@ _SCHEMES = re.compile(r"\b((?:Bearer|Bot|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
 
 
 def set_up() -> None:
-    """Write this process's log as LOG_FORMAT says, to its standard error; whatever wrote it before does no more."""
+    """Write this process's log to standard error in the format LOG_FORMAT, replacing earlier handlers."""
     redact_every_log()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if settings().log_format == "json" else Lines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    # They tell of each single request or tick; what matters of it we say ourselves.
+    # They log every request or tick; we log what matters of it.
     for chatty in ("apscheduler", "nextcord", "httpx", "httpcore", "web3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def redact(text: str) -> str:
-    """The text with session ids, OAuth codes and states, cookies and credentials replaced by `[redacted]`."""
+    """Return the text with session ids, OAuth codes and states, cookies and credentials replaced by `[redacted]`."""
     text = _HEADERS.sub(r"\1\2[redacted]", text)
     text = _COOKIES.sub(r"\1[redacted]", text)
     text = _PARAMETERS.sub(r"\1[redacted]", text)
@@ -47,16 +47,16 @@ def redact(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with every character escaped that a terminal would obey or hide, line breaks included."""
+    """Return the text with control and invisible characters escaped, line breaks included."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def redact_every_log() -> None:
-    """Black secrets out of all records of this process as they are made, tracebacks included. Safe to call twice.
+    """Redact secrets in every log record of this process, tracebacks included. Safe to call twice.
 
-    At the making, because filters of a logger do not see the records of its children, and other people's packages
+    Records are redacted at creation, because a logger's filters miss the records of its children, and other packages
     log whole events with their cookies.
     """
     present = logging.getLogRecordFactory()
@@ -65,7 +65,7 @@ def redact_every_log() -> None:
 
     def make(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = present(*args, **kwargs)
-        with suppress(TypeError, ValueError):  # a format that does not fit its values: the handler says so itself
+        with suppress(TypeError, ValueError):  # the format does not fit its values: the handler reports that
             record.msg, record.args = redact(record.getMessage()), ()
         if record.exc_info and record.exc_info[1] is not None:
             record.exc_text = redact("".join(traceback.format_exception(record.exc_info[1])).rstrip())
@@ -77,22 +77,22 @@ def redact_every_log() -> None:
 
 
 class Lines(logging.Formatter):
-    """For people: level, logger, message, and the request's name in brackets where there is one."""
+    """Text lines for people: level, logger, message, and the request's id in brackets if there is one."""
 
     def __init__(self) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line before any traceback."""
+        """Return the line that precedes any traceback."""
         name = getattr(record, "request_id", None)
         return super().formatMessage(record) + (f" [{name}]" if name else "")
 
 
 class JsonLines(logging.Formatter):
-    """For programs: one JSON object a line with time (ISO 8601), level, logger, message, requestId and traceback."""
+    """One JSON object a line: time (ISO 8601), level, logger, message, requestId and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the JSON line."""
         line: dict[str, str] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

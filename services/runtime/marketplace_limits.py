@@ -1,4 +1,4 @@
-"""Marketplaces' limits are one for all processes: each says what it read and takes over what the others know."""
+"""Share marketplaces' rate limits between processes: each publishes what it read and adopts what others read."""
 
 import asyncio
 import logging
@@ -21,10 +21,10 @@ BEAT_SECONDS = 2.0
 
 
 async def exchange(quota: Quota) -> None:
-    """Make one picture of a marketplace's limits out of this process's and the database's."""
+    """Merge this process's view of a marketplace's limits with the database's."""
     async with transaction() as db:
         if quota.news:
-            # One process at a time, also where there is no row yet.
+            # One process at a time, even before the first row exists.
             await db.execute(
                 text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": f"market limit {quota.name}"}
             )
@@ -56,7 +56,7 @@ def _rows(provider: str, told: Iterable[QuotaStanding]) -> Iterable[dict[str, ob
 
 
 async def keep() -> None:
-    """Exchange every few seconds, until cancelled."""
+    """Exchange limits every few seconds until cancelled."""
     while True:
         outside = gateways()
         try:

@@ -1,4 +1,4 @@
-"""The limits of nodes are learnt by every process and kept in the database, for those that start later."""
+"""Share the learned limits of nodes between processes, and keep them in the database for later starts."""
 
 import asyncio
 import logging
@@ -21,14 +21,14 @@ FIELDS = ("log_blocks", "logs_need_address", "batch", "state_override", "states"
 
 
 async def read(db: AsyncSession) -> dict[str, NodeLimits]:
-    """What is kept of every node, by the digest of its URL."""
+    """Return the stored limits of every node by the digest of its URL."""
     rows = await db.exec(select(NodeLimit).execution_options(populate_existing=True))
     return {row.node: NodeLimits(**{name: getattr(row, name) for name in FIELDS}) for row in rows.all()}
 
 
 async def write(db: AsyncSession, changes: Changes) -> None:
-    """Write down what was found out of nodes; fields that are not among it stay as they are."""
-    # In one order, so that two processes do not wait for each other.
+    """Store what was learned about nodes; other fields stay unchanged."""
+    # A fixed order, so that two processes do not deadlock.
     for name, fields in sorted(changes.items()):
         values = {**fields, "seen_at": now()}
         new = insert(NodeLimit).values(node=name, **values)
@@ -36,7 +36,7 @@ async def write(db: AsyncSession, changes: Changes) -> None:
 
 
 async def exchange() -> None:
-    """Write down what this process found out, and take over what the others did."""
+    """Store what this process learned, and adopt what others stored."""
     news = node_limits.news()
     async with transaction() as db:
         await write(db, news)
@@ -46,7 +46,7 @@ async def exchange() -> None:
 
 
 async def run() -> None:
-    """Write news within seconds, and see now and then what others found, until cancelled."""
+    """Store news within seconds and read others' now and then, until cancelled."""
     seen = float("-inf")
     while True:
         try:

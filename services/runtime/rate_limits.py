@@ -1,4 +1,4 @@
-"""How often something may be done: counted for a person or an address, by all web processes together."""
+"""Rate limits per person and per address, shared by all web processes."""
 
 import logging
 import math
@@ -16,11 +16,11 @@ from settings import settings
 
 MINUTE = 60.0
 PATIENCE = 1.0
-"""Seconds for Redis to answer."""
+"""Seconds to wait for Redis."""
 MOST_KEYS = 50_000
 """Keys that one process remembers; about 10 MB."""
 
-# The server's clock counts, and the script runs as one step: processes and their clocks need not agree.
+# The server's clock decides and the script is atomic: processes and their clocks need not agree.
 _SPEND = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
@@ -33,26 +33,26 @@ return '0'
 
 
 class Counts(Protocol):
-    """Counts per key."""
+    """Request counts per key."""
 
     async def spend(self, key: str, per_minute: int) -> float:
-        """Count one more and return 0, or the seconds until that would be possible, and count nothing."""
+        """Count one request and return 0, or return the seconds until the next is allowed and count nothing."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class OwnCounts:
-    """Counts of this process, which forget by themselves what is made up for."""
+    """Request counts of this process; expired ones are dropped."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._made_up: dict[str, float] = {}
 
     async def spend(self, key: str, per_minute: int) -> float:
-        """Count one more and return 0, or the seconds until that would be possible."""
+        """Count one request and return 0, or return the seconds until the next is allowed."""
         now = self._clock()
         made_up = max(self._made_up.get(key, now), now) + MINUTE / per_minute
         wait = made_up - now - MINUTE
@@ -64,23 +64,23 @@ class OwnCounts:
         return 0.0
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
     def _forget(self, now: float) -> None:
-        """Drop what is made up for, and where that is not half of it, those that are nearest to it."""
+        """Drop expired keys; if more than half remain, drop those that expire soonest."""
         left = sorted((made_up, key) for key, made_up in self._made_up.items() if made_up > now)
         self._made_up = {key: made_up for made_up, key in left[-MOST_KEYS // 2 :]}
 
 
 class SharedCounts:
-    """Counts in Redis, which all web processes share."""
+    """Request counts in Redis, shared by all web processes."""
 
     def __init__(self, url: str) -> None:
         self._redis = Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)  # pyright: ignore[reportUnknownMemberType]
         self._spend = self._redis.register_script(_SPEND)
 
     async def spend(self, key: str, per_minute: int) -> float:
-        """Count one more and return 0, or the seconds until that would be possible. Raises RedisError."""
+        """Count one request and return 0, or return the seconds until the next is allowed. Raises RedisError."""
         each = MINUTE / per_minute
         answer: object = await self._spend(keys=[f"holdfast:limit:{key}"], args=[each, MINUTE])  # pyright: ignore[reportUnknownVariableType]
         return float(cast("bytes", answer))
@@ -98,18 +98,18 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 PER_ADDRESS = 2
-"""How many people's share one address has: households and offices have one address for all."""
+"""Shares of one person that an address has: a household or an office has one address for everybody."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something that may be done so often in a minute; its setting is `LIMIT_` and its name."""
+    """An action with a limit per minute; its setting is `LIMIT_` and its name."""
 
     name: str
 
     @property
     def per_minute(self) -> int:
-        """How often one person may do it."""
+        """How often one person may do it per minute."""
         return cast("int", getattr(settings(), f"limit_{self.name}"))
 
 
@@ -121,18 +121,18 @@ PREVIEWS = Limit("previews")
 RECHECKS = Limit("rechecks")
 SOCKETS = Limit("sockets")
 READS = Limit("reads")
-"""Questions about a server's admins: `services/guilds/permissions.py` counts them for a person, by both ways."""
+"""Reads of a server's admins, counted per person in `services/guilds/permissions.py`."""
 
 _counts: Counts | None = None
 
 
 async def spend(limit: Limit, user_id: int) -> None:
-    """Count one more for a person. Raises TooMany, which says in how many seconds the next one is free."""
+    """Count one request of a person. Raises TooMany with the seconds until the next is allowed."""
     await _spend(f"{limit.name}:user:{user_id}", limit.per_minute)
 
 
 async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDRESS) -> None:
-    """Count one more for an address, which may do it `share` times as often as a person. Raises TooMany."""
+    """Count one request of an address, which has `share` times the limit of a person. Raises TooMany."""
     await _spend(f"{limit.name}:address:{address}", limit.per_minute * share)
 
 
@@ -140,8 +140,8 @@ async def _spend(key: str, per_minute: int) -> None:
     try:
         wait = await _in_force().spend(key, per_minute)
     except (RedisError, OSError) as fault:
-        # Whoever cannot count lets people in: the limits protect the service, they are not what guards data.
-        _log.warning("Limits are not counted, Redis does not answer: %s", type(fault).__name__)
+        # Fail open: the limits protect the service, not the data.
+        _log.warning("rate limits not counted, Redis unavailable: %s", type(fault).__name__)
         return
     if wait > 0:
         seconds = math.ceil(wait)
@@ -157,7 +157,7 @@ def _in_force() -> Counts:
 
 
 async def forget() -> None:
-    """Close the connection to Redis; what this process alone has counted is gone."""
+    """Close the connection to Redis and drop this process's own counts."""
     global _counts
     counts, _counts = _counts, None
     if counts is not None:

@@ -1,4 +1,4 @@
-"""Count what strangers sent and nobody of ours would, and log it once a minute in sum: nobody fills the log with it."""
+"""Count rejected requests from strangers and log one summary a minute, so that nobody can flood the log."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ _log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 60.0
 MOST_KINDS = 200
-"""Kinds that are told apart in a minute; more are counted as others."""
+"""Kinds counted separately in a minute; further kinds count as others."""
 SHOWN = 10
 """Kinds that a line names, the most frequent first."""
 OTHERS = "others"
@@ -19,13 +19,13 @@ _lock = Lock()
 
 
 def count(kind: str) -> None:
-    """Count one more of a kind, in a few words without what was sent. Any thread may."""
+    """Count one rejection of a kind, in a few words without the content. Thread-safe."""
     with _lock:
         _counts[kind if kind in _counts or len(_counts) < MOST_KINDS else OTHERS] += 1
 
 
 def write() -> None:
-    """Log what was counted since the last time, as one line; nothing where there was nothing."""
+    """Log the counts since the last call as one line, if there are any."""
     with _lock:
         counted = _counts.copy()
         _counts.clear()

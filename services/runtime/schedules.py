@@ -1,4 +1,4 @@
-"""What the clock does: one row a schedule, so that however many clocks tick, each thing is done once."""
+"""The schedules: one row each, so that only one of several schedulers runs each job."""
 
 from datetime import timedelta
 
@@ -7,11 +7,11 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 APART = timedelta(minutes=1)
-"""By how much the beginnings of two transactions that claim a schedule at the same moment may differ."""
+"""How far apart two transactions that claim a schedule together may have begun."""
 
 
 async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:
-    """Make sure that the schedule exists and is no further away than its own period (a shortened one counts)."""
+    """Create the schedule if it is missing, and move it closer if it is more than one period away."""
     await db.execute(
         text(
             """
@@ -24,9 +24,9 @@ async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:
 
 
 async def claim(db: AsyncSession, name: str, every: timedelta) -> bool:
-    """Whether it is this process's turn to do it now; one missed while everything was down is due at once.
+    """Return whether this process should run the job now; a run missed during downtime is due at once.
 
-    So is one that is further away than its period: the database's clock was ahead when that was planned.
+    A schedule more than one period away is due too: the database's clock was ahead when it was planned.
     """
     result = await db.execute(
         text(
@@ -39,7 +39,7 @@ async def claim(db: AsyncSession, name: str, every: timedelta) -> bool:
 
 
 async def bring_forward(db: AsyncSession, name: str) -> None:
-    """Make it due now."""
+    """Make the schedule due now."""
     await db.execute(
         text(
             """
@@ -52,7 +52,7 @@ async def bring_forward(db: AsyncSession, name: str) -> None:
 
 
 async def began(db: AsyncSession, name: str, total: int = 0) -> None:
-    """Note that it began, with how much there is to do."""
+    """Record the start of a run and how much there is to do."""
     await db.execute(
         text(
             """
@@ -65,7 +65,7 @@ async def began(db: AsyncSession, name: str, total: int = 0) -> None:
 
 
 async def finished(db: AsyncSession, name: str) -> bool:
-    """Note that it ended, if it was running; tells whether it was."""
+    """Record the end of a run, and return whether it was running."""
     result = await db.execute(
         text(
             "UPDATE schedule SET finished_at = now(), done = total "

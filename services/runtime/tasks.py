@@ -1,14 +1,14 @@
-"""Ending other tasks without losing one's own end."""
+"""Cancel other tasks without losing one's own cancellation."""
 
 import asyncio
 from typing import Any
 
 
 async def stop(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel the tasks and wait until each has ended; what one failed with is raised.
+    """Cancel the tasks and wait until each has ended; raise what one failed with.
 
-    Not `suppress(CancelledError)` around `await task`: whoever waits so and is cancelled meanwhile would swallow
-    its own end and run on for ever.
+    Not `suppress(CancelledError)` around `await task`: a caller cancelled meanwhile would swallow its own cancellation
+    and run forever.
     """
     for task in tasks:
         task.cancel()

@@ -1,4 +1,4 @@
-"""How long the reading for one server may take: set around a look, and heeded wherever somebody outside is asked."""
+"""A time limit on the reading for one server: set around a reconcile, applied to every call to a provider."""
 
 import asyncio
 from collections.abc import Generator
@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _budget: ContextVar[tuple[float, float] | None] = ContextVar("budget", default=None)
-"""Seconds, and until when by the event loop's time."""
+"""The seconds, and the deadline in the event loop's time."""
 
 
 @contextmanager
 def of(seconds: float | None) -> Generator[None]:
-    """Give the code inside, and the tasks that it starts, so many seconds; None sets no bound."""
+    """Give the block, and the tasks that it starts, a budget of `seconds`; None sets no limit."""
     budget = None if seconds is None else (seconds, asyncio.get_running_loop().time() + seconds)
     token = _budget.set(budget)
     try:
@@ -22,14 +22,14 @@ def of(seconds: float | None) -> Generator[None]:
 
 @contextmanager
 def again() -> Generator[None]:
-    """Give the code inside as many seconds as the code around it was given."""
+    """Give the block a new budget, as long as the surrounding one."""
     budget = _budget.get()
     with of(None if budget is None else budget[0]):
         yield
 
 
 def heeded(most: float | None = None) -> asyncio.Timeout:
-    """Return a timeout for `async with` that ends with the budget, and after `most` seconds in any case.
+    """Return a timeout for `async with` that ends with the budget, or after `most` seconds if that is earlier.
 
     It raises TimeoutError like any other.
     """

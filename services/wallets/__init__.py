@@ -1,1 +1,1 @@
-"""Wallets: challenges, proofs by bio or transaction, watching chains for a proof, and who owns which."""
+"""Wallets: challenges, proofs by bio or transaction, watching chains for proofs, and ownership."""

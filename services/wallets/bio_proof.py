@@ -1,4 +1,4 @@
-"""Proving a wallet by what its marketplace profile says."""
+"""Prove a wallet by the bio of its marketplace profile."""
 
 import re
 import secrets
@@ -23,44 +23,44 @@ from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletP
 from settings import settings
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""No i, l, o, 0 and 1: a code is copied by eye."""
+"""No i, l, o, 0 and 1: people copy a code by eye."""
 
 CODE_LENGTH = 10
 
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-"""Case matters beyond ASCII: `ſ` is no `s`, although Unicode folds it to one."""
+"""Only ASCII case is ignored: `ſ` is not `s`, although Unicode folds it to one."""
 _AFTER_NAMES = frozenset(',;!?|"•·')
 
 
 class Marker(Enum):
-    """What a bio was found to say."""
+    """What a bio contains."""
 
     CODE = "code"
     HANDLE = "handle"
     BARE_PRODUCT = "bare_product"
-    """Only the product's name, which anybody's bio may carry."""
+    """Only the product's name, which anybody's bio may contain."""
     BARE_HANDLE = "bare_handle"
-    """Only the person's name, and anybody can be called what a stranger's bio says."""
+    """Only the person's name, and anybody can take a name that is in a stranger's bio."""
     NOTHING = "nothing"
 
 
 def prefix() -> str:
-    """The product's name as codes and markers carry it."""
+    """Return the product's name in the form used in codes and markers."""
     return re.sub(r"[^a-z0-9]", "", settings().product_name.lower())
 
 
 def new_code() -> str:
-    """A fresh personal code: the product's name and 10 unambiguous characters (about 49 random bits)."""
+    """Return a new personal code: the product's name and 10 unambiguous characters (about 49 random bits)."""
     return f"{prefix()}-" + "".join(secrets.choice(_LETTERS) for _ in range(CODE_LENGTH))
 
 
 def handle_marker(username: str) -> str:
-    """What a member may write instead of their code: the product's name and their Discord name."""
+    """Return what a member may write instead of their code: the product's name and their Discord name."""
     return f"{prefix()}:{bare_name(username)}"
 
 
 def bare_name(username: str) -> str:
-    """A Discord name without the number that old names carried."""
+    """Return a Discord name without the number that old names carried."""
     return username.split("#", 1)[0].strip()
 
 
@@ -68,7 +68,7 @@ def judge(bio: str, code: str, username: str) -> Marker:
     """Return what the bio proves for the member with this code and this Discord name.
 
     A marker inside a longer word proves nothing. ASCII case does not matter. The Discord name follows the colon
-    directly: with spaces between them, "I love Holdfast: Mallory is a great movie" would prove a wallet.
+    directly: if spaces were allowed, "I love Holdfast: Mallory is a great movie" would prove a wallet.
     """
     text = bio.translate(_ASCII_LOWER)
     name = re.escape(bare_name(username).translate(_ASCII_LOWER))
@@ -85,7 +85,7 @@ def judge(bio: str, code: str, username: str) -> Marker:
 
 
 def _ends_word(rest: str) -> bool:
-    """Whether a name is over where `rest` begins: combining and invisible characters, `'s` and `@` continue it."""
+    """Return whether a name ends where `rest` begins: combining and invisible characters, `'s` and `@` continue it."""
     if not rest or rest[0].isspace() or rest[0] in _AFTER_NAMES:
         return True
     # Emoji (So) and closing brackets (Pe).
@@ -94,16 +94,16 @@ def _ends_word(rest: str) -> bool:
 
 METHOD = "opensea_bio"
 LONG_WAIT = 20
-"""Seconds from which on the other way to prove a wallet is offered instead of waiting."""
+"""Seconds of waiting from which the other way to prove a wallet is offered."""
 LONGEST_NAME = 50
 _OTHER_WAY = "Or choose Transaction Proof, which does without OpenSea."
 _CHECK_NOW = f"Once your code is saved, let us check at once. {_OTHER_WAY}"
 
 
 async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challenge, *, again: bool = False) -> Verdict:
-    """Look at the profile of the challenge's address and, if it carries the member's own marker, keep the wallet.
+    """Check the profile of the challenge's address, and keep the wallet if it carries the member's own marker.
 
-    A look `again`, which nobody asked for just now, leaves the marketplace's reads to those that somebody asks for.
+    A check `again`, which nobody has just asked for, leaves the marketplace's reads to requested ones.
     """
     if row.family != "evm":
         return Verdict(
@@ -114,7 +114,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     username, use = actor.username, Use.AGAIN if again else Use.PROOF
     await release(db)
     try:
-        # Fresh from Discord: whoever took over a name must not prove wallets with it.
+        # Read from Discord now: somebody who took over a name must not prove wallets with it.
         username = (await outside.discord.user(actor.discord_id)).username
         with on_behalf_of(f"user:{actor.user_id}"):
             profile = await outside.opensea.profile(row.address, use=use)
@@ -152,7 +152,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
 
 
 def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:
-    """Return what a member is told while OpenSea allows no look; `outlook` is that of looks that somebody asks for."""
+    """Return the verdict while OpenSea allows no read; `outlook` is that of requested reads."""
     wait = max(1.0, fault.retry_after or 5.0)
     if outlook.wait <= 0 and fault.retry_after is not None and wait >= LONG_WAIT:
         said = f"{fault.provider} lets us look at few profiles right now, so we look seldom by ourselves. {_CHECK_NOW}"
@@ -165,7 +165,7 @@ def busy(fault: ProviderBusy, outlook: Outlook) -> Verdict:
 
 
 def shortage(outside: Gateways) -> str:
-    """Return what to say where a code is shown while OpenSea allows no look; nothing when it allows one."""
+    """Return the remark shown with a code while OpenSea allows no read; empty if it allows one."""
     wait = outside.opensea.quota.outlook(Use.PROOF).wait
     if wait < LONG_WAIT:
         return ""
@@ -177,9 +177,9 @@ def _stretch(outside: Gateways) -> float:
 
 
 def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
-    """Return what to do about a wallet that OpenSea has linked to a profile which names another address.
+    """Return the verdict on a wallet that OpenSea has linked to a profile of another address.
 
-    What that profile says is about the wallet that it names, whoever may have linked this one to it.
+    That profile is evidence for the wallet that it names, no matter who linked this one to it.
     """
     mine, name = shorten(address), plain(profile.username or "", LONGEST_NAME)
     try:

@@ -1,24 +1,23 @@
-"""When a bio is looked at again without anybody asking: soon at first, then less and less often.
+"""When a bio is checked again without a request: soon at first, then less and less often.
 
-Marketplaces show a change some minutes late, and one key's reads are few: somebody who saved the code and asks us to
-look is worth more of them than many looks that come too early.
+Marketplaces show a change some minutes late, and one key has few reads. A person who saved the code and asks for a
+check is worth more of them than many early checks.
 """
 
 from dataclasses import dataclass, replace
 
 FIRST, SHOWN = 5.0, 15.0
-"""Seconds until the first look: after somebody asked us to look, and after the code was shown, which has to be copied
-and saved first."""
+"""Seconds until the first check: after a request, and after the code was shown, which takes time to copy and save."""
 LONGEST = 160.0
 LASTS = 600.0
-"""Seconds after which we stop looking; waiting for the marketplace's limit does not count."""
+"""Seconds after which checks stop; waiting for the marketplace's limit does not count."""
 LONGEST_SHORT = 3_900.0
-"""Seconds for which we wait for the marketplace's limit: its windows last an hour."""
+"""Seconds that we wait for the marketplace's limit: its windows last an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The looks at one bio that are still to come: the next one in `next_in` seconds, or none."""
+    """The checks of one bio that are still to come: the next one in `next_in` seconds, or none."""
 
     next_in: float | None = FIRST
     _gap: float = FIRST
@@ -26,10 +25,10 @@ class Looks:
     _short: float = 0.0
 
     def after(self, *, wait: float = 0.0, stretch: float = 1.0) -> "Looks":
-        """Return what is to come after a look that found nothing.
+        """Return the remaining checks after one that found nothing.
 
-        `wait`: the marketplace allowed no look, and the next one is possible in so many seconds. `stretch`: how many
-        times longer than usual to wait, because reads are scarce.
+        `wait`: the marketplace allowed no check, and the next one is possible in so many seconds. `stretch`: the factor
+        on the usual gap while reads are scarce.
         """
         if wait > 0:
             short = self._short + wait
@@ -41,10 +40,10 @@ class Looks:
 
 
 def asked(*, wait: float = 0.0, stretch: float = 1.0) -> Looks:
-    """Return the looks after somebody asked for one that found nothing; as for `Looks.after`."""
+    """Return the checks after a requested one that found nothing; parameters as for `Looks.after`."""
     return Looks().after(wait=wait, stretch=stretch)
 
 
 def shown() -> Looks:
-    """Return the looks after the code was shown."""
+    """Return the checks after the code was shown."""
     return Looks(SHOWN, SHOWN, SHOWN)

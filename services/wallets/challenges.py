@@ -1,4 +1,4 @@
-"""What a member is asked to show for an address: a code and an amount of their own, for a day, used up by success."""
+"""Challenges: a code and an amount to show for one address, valid for a day and used up by success."""
 
 import secrets
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from services.wallets.watch import chains_of
 
 LIFETIME = timedelta(hours=24)
 SMALLEST_GAP = timedelta(minutes=10)
-"""A challenge with less time left than this is replaced, so that nobody is handed one about to end."""
+"""A challenge with less time left than this is replaced before it is shown."""
 
 _AMOUNT_UNIT = 10**6
 _AMOUNTS = 10**6
@@ -30,9 +30,9 @@ _AMOUNTS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class ChallengeView:
-    """What to show for one address and until when: in its profile, or by a transaction.
+    """What to show for one address, in its profile or by a transaction, and until when.
 
-    `name` is what the address was looked up by, if anything. `chains` are the EVM chains on which it may send to
+    `name` is the name that was resolved to the address, if any. `chains` are the EVM chains on which it may send to
     itself; a Solana wallet has a `memo` instead.
     """
 
@@ -46,13 +46,13 @@ class ChallengeView:
     chains: tuple[ChainAsk, ...]
     memo: str | None
     shortage: str = ""
-    """Why the profile cannot be looked at right now, if so."""
+    """Why the profile cannot be read right now; empty if it can."""
 
 
 async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: str) -> ChallengeView:
-    """The member's challenge for an address or a name: the one they have, else a new one.
+    """Return the member's challenge for an address or a name: their present one, or a new one.
 
-    Raises FieldRefused, also where they have as many wallets as one person may have.
+    Raises FieldRefused, also if they have the maximum number of wallets.
     """
     name: str | None = None
     try:
@@ -82,10 +82,10 @@ async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: 
 
 
 async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge:
-    """The member's open challenge for an address, made if there is none."""
+    """Return the member's open challenge for an address, made if there is none."""
     row = await newest(db, actor, family, address)
     if not _lasts(row):
-        # One maker at a time, or calls at once would make several codes for one address.
+        # One at a time, or concurrent calls would make several codes for one address.
         await db.execute(
             text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"),
             {"what": f"challenge {actor.user_id} {family} {address}"},
@@ -111,7 +111,7 @@ def _lasts(row: Challenge | None) -> TypeGuard[Challenge]:
 
 
 async def newest(db: AsyncSession, actor: Actor, family: str, address: str) -> Challenge | None:
-    """The member's last challenge for an address, used up or not."""
+    """Return the member's last challenge for an address, used up or not."""
     found = await db.exec(
         select(Challenge)
         .where(Challenge.user_id == actor.user_id, Challenge.family == family, Challenge.address == address)
@@ -122,7 +122,7 @@ async def newest(db: AsyncSession, actor: Actor, family: str, address: str) -> C
 
 
 async def still_open(db: AsyncSession, actor: Actor, family: str, address: str) -> list[Challenge]:
-    """All challenges of the member's that an address may still answer, oldest first."""
+    """Return all open challenges of the member for an address, oldest first."""
     found = await db.exec(
         select(Challenge)
         .where(

@@ -1,4 +1,4 @@
-"""Names of wallets (wallet.eth, wallet.sol): whose address one stands for at this moment."""
+"""Resolve names of wallets (wallet.eth, wallet.sol) to their present addresses."""
 
 import asyncio
 import re
@@ -10,20 +10,20 @@ from gateways.transport.errors import NotThere, ProviderError
 
 LONGEST = 255
 PATIENCE, AT_ONCE = 5.0, 20
-"""Seconds that finding out what wallets are called may take, and of how many."""
+"""Seconds that looking up the names of wallets may take, and for how many wallets."""
 
 
 class NameRefused(Exception):
-    """The name leads to no address; the message says why, in a sentence."""
+    """The name has no address; the message says why, in a sentence."""
 
 
 def is_name(text: str) -> bool:
-    """Whether somebody means a name: it has a dot inside and is no link."""
+    """Return whether the text is meant as a name: it has a dot inside and is no link."""
     return re.fullmatch(r"[^\s/:.]+(\.[^\s/:.]+)+", text.strip()) is not None
 
 
 async def resolve(outside: Gateways, text: str) -> tuple[str, str]:
-    """`(name, address)`: the name in its normal form, and the address (EVM in lower case). Raises NameRefused."""
+    """Return `(name, address)`: the normalised name, and the address (EVM in lower case). Raises NameRefused."""
     given = text.strip()
     if len(given) > LONGEST:
         raise NameRefused("That name is too long to be one.")
@@ -65,9 +65,9 @@ async def _on_solana(outside: Gateways, given: str) -> tuple[str, str]:
 
 
 async def primary_names(outside: Gateways, addresses: Sequence[str]) -> dict[str, str]:
-    """What these wallets are called on Ethereum, of those with a name that stands for the wallet itself.
+    """Return the Ethereum names of these wallets, for names that resolve back to the wallet.
 
-    Decoration: who cannot be asked in time has no name.
+    Only decoration: wallets that cannot be looked up in time have no name.
     """
     asked = [address for address in addresses if address.startswith("0x")][:AT_ONCE]
     tasks = {asyncio.create_task(outside.names.primary(address)): address for address in asked}

@@ -1,4 +1,4 @@
-"""To whom a proved wallet belongs: it has one holder at a time, and only a strong proof moves it to another."""
+"""Ownership of proved wallets: one user at a time, and only a strong proof moves a wallet to another."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SPENT = "This transaction has proved a wallet before, and each one counts once. 
 
 @dataclass(frozen=True, slots=True)
 class LinkedProfile:
-    """The profile to which a marketplace has linked a wallet: the address that it names, its name, and its page."""
+    """The profile to which a marketplace has linked a wallet: the profile's address, name, and page."""
 
     address: str
     name: str
@@ -29,15 +29,13 @@ class LinkedProfile:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a proof; `again` says that looking once more by itself may succeed.
+    """The result of a proof; `again` means that a later check may succeed without a request.
 
-    While a transaction waits for its confirmations, it has `confirmations` of `needed` on `chain`. `resolved` is
-    `(name, address)` when a name was claimed instead of its address. `remark` is the part of the message that is not
-    the same at each look.
+    A transaction that waits has `confirmations` of `needed` on `chain`. `resolved` is `(name, address)` if a name was
+    claimed instead of its address. `remark` is the part of the message that differs between checks.
 
-    While a marketplace's limit allows no look, the next one is possible in `wait` seconds; while it allows few,
-    `stretch` says how many times longer than usual to wait. `linked` is the profile that answered for a wallet which
-    it does not name.
+    While a marketplace's limit allows no check, the next one is possible in `wait` seconds; while it allows few,
+    `stretch` is the factor on the usual gap. `linked` is the profile that answered for a wallet that it does not name.
     """
 
     success: bool
@@ -55,9 +53,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class WalletProof:
-    """How a wallet was proved. `strong` proofs cannot be made by taking over a name, so they move a wallet.
+    """How a wallet was proved. A `strong` proof cannot be made by taking over a name, so it moves a wallet.
 
-    `evidence` is kept with the wallet. `spends` is the transaction (hash, chain) that must not prove anything again.
+    `evidence` is stored with the wallet. `spends` is the transaction (hash, chain) that must not prove anything again.
     """
 
     method: str
@@ -67,7 +65,7 @@ class WalletProof:
 
 
 class HeldByAnother(Exception):
-    """Somebody else proved this wallet before, and the proof is not one that moves it."""
+    """Another user has proved this wallet, and this proof is too weak to move it."""
 
 
 class AlreadySpent(Exception):
@@ -75,7 +73,7 @@ class AlreadySpent(Exception):
 
 
 class TooManyWallets(Exception):
-    """The person has as many wallets as one person may have; the message says so to them."""
+    """The person has the maximum number of wallets; the message is for them."""
 
     def __init__(self, has: int, most: int) -> None:
         super().__init__(
@@ -85,9 +83,9 @@ class TooManyWallets(Exception):
 
 
 async def check_room(db: AsyncSession, user_id: int, family: str, address: str) -> None:
-    """Raise TooManyWallets if the person may have no wallet more and this one is not theirs yet.
+    """Raise TooManyWallets if the person has the maximum number of wallets and this one is not among them.
 
-    Nobody is locked out meanwhile, so proofs at the same moment can exceed the limit by as many as they are.
+    Takes no lock, so concurrent proofs can exceed the limit by their number.
     """
     most = settings().wallets_per_person
     said = await db.execute(
@@ -103,10 +101,10 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
 
 
 async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProof) -> None:
-    """Make the challenge's address the actor's wallet and use the challenge up; roles are looked at at once.
+    """Make the challenge's address the actor's wallet, use the challenge up, and queue the actor.
 
-    Raises HeldByAnother, AlreadySpent and TooManyWallets, and then has written nothing. A challenge that somebody
-    else's look has used up for the actor meanwhile is no error.
+    Raises HeldByAnother, AlreadySpent and TooManyWallets without writing anything. It is no error if a concurrent check
+    has used the challenge up for the actor.
     """
     key = f"{row.family}:{row.address}"
     await db.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:address, 1))"), {"address": key})
@@ -147,12 +145,12 @@ async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
 
 
 async def is_spent(db: AsyncSession, hash: str) -> bool:
-    """Whether the transaction has proved a wallet before."""
+    """Return whether the transaction has proved a wallet before."""
     return (await db.exec(select(SpentTransaction.hash).where(SpentTransaction.hash == hash))).first() is not None
 
 
 async def _take_over(db: AsyncSession, former: Wallet) -> str:
-    """Let the former holder go: they are told, and their roles follow the removal policy."""
+    """Remove the wallet from its former owner: they get a notice, and their roles follow the removal policy."""
     holder = await db.get_one(User, former.user_id)
     await db.delete(former)
     await db.flush()

@@ -1,4 +1,4 @@
-"""A transaction as the proof of a wallet: what to send, what people paste to name one, and pure judgements of it."""
+"""Proof transactions: what to send, how to read a pasted reference to one, and pure functions that judge one."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from gateways.solana.memo_proof import SolanaTransaction
 from services.core.addresses import shorten
 
 CLOCKS_DIFFER = timedelta(seconds=60)
-"""A block may carry a time that is a little before the moment at which its transactions were sent."""
+"""A block's time may be slightly earlier than the sending of its transactions."""
 WEI_DIGITS = 18
-# Sites beside the ones in the chain table that show the transactions of one chain (blockscout's addresses).
+# Explorers besides those in the chain table that show one chain's transactions (blockscout's addresses).
 _OTHER_SITES = {
     "eth.blockscout.com": "ethereum",
     "polygon.blockscout.com": "polygon",
@@ -30,17 +30,17 @@ _HASH = re.compile(r"(?<![0-9a-zA-Z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 
 
 class TransactionOutcome(Enum):
-    """What a transaction is worth for a challenge."""
+    """The value of a transaction for a challenge."""
 
     PROVES = "proves"
     WAITS = "waits"
-    """It is the right one, and not confirmed yet."""
+    """It is the right one, but not confirmed yet."""
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class WantedTransaction:
-    """What one challenge asks for; `first_blocks` has per chain the head of when it was made, where that is known."""
+    """What one challenge asks for; `first_blocks` has the head of each chain when it was made, if known."""
 
     address: str
     code: str
@@ -51,7 +51,7 @@ class WantedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An outcome and its sentence; `marker` says by what it matches: `amount`, `code` or nothing."""
+    """An outcome and its sentence; `marker` is what matched: `amount`, `code` or empty."""
 
     outcome: TransactionOutcome
     message: str
@@ -62,7 +62,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class TransactionReference:
-    """A transaction that somebody named; `chain` where the link says which."""
+    """A transaction that somebody named; `chain` if the link contains it."""
 
     hash: str
     chain: str | None
@@ -70,7 +70,7 @@ class TransactionReference:
 
 @dataclass(frozen=True, slots=True)
 class ChainAsk:
-    """What to send on one chain: from the address `to` itself, either the exact amount or the data."""
+    """What to send on one chain: from the address `to` to itself, either the exact amount or the data."""
 
     chain: str
     title: str
@@ -82,24 +82,24 @@ class ChainAsk:
 
 
 def ask(chain: str, address: str, amount_wei: int, code: str) -> ChainAsk:
-    """What the challenge asks for on this chain; `amount` is the value in the chain's own coin."""
+    """Return what the challenge asks for on this chain; `amount` is the value in the chain's own coin."""
     facts = CHAINS[chain]
     return ChainAsk(chain, facts.title, facts.coin, address, str(amount_wei), in_coins(amount_wei), data_of(code))
 
 
 def data_of(code: str) -> str:
-    """The code as a transaction's data: hexadecimal with 0x."""
+    """Return the code as a transaction's data: hexadecimal with 0x."""
     return "0x" + code.encode().hex()
 
 
 def in_coins(wei: int) -> str:
-    """An exact amount of the chain's coin, without exponent and without zeros at the end."""
+    """Return an exact amount of the chain's coin, without exponent and trailing zeros."""
     written = f"{Decimal(wei).scaleb(-WEI_DIGITS):f}"
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def read_reference(text: str) -> TransactionReference | None:
-    """The transaction that a pasted hash or explorer link names; None where there is none in it."""
+    """Return the transaction named by a pasted hash or explorer link, or None."""
     found = _HASH.findall(text)
     if len(found) != 1:
         return None
@@ -109,14 +109,14 @@ def read_reference(text: str) -> TransactionReference | None:
 
 
 def marker(transaction: Transaction, wanted: WantedTransaction) -> str:
-    """By what the transaction carries this challenge's mark: its exact amount, or its code; empty for neither."""
+    """Return which mark of the challenge the transaction carries: `amount`, `code`, or empty."""
     if transaction.value == wanted.amount_wei:
         return "amount"
     return "code" if transaction.data == wanted.code.encode() else ""
 
 
 def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
-    """Whether the transaction proves that whoever was shown the challenge holds the wallet."""
+    """Judge whether the transaction proves that the person with the challenge controls the wallet."""
     chain = CHAINS[transaction.chain]
     if transaction.sender != wanted.address:
         return _refused(
@@ -144,7 +144,7 @@ def judge(transaction: Transaction, wanted: WantedTransaction) -> Judgement:
 
 
 def waits(chain: str, confirmations: int) -> str:
-    """How far the right transaction is confirmed."""
+    """Return the judgement of the right transaction while it lacks confirmations."""
     title, needed = CHAINS[chain].title, CHAINS[chain].confirmations
     if confirmations == 0:
         return f"Your transaction waits to be taken into a block of {title}."
@@ -156,7 +156,7 @@ def waits(chain: str, confirmations: int) -> str:
 
 
 def judge_memo(transaction: SolanaTransaction, wanted: WantedTransaction) -> Judgement:
-    """The same for a finalized transaction on Solana, which carries the code as its memo and is signed by the wallet.
+    """Judge a finalized transaction on Solana, which has the code as its memo and the wallet's signature.
 
     A wallet that a transaction only mentions has signed nothing (docs/facts.md#solana-transactions).
     """

@@ -1,4 +1,4 @@
-"""Proving a wallet by a transaction from it to itself: found by its trail, or named by its hash or a link to it."""
+"""Prove a wallet by a transaction from it to itself, found by watching the chain or named by the member."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from services.wallets.watch import OpenChallenge
 
 METHOD = watch_schedule.METHOD
 CONTRACTS_SEND = frozenset({"abstract"})
-"""Where smart-contract accounts are the sender of what they send, as people's own are
+"""Chains where smart-contract accounts are the sender of their transactions, as other accounts are
 (docs/facts.md#accounts-on-abstract)."""
 NOTING = 4.0
-"""Seconds that showing a challenge may wait for the chains; a chain that is slower is noted by the next look."""
+"""Seconds that showing a challenge may wait for the chains; the next check reads slower ones."""
 
 
 async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[OpenChallenge]:
-    """Begin the trail of a challenge on every chain that does not have it yet, and keep looking often for a while."""
+    """Start watching for a challenge on every chain where that has not begun, and check often for a while."""
     watched = await watch_schedule.load(db, [row.id or 0])
     if any(not set(watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
@@ -36,7 +36,7 @@ async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[Op
 
 
 async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge], pasted: str) -> Verdict:
-    """Look for the proof of the newest of these challenges of one address, or judge the transaction that was pasted.
+    """Check the newest of these challenges of one address, or judge the pasted transaction.
 
     A pasted transaction may answer any of them.
     """
@@ -54,7 +54,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
 
 
 async def status(db: AsyncSession, row: Challenge) -> Verdict:
-    """What the looks of the clock have found so far, without asking any chain; keeps it looking often."""
+    """Return what the scheduled checks have found, without asking any chain; keeps them frequent."""
     if row.used_at is not None:
         return Verdict(True, VERIFIED)
     await _touch(db, row)
@@ -122,14 +122,14 @@ async def _pasted_signature(db: AsyncSession, outside: Gateways, one: OpenChalle
 
 
 async def _answered(db: AsyncSession, one: OpenChallenge) -> Verdict:
-    """What a pasted transaction came to; that it is the wrong one says nothing about what may still come."""
+    """Return the verdict on a pasted transaction; a wrong one does not exclude a right one later."""
     if one.judged is not None and one.judged.outcome is TransactionOutcome.REFUSED:
         return Verdict(False, one.judged.message)
     return await _settled(db, one)
 
 
 async def _on_any(outside: Gateways, chains: Sequence[str], hash: str) -> tuple[Transaction | None, list[str]]:
-    """The transaction on whichever of the chains has it, mined if possible; and the chains that could not be asked."""
+    """Return the transaction from the chain that has it, mined if possible; and the chains that did not answer."""
     answers = await asyncio.gather(
         *(outside.transactions.transaction(chain, hash) for chain in chains), return_exceptions=True
     )
@@ -146,7 +146,7 @@ async def _on_any(outside: Gateways, chains: Sequence[str], hash: str) -> tuple[
 
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
-    """Write down what was found, and say it."""
+    """Store what was found, and return its verdict."""
     await watch_schedule.settle(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
@@ -157,7 +157,7 @@ async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
 
 
 def _waiting(one: OpenChallenge) -> Verdict:
-    """How far it is, in a sentence; never that there is nothing."""
+    """Return the progress as a verdict; never that there is nothing."""
     if one.seen is not None:
         said, title = waits(one.seen.chain, one.seen.confirmations), CHAINS[one.seen.chain].title
         return Verdict(False, said, True, title, one.seen.confirmations, one.seen.needed)

@@ -1,4 +1,4 @@
-"""Wallets: proved without ever being connected, listed, and removed by their owner."""
+"""A person's wallets: proved without a wallet connection, listed, and removed by their owner."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ __all__ = [
 BIO, TRANSACTION = bio_proof.METHOD, transaction_proof.METHOD
 METHODS = (BIO, TRANSACTION)
 JUST = timedelta(seconds=30)
-"""Looks that overlap tell the same."""
+"""Overlapping checks within this time return the same result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _view(wallet: Wallet) -> WalletView:
 
 
 async def list_wallets(db: AsyncSession, actor: Actor) -> list[WalletView]:
-    """The person's own wallets, oldest first."""
+    """Return the person's own wallets, oldest first."""
     rows = await db.exec(select(Wallet).where(Wallet.user_id == actor.user_id).order_by(col(Wallet.id)))
     return [_view(row) for row in rows.all()]
 
@@ -69,9 +69,9 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
 
 
 async def follow(db: AsyncSession, outside: Gateways, actor: Actor, address: str) -> None:
-    """From now on watch for the transaction that answers the member's challenge for this address.
+    """Start watching for the transaction that answers the member's challenge for this address.
 
-    Does nothing for what is no address. May wait some seconds for the chains.
+    Ignores a text that is no address. May wait some seconds for the chains.
     """
     try:
         family, parsed = parse(address)
@@ -90,12 +90,12 @@ async def verify(
     *,
     again: bool = False,
 ) -> Verdict:
-    """Look for the proof that the claimed address is the member's and, if it is there, keep the wallet.
+    """Check for proof that the claimed address is the member's, and keep the wallet if there is.
 
-    `transaction` is a hash or an explorer's link that somebody pasted. Everything that a person can mend is a Verdict
-    with a sentence, never an exception; a provider in trouble is "try again", never a verdict on the wallet. A name is
-    never proved itself: the verdict says which address it stands for, and that one has to be claimed. `again`: nobody
-    asked for this look just now.
+    `transaction` is a pasted hash or explorer link. Everything that a person can correct is a Verdict with a sentence,
+    never an exception; a failing provider means "try again", never a verdict on the wallet. A name itself is never
+    proved: the verdict says which address it stands for, and the person claims that address. `again`: nobody has just
+    asked.
     """
     if not claimed.strip():
         return Verdict(False, "Please enter a wallet address.")
@@ -119,7 +119,7 @@ async def verify(
 
 
 async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str) -> bool:
-    """Whether another look of the member's found the proof a moment ago, so that this one is not about a new code."""
+    """Return whether a concurrent check of the member's found the proof, so that this one needs no new code."""
     row = await challenges.newest(db, actor, family, address)
     if row is None or row.used_at is None or row.used_at < now() - JUST:
         return False
@@ -128,9 +128,9 @@ async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str
 
 
 async def check_again(db: AsyncSession, outside: Gateways, actor: Actor, address: str, method: str) -> Verdict:
-    """Whether what was asked for has come by now; for a screen that asks every few seconds.
+    """Return whether the proof has arrived by now; for a screen that asks every few seconds.
 
-    A transaction is looked for by the clock while somebody asks here, so asking costs no request to a chain.
+    The scheduler looks for a transaction while a screen asks, so this sends no request to a chain.
     """
     if method != TRANSACTION:
         return await verify(db, outside, actor, address, method, again=True)

@@ -1,4 +1,4 @@
-"""The forward trail: following accounts from the moment of a challenge, so that what they send is found at once."""
+"""Watch accounts from the creation of a challenge, so that a proof transaction is found at once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from services.wallets.transaction_check import (
 )
 
 AT_ONCE = timedelta(seconds=30)
-"""A trail that begins within this time begins with the challenge."""
+"""Watching that begins within this time covers the challenge from its first block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """How far one account is followed on one chain; see models.Trail."""
+    """How far one account has been watched on one chain; see models.Trail."""
 
     nonce: int
     block: int
@@ -38,7 +38,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SeenTransaction:
-    """The transaction that may prove a wallet, and how far it is confirmed."""
+    """The transaction that may prove a wallet, and its confirmations."""
 
     chain: str
     hash: str
@@ -59,10 +59,10 @@ class JudgedTransaction:
 
 @dataclass(slots=True)
 class OpenChallenge:
-    """One challenge as a look knows it, and what the look found: points of trails, a transaction, a judgement.
+    """One challenge with what a check found: points of trails, a transaction, a judgement.
 
-    `unreachable` are chains that could not be asked. `judged` is the judgement of `found`. `stored` is what the row
-    has as `seen` and `note`.
+    `unreachable` are chains that did not answer. `judged` is the judgement of `found`. `stored` is the row's `seen` and
+    `note`.
     """
 
     challenge_id: int
@@ -88,12 +88,12 @@ class OpenChallenge:
         return WantedTransaction(self.address, self.code, self.amount_wei, self.created_at, first)
 
     def begins_at(self, block: int) -> int:
-        """The first block of a trail that begins now at `block`: 0 where that is not at once."""
+        """Return the first block of a trail that begins now at `block`: 0 if the challenge is older than AT_ONCE."""
         return block if now() - self.created_at < AT_ONCE else 0
 
 
 async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
-    """Read each wallet's new signatures, and the transactions among them whose memo carries its code."""
+    """Read each wallet's new signatures, and the transactions among them whose memo has its code."""
     if any("solana" not in one.points for one in watched):
         slot = (await outside.chains.head("solana")).block
         for one in watched:
@@ -102,7 +102,7 @@ async def follow(outside: Gateways, watched: list[OpenChallenge]) -> None:
         try:
             await _look(outside, one)
         except ProviderError:
-            # A wallet with very many new transactions is refused by itself.
+            # A wallet with very many new transactions is refused on its own.
             one.unreachable.add("solana")
 
 
@@ -119,7 +119,7 @@ async def _look(outside: Gateways, one: OpenChallenge) -> None:
 
 
 async def judge_signature(outside: Gateways, one: OpenChallenge, signature: str) -> bool:
-    """Judge the transaction with this signature for the challenge; False while Solana does not know it as final."""
+    """Judge the transaction with this signature for the challenge; False until Solana has finalized it."""
     found = await outside.solana.memo_transaction(signature)
     if found is None:
         return False
@@ -129,20 +129,20 @@ async def judge_signature(outside: Gateways, one: OpenChallenge, signature: str)
 
 
 PATIENCE = 12.0
-"""Seconds that one look waits for the slowest chain; what a chain says later is found by the next look."""
+"""Seconds that one check waits for the slowest chain; the next check reads later answers."""
 OVERLAP = 3
-"""Blocks read again: a node may answer for its head and for an account a block or two apart."""
+"""Blocks read again: a node's answers for its head and for an account may be a block or two apart."""
 SCANNED_AT_ONCE, SCANNED_AT_MOST = 300, 2_000
-"""So many blocks are read straight away; so many when no node knows the account's past; beyond, only the hash helps."""
+"""Blocks read at once, and the maximum if no node knows the account's past; beyond that, only the hash helps."""
 SCANNED_IN_ALL = 10_000
-"""After so many blocks read for one account on one chain it is too busy to be followed."""
+"""Blocks read for one account on one chain until it counts as too busy to watch."""
 REORGANISED = 12
 
 
 async def look(outside: Gateways, watched: Sequence[OpenChallenge], patience: float = PATIENCE) -> None:
-    """One look at all these challenges: one request to each chain, and more only where an account sent something.
+    """Check all these challenges: one request to each chain, and more only for accounts that sent something.
 
-    Asks the network alone; the findings are left in `watched`. A chain that fails changes nothing.
+    Reads only the network and leaves the findings in `watched`. A chain that fails changes nothing.
     """
     if not watched:
         return
@@ -166,14 +166,14 @@ async def look(outside: Gateways, watched: Sequence[OpenChallenge], patience: fl
 
 
 def chains_of(outside: Gateways, family: str) -> list[str]:
-    """The chains on which a wallet of the family can be proved by a transaction."""
+    """Return the chains on which a wallet of the family can be proved by a transaction."""
     if family == "solana":
         return ["solana"] if outside.chains.endpoints("solana") else []
     return outside.transactions.chains()
 
 
 async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
-    """Read how many transactions the accounts have sent, and what those who sent some have sent to themselves."""
+    """Read how many transactions the accounts have sent, and find those sent to themselves."""
     known = [one for one in watched if chain in one.points and not one.points[chain].lost]
     if known:
         sheet = await outside.transactions.nonces(chain, list({one.address for one in known}))
@@ -183,7 +183,8 @@ async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge
             if sent > point.nonce:
                 busy.append((one, sent))
             else:
-                # Fewer than before: a reorganisation, or a node that is behind. What comes again is seen again.
+                # Fewer than before: a reorganisation, or a node that is behind. Transactions that return are found
+                # again.
                 one.points[chain] = replace(point, nonce=sent, block=sheet.block)
         await _search(outside, chain, busy, sheet.block)
     new = [one for one in watched if chain not in one.points]
@@ -195,7 +196,7 @@ async def _follow(outside: Gateways, chain: str, watched: Sequence[OpenChallenge
 
 
 async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge, int]], head: int) -> None:
-    """Find what each of these sent to itself since its point, and move the points to the head."""
+    """Find what each account sent to itself since its point, and move the points to the head."""
     near = [(one, sent) for one, sent in busy if head - one.points[chain].block <= SCANNED_AT_ONCE]
     if near:
         first = min(_first_block(one.points[chain]) for one, _ in near)
@@ -208,7 +209,7 @@ async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge,
 
 
 async def _catch_up(outside: Gateways, chain: str, one: OpenChallenge, sent: int, head: int) -> None:
-    """We were away for long: by a node that knows the account's past, else block by block; else it is lost."""
+    """Catch up after a long pause: by a node that knows the account's past, else block by block, else give up."""
     point = one.points[chain]
     first, own = _first_block(point), list[Transaction]()
     try:
@@ -236,7 +237,7 @@ def _take(one: OpenChallenge, chain: str, sent: int, head: int, own: Sequence[Tr
 
 
 async def _judge(outside: Gateways, one: OpenChallenge) -> None:
-    """Judge what bears the challenge's mark, found now or before, as its chain has it at this moment."""
+    """Judge the transaction with the challenge's mark, found now or before, by the chain's present state."""
     marked = {(found.chain, found.hash): found for found in one.candidates if marker(found, one.wanted)}
     if one.candidates and not marked and one.seen is None:
         one.note = judge(one.candidates[-1], one.wanted).message
@@ -246,7 +247,7 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
             found = await outside.transactions.transaction(chain, hash)
         except ProviderError as fault:
             if (chain, hash) in marked:
-                # It stood in a block a moment ago, so it is only this question that failed.
+                # It was in a block a moment ago, so only this request failed.
                 one.seen = _seen(marked[chain, hash], 0)
             elif isinstance(fault, NotThere):
                 _gone(one)
@@ -260,7 +261,7 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
 
 
 def take(one: OpenChallenge, found: Transaction) -> None:
-    """Judge a transaction for the challenge; one that waits for confirmations is remembered."""
+    """Judge a transaction for the challenge; remember one that waits for confirmations."""
     one.found, one.judged = JudgedTransaction(found.chain, found.hash, found.block), judge(found, one.wanted)
     if one.judged.outcome is TransactionOutcome.REFUSED:
         one.note = one.judged.message
@@ -272,14 +273,14 @@ def take(one: OpenChallenge, found: Transaction) -> None:
 
 
 def _seen(found: Transaction, before: int) -> SeenTransaction:
-    """What is remembered; `before` is the block that it was in, in case it is in none at the moment."""
+    """Return what to remember; `before` is its last known block, in case it is in none now."""
     block = found.block if found.block is not None else before
     needed = CHAINS[found.chain].confirmations
     return SeenTransaction(found.chain, found.hash, block, found.nonce, min(found.confirmations, needed), needed)
 
 
 def _gone(one: OpenChallenge) -> None:
-    """What was seen is no longer on the chain: look again from before it, for what took its place."""
+    """Forget a transaction that left the chain, and search from before it for its replacement."""
     seen, one.seen = one.seen, None
     if seen is not None and seen.chain in one.points:
         point = one.points[seen.chain]

@@ -1,4 +1,4 @@
-"""The open challenges: which of them are looked at when, and what each look is written down as."""
+"""Open challenges: when each is checked, and how the results are stored."""
 
 import logging
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ log = logging.getLogger("holdfast.services.wallets.watch_schedule")
 
 METHOD = "transaction"
 SOON, SLOWLY = timedelta(seconds=5), timedelta(seconds=60)
-"""How often challenges are looked at whose screen is open (or whose transaction waits), and how often all others."""
+"""How often challenges with an open screen (or a waiting transaction) are checked, and how often all others."""
 SCREEN_OPEN = timedelta(seconds=15)
 """A screen that asked within this time is still open."""
 SCHEDULE_SOON, SCHEDULE_ALL = "challenges.soon", "challenges.all"
 MOST_OF_ONE = 20
-"""So many open challenges of one person are followed, the newest ones; the others are proved by a hash."""
+"""Open challenges watched per person, the newest ones; the others are proved by a hash."""
 
 _OPEN = """
     SELECT c.id FROM (
@@ -42,13 +42,13 @@ _AT_A_SCREEN = " AND (c.screen_at > now() - CAST(:open AS interval) OR c.seen <>
 
 
 async def prepare(db: AsyncSession) -> None:
-    """Make sure that both schedules have their rows."""
+    """Create the rows of both schedules if they are missing."""
     await schedules.ensure(db, SCHEDULE_SOON, SOON)
     await schedules.ensure(db, SCHEDULE_ALL, SLOWLY)
 
 
 async def tick(outside: Gateways) -> int:
-    """Look at the challenges whose turn it is, unless another clock does; tells at how many.
+    """Check the challenges whose turn it is, unless another scheduler does; return how many.
 
     Each chain gets one request, whatever the number of challenges.
     """
@@ -64,10 +64,10 @@ async def tick(outside: Gateways) -> int:
 
 
 async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
-    """Write down a look at many people's challenges, so that the fault of one costs only that one.
+    """Store a check of many people's challenges, so that an error in one affects no other.
 
-    A trail that moved on past a proof which is not written would never find it again: a challenge with more to write
-    than its trail gets a transaction of its own for both.
+    A trail that moved past an unwritten proof would never find it again, so a challenge with more to write than its
+    trail gets a transaction of its own for both.
     """
     async with transaction() as db:
         await _write_points(db, [one for one in watched if not _changed(one)])
@@ -76,16 +76,16 @@ async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
             async with transaction() as db:
                 await settle(db, [one])
         except DBAPIError as fault:
-            log.warning("challenge not settled id=%s, looked at again: %s", one.challenge_id, str(fault.orig))
+            log.warning("challenge not stored id=%s, will be checked again: %s", one.challenge_id, str(fault.orig))
 
 
 def _changed(one: OpenChallenge) -> bool:
-    """Return whether a look found more than how far the trail is."""
+    """Return whether a check found more than progress of the trail."""
     return one.judged is not None or (one.seen, one.note) != one.stored
 
 
 async def open_challenges(db: AsyncSession, *, only_at_a_screen: bool) -> list[OpenChallenge]:
-    """The challenges that are followed; only those that somebody waits for, or all."""
+    """Return the watched challenges; only those with an open screen or a waiting transaction, or all."""
     found = await db.execute(
         text(_OPEN + (_AT_A_SCREEN if only_at_a_screen else "")), {"most": MOST_OF_ONE, "open": SCREEN_OPEN}
     )
@@ -93,7 +93,7 @@ async def open_challenges(db: AsyncSession, *, only_at_a_screen: bool) -> list[O
 
 
 async def load(db: AsyncSession, ids: Sequence[int]) -> list[OpenChallenge]:
-    """These challenges with their trails, as a look needs them."""
+    """Return these challenges with their trails, as a check needs them."""
     if not ids:
         return []
     rows = await db.execute(
@@ -125,12 +125,12 @@ async def load(db: AsyncSession, ids: Sequence[int]) -> list[OpenChallenge]:
 
 
 def seen_of(stored: dict[str, Any]) -> SeenTransaction | None:
-    """The transaction that waits, as the challenge's row has it."""
+    """Return the waiting transaction stored in the challenge's row."""
     return SeenTransaction(**stored) if stored else None
 
 
 async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
-    """Write down what a look found; wallets that are proved by it get their holder."""
+    """Store the results of a check; proved wallets get their owner."""
     await _write_points(db, watched)
     for one in watched:
         if not _changed(one):
@@ -152,7 +152,7 @@ async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
 
 
 def proof(one: OpenChallenge) -> WalletProof:
-    """What is kept with a wallet that was proved by the transaction found."""
+    """Return the proof to store with a wallet that the transaction found has proved."""
     assert one.found is not None
     assert one.judged is not None
     evidence = {
@@ -163,9 +163,9 @@ def proof(one: OpenChallenge) -> WalletProof:
 
 
 async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
-    """Write all points in one statement, without those of challenges that are gone.
+    """Write all points in one statement, except those of deleted challenges.
 
-    Always in the same order, so that two looks at one challenge wait for each other instead of deadlocking.
+    A fixed order makes two checks of one challenge wait for each other instead of deadlocking.
     """
     points = [(one.challenge_id, chain, point) for one in watched for chain, point in one.points.items()]
     if not points:
