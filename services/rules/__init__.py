@@ -1,1 +1,1 @@
-"""Rules: what they require, how they are written, worded, limited, paused and listed."""
+"""Rules: requirements, validation, wording, limits, automatic pauses, and views."""

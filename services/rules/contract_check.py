@@ -1,4 +1,4 @@
-"""Whether the contracts that a rule names are collections at all, on the chains where it says they are."""
+"""Check that the contracts that a rule names are collections on their chains."""
 
 import contextlib
 
@@ -15,10 +15,10 @@ from services.rules.expression import ANY_CONTRACT, Expression, requirements
 
 
 async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
-    """Every contract of a rule must be there and follow a standard that can be read; it is remembered with its name.
+    """Check that every contract of a rule exists with a readable standard; store it with its name.
 
-    A contract that was found before is not asked about again. Nothing may have been written yet.
-    Raises FieldRefused, ProviderUnavailable.
+    Contracts with a stored standard are not read again. Call it before any write. Raises FieldRefused,
+    ProviderUnavailable.
     """
     places = dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.contract != ANY_CONTRACT)
     known = await standards.known(db, places)
@@ -35,14 +35,14 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> None:
         if reason := refusal(chain, contract, standard):
             raise FieldRefused("contractAddress", reason)
         found[chain, contract] = str(standard)
-        # For the words of the rule, which do without: then the contract is shown by its address.
+        # Only the rule's wording uses the name; without one it shows the address.
         with contextlib.suppress(ProviderError):
             named[chain, contract] = await outside.chains.contract_name(chain, contract) or ""
     await standards.remember(db, found, named)
 
 
 def refusal(chain: str, contract: str, standard: str | None) -> str | None:
-    """Why no rule can ask about a contract of this standard, as a sentence; None where one can."""
+    """Return why no rule can use a contract of this standard, as a sentence, or None."""
     where = f"{shorten(contract)} on {chain_title(chain)}"
     if standard == "none":
         return f"There is no contract at {where}. Is it a wallet's address, or is the collection on another chain?"

@@ -1,4 +1,4 @@
-"""The chains and contracts that rules' expressions name, remembered from one reading of all rules to the next."""
+"""Cache of the chains and contracts in rules' expressions."""
 
 import json
 from collections import OrderedDict
@@ -10,13 +10,13 @@ Place = tuple[str, str]
 """A chain and a contract."""
 
 MOST_BYTES = 32 * 2**20
-"""About how much memory the answers of one process may take."""
+"""Approximate memory limit of the cache in one process."""
 _ENTRY_BYTES = 400
 _PLACE_BYTES = 200
 
 
 class PlacesByExpression:
-    """Answers by the text of an expression; those that were asked for longest ago are dropped beyond `most_bytes`."""
+    """Cached answers by the text of an expression; beyond `most_bytes` the least recently used are dropped."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -25,7 +25,7 @@ class PlacesByExpression:
         self.bytes: int = 0
 
     def of(self, expression: str) -> frozenset[Place]:
-        """The chains and contracts in an expression, which is JSON text."""
+        """Return the chains and contracts in an expression, given as JSON text."""
         key = blake2b(expression.encode(), digest_size=20).digest()
         if (found := self._known.get(key)) is not None:
             self._known.move_to_end(key)

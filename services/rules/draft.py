@@ -1,4 +1,4 @@
-"""What an admin fills in for a rule: the fields' checks with their exact messages, and the automatic names."""
+"""A rule as an admin fills it in: validation with the exact messages, and the automatic names."""
 
 import re
 import unicodedata
@@ -44,7 +44,7 @@ NAMED_CONDITIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """A rule as the form or a program sends it; nothing in it has been checked."""
+    """A rule as the form or a program sends it, unvalidated."""
 
     rule_name: str
     contract_address: str
@@ -67,10 +67,10 @@ class RuleDraft:
 
 
 def check(draft: RuleDraft) -> RuleDraft:
-    """The draft with its texts trimmed; raises FieldRefused for the first field that cannot be taken.
+    """Return the draft with its texts trimmed; raises FieldRefused for the first invalid field.
 
-    The order and the sentences are the specification's. An expression goes before the flat fields that describe one
-    condition; those then echo its first one.
+    The specification fixes the order and the sentences. An expression overrides the flat fields, which describe one
+    condition and then repeat the expression's first one.
     """
     name = one_line(draft.rule_name)
     if not name:
@@ -102,7 +102,7 @@ def check(draft: RuleDraft) -> RuleDraft:
 
 
 def _leaf_of(draft: RuleDraft) -> Requirement:
-    """The flat fields as one condition, with nothing in it that its type does not ask for."""
+    """Return the flat fields as one condition, without fields that its type does not use."""
     kind = draft.verification_type
     return Requirement(
         type=kind,
@@ -115,7 +115,7 @@ def _leaf_of(draft: RuleDraft) -> Requirement:
 
 
 def _flat(leaf: Requirement) -> dict[str, Any]:
-    """One condition as a draft's flat fields."""
+    """Return one condition as a draft's flat fields."""
     trait_type, trait_value = leaf.trait or (None, None)
     return {
         "verification_type": leaf.type, "blockchain": leaf.chain, "contract_address": leaf.contract,
@@ -146,10 +146,9 @@ def _parsed(expression: Any) -> Expression:
 
 
 def expression_of(draft: RuleDraft) -> Expression:
-    """The tree behind a checked draft: the one it carries, else its flat fields as one requirement.
+    """Return the tree of a checked draft: its expression, or its flat fields as one requirement.
 
-    Every condition is in its one form. Raises FieldRefused for a type, a chain, an address, a trait or a token id that
-    cannot be taken.
+    Every condition is normalised. Raises FieldRefused for an invalid type, chain, address, trait or token id.
     """
     return _normal(_leaf_of(draft) if draft.expression is None else _parsed(draft.expression))
 
@@ -177,9 +176,9 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
 
 @lru_cache(maxsize=256)
 def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
-    """Return the condition in its one form, or the field and the reason why it cannot be taken.
+    """Return the normalised condition, or the field and the reason why it is invalid.
 
-    Kept because the form checks every condition at each event, although one of them at most has changed.
+    Cached, because the form checks every condition at each event, although at most one has changed.
     """
     try:
         return replace(
@@ -219,7 +218,7 @@ def _contract(leaf: Requirement) -> str:
 
 
 def chain_refusal(chain: str) -> str | None:
-    """Why no rule can ask about this chain here, as a sentence; None where one can."""
+    """Return why no rule can use this chain here, as a sentence, or None."""
     if chain not in SUPPORTED_CHAINS:
         return f"Rules on {chain_title(chain[:40])} are not available here."
     if not settings().rpc.get(chain):
@@ -235,7 +234,7 @@ def automatic_name(
     trait_value: str | None = None,
     ids: Sequence[str] = (),
 ) -> str:
-    """The name that the form proposes for one condition, empty until the collection is known."""
+    """Return the name that the form proposes for one condition; empty until the collection is known."""
     if kind == "any_nft":
         return f"Any NFT on {chain_title(chain)}"
     if not collection:
@@ -254,7 +253,7 @@ def automatic_name(
 
 
 def composed_name(names: Sequence[str], joint: str) -> str:
-    """The name of a rule of several conditions from their own: joined by `and` or `or`, three at most.
+    """Return the name of a rule from its conditions' names: up to three, joined by `and` or `or`.
 
     Empty while one of them has no name yet.
     """

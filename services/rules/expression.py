@@ -1,4 +1,4 @@
-"""What a rule requires, as a tree: leaves are requirements, nodes combine them; three-valued as Kleene's."""
+"""The expression of a rule: a tree of requirements, evaluated in Kleene's three-valued logic."""
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -10,7 +10,7 @@ from services.core.answer import Answer
 
 ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"
-"""Stands where a requirement names no contract."""
+"""The contract of a requirement that names none."""
 MAX_DEPTH = 4
 MAX_LEAVES = 40
 _GROUPS = frozenset({"all", "any", "not", "atLeast"})
@@ -18,7 +18,7 @@ _LEAF_FIELDS = frozenset({"type", "chain", "contract", "minTokens", "trait", "to
 
 
 class ExpressionRefused(Exception):
-    """The tree is not one of ours; the text says where."""
+    """The document is not a valid expression; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A node that is satisfied when at least `n` of its branches are; all and any are its two ends."""
+    """A node that holds if at least `n` of its branches do; all and any are its extremes."""
 
     n: int
     of: tuple["Expression", ...]
@@ -43,7 +43,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """A node that is satisfied when its branch is not."""
+    """A node that holds if its branch does not."""
 
     branch: "Expression"
 
@@ -52,7 +52,7 @@ Expression = Requirement | AtLeast | Not
 
 
 def evaluate(expression: Expression, answer: Callable[[Requirement], Answer]) -> Answer:
-    """Kleene's answer for the whole tree: enough yes is yes, too many no is no, anything else unknown."""
+    """Return Kleene's answer for the tree: enough yes is yes, too many no is no, otherwise unknown."""
     if isinstance(expression, Requirement):
         return answer(expression)
     if isinstance(expression, Not):
@@ -67,7 +67,7 @@ def evaluate(expression: Expression, answer: Callable[[Requirement], Answer]) ->
 
 
 def requirements(expression: Expression) -> Iterator[Requirement]:
-    """Every leaf, left to right."""
+    """Return every leaf, left to right."""
     if isinstance(expression, Requirement):
         yield expression
     elif isinstance(expression, Not):
@@ -79,7 +79,7 @@ def requirements(expression: Expression) -> Iterator[Requirement]:
 
 @lru_cache(maxsize=2_000)
 def asked_for(expression: Expression) -> frozenset[Requirement]:
-    """The leaves that can help to satisfy the tree; the others only say what must not hold."""
+    """Return the leaves that can help to satisfy the tree; the others are only negated."""
     return frozenset(leaf for leaf, wanted in _with_sense(expression, wanted=True) if wanted)
 
 
@@ -94,7 +94,7 @@ def _with_sense(expression: Expression, *, wanted: bool) -> Iterator[tuple[Requi
 
 
 def parse(document: object) -> Expression:
-    """The tree that a JSON document describes (`{type, chain, …}`, `all`, `any`, `not`, `atLeast`).
+    """Parse the JSON document of an expression (`{type, chain, …}`, `all`, `any`, `not`, `atLeast`).
 
     Raises ExpressionRefused for another shape, more than 4 levels or more than 40 leaves.
     """
@@ -111,7 +111,7 @@ def _parse(document: object, depth: int) -> Expression:
         raise ExpressionRefused("A condition must be an object.")
     node = cast(dict[str, Any], document)
     if (groups := node.keys() & _GROUPS) and len(node) > 1:
-        # Two meanings in one object: to follow one of them silently would give roles by half of what was written.
+        # Two meanings in one object: following only one would give roles by half of what was written.
         raise ExpressionRefused(f"{' and '.join(sorted(groups))} must stand alone in its object.")
     if "all" in node:
         branches = _branches(node["all"], depth)
@@ -144,7 +144,7 @@ def _at_least(value: object, depth: int) -> AtLeast:
 
 
 def _only(node: Mapping[str, Any], known: AbstractSet[str], what: str) -> None:
-    """A misspelt field would be a requirement that nobody checks, so none is passed over."""
+    """Refuse unknown fields: a misspelt one would be a requirement that nobody checks."""
     if strange := sorted(node.keys() - known):
         raise ExpressionRefused(f"{what} has no field {strange[0][:40]}.")
 
@@ -189,7 +189,7 @@ def _token_ids(value: object) -> tuple[str, ...]:
 
 
 def to_document(expression: Expression) -> dict[str, Any]:
-    """The JSON document that `parse` reads back as the same tree."""
+    """Return the JSON document that `parse` reads back as the same tree."""
     if isinstance(expression, Not):
         return {"not": to_document(expression.branch)}
     if isinstance(expression, AtLeast):

@@ -1,4 +1,4 @@
-"""A rule as the form shows it: conditions and one level of groups, each side by side with its opposite."""
+"""A rule as the form shows it: conditions and nested groups, each with a negated counterpart."""
 
 from dataclasses import dataclass, replace
 
@@ -6,12 +6,12 @@ from services.rules.expression import AtLeast, Expression, Not, Requirement
 
 ALL, ANY, SOME, NONE = "all", "any", "some", "none"
 MODES = (ALL, ANY, SOME, NONE)
-"""How many of a group's parts must hold: every one, one, at least `least`, not one."""
+"""How many of a group's parts must hold: all, one, at least `least`, none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One requirement; `negated` where it must not be met."""
+    """One requirement; `negated` if it must not hold."""
 
     leaf: Requirement
     negated: bool = False
@@ -19,7 +19,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts and how many of them must hold; `least` counts in the mode `some` only."""
+    """Parts and how many of them must hold; `least` applies only in the mode `some`."""
 
     mode: str
     parts: tuple["Condition | Group", ...]
@@ -27,9 +27,9 @@ class Group:
 
 
 def to_tree(group: Group) -> Expression:
-    """The expression that a group means; at most two levels deeper than the group's own nesting.
+    """Return the expression of a group, at most two levels deeper than the group's own nesting.
 
-    What must not hold is turned around where it stands, so that a group in a group stays within the four levels.
+    Negations are pushed down to the parts, so that a group in a group stays within the four levels.
     """
     branches = tuple(_part(part) for part in group.parts)
     if len(branches) == 1:
@@ -52,7 +52,7 @@ def _part(part: Condition | Group) -> Expression:
 
 
 def _opposite(tree: Expression) -> Expression:
-    """What holds exactly when the tree does not, with the turning pushed down to the conditions."""
+    """Return the negation of a tree, pushed down to the conditions."""
     if isinstance(tree, Requirement):
         return Not(tree)
     if isinstance(tree, Not):
@@ -61,7 +61,7 @@ def _opposite(tree: Expression) -> Expression:
 
 
 def from_tree(tree: Expression) -> Group | None:
-    """The group that the form shows for a tree; None where the tree has groups within groups within groups."""
+    """Return the group that the form shows for a tree; None if groups are nested three deep."""
     found = _group(_pushed(tree), levels=2)
     return Group(ALL, (found,)) if isinstance(found, Condition) else found
 

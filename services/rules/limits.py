@@ -1,4 +1,4 @@
-"""How much one server may ask: its rules, their conditions and the collections that these name are bounded."""
+"""Limits of one server: its rules, their conditions, and the collections and token ids that these name."""
 
 import json
 import logging
@@ -16,8 +16,7 @@ from settings import settings
 log = logging.getLogger("holdfast.services.rules.limits")
 
 FAR_BEYOND = 5
-"""A server with more than so many times the rules or conditions that a server may have keeps the oldest within the
-limits; one with less keeps what it has."""
+"""A server with more than this many times a limit keeps only the oldest rules within the limits; others keep all."""
 
 
 def reason() -> str:
@@ -30,7 +29,7 @@ def reason() -> str:
 
 
 async def pause(db: AsyncSession) -> int:
-    """Pause what is beyond the limits in servers that are far beyond them, and count it; what it gave stays."""
+    """Pause the rules beyond the limits in servers far beyond them; return how many. Given roles stay."""
     limits = settings()
     found = await db.execute(
         text(
@@ -67,15 +66,15 @@ async def pause(db: AsyncSession) -> int:
 
 
 DELETED_AS_WELL = 2
-"""How many times the limit of rules a server may have rows: deleted rules stay until the roles that they gave are
-settled, which takes as long as their grace time."""
+"""Factor on the limit of rules for a server's rows: deleted rules stay until their roles are settled, which takes as
+long as their grace time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a server's rules add up to: `conditions` are leaves, `contracts` distinct ones on their chains.
+    """The sums over a server's rules: `conditions` are leaves, `contracts` distinct ones on their chains.
 
-    `token_ids` counts single ids and ranges. `rows` counts deleted rules as well that are not settled yet.
+    `token_ids` counts single ids and ranges. `rows` includes deleted rules that are not settled yet.
     """
 
     rules: int
@@ -87,7 +86,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class RoomView:
-    """How many rules and conditions a server has, how many it may have, and why no rule can be added (or "")."""
+    """A server's rules and conditions, their limits, and why no rule can be added (or "")."""
 
     rules: int
     most_rules: int
@@ -105,7 +104,7 @@ class RoomView:
 
 
 async def room(db: AsyncSession, server_id: int) -> RoomView:
-    """Return what a server has used of its limits."""
+    """Return how much of its limits a server has used."""
     used = await _usage(db, server_id)
     limits = settings()
     one_more = replace(used, rules=used.rules + 1, conditions=used.conditions + 1, rows=used.rows + 1)
@@ -119,21 +118,21 @@ async def room(db: AsyncSession, server_id: int) -> RoomView:
 
 
 async def lock(db: AsyncSession, server_id: int) -> None:
-    """Wait until nobody else adds to a server's rules, and keep others from it until the transaction ends.
+    """Lock the addition to a server's rules until the transaction ends.
 
-    Take it before any row of a rule is locked, so that two writers never wait for each other.
+    Take it before locking any row of a rule, so that two writers never deadlock.
     """
-    # Not the server's row: the bot writes that one too, in an order of its own.
+    # Not the server's row: the bot writes that too, in an order of its own.
     await db.execute(
         text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"rules of server {server_id}"}
     )
 
 
 async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: int = 0) -> None:
-    """Raise Conflict if the server would have too much with one more rule, or with `rule_id` asking for this instead.
+    """Raise Conflict if one more rule, or a new tree for `rule_id`, would exceed the server's limits.
 
-    A server that is over a limit keeps what it has, and may change it as long as that limit is not exceeded further.
-    Two calls at once are only told apart under `lock`.
+    A server over a limit keeps what it has, and may change it without exceeding that limit further. Needs `lock` to be
+    exact with concurrent calls.
     """
     leaves = list(requirements(tree))
     before = await _usage(db, server_id)
@@ -150,7 +149,7 @@ async def check(db: AsyncSession, server_id: int, tree: Expression, *, rule_id: 
 
 
 def _refusal(before: Usage, after: Usage) -> str | None:
-    """Which limit is exceeded further than before, and what to do about it; None where none is."""
+    """Return which limit is exceeded further than before, and what to do about it, or None."""
     most = settings()
     if before.rules < after.rules > most.rules_per_server:
         return (
@@ -183,7 +182,7 @@ def _refusal(before: Usage, after: Usage) -> str | None:
 async def _usage(
     db: AsyncSession, server_id: int, *, without: int = 0, beside: Sequence[tuple[str, str]] = ()
 ) -> Usage:
-    """What the rules of a server add up to, `without` one of them; `beside` are contracts that count as well."""
+    """Return the sums over a server's rules except `without`, with the contracts in `beside` added."""
     result = await db.execute(
         text(
             """

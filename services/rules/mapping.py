@@ -1,4 +1,4 @@
-"""Between a rule's row and the draft that an admin fills in: drafts from rows, rows from drafts, and changes."""
+"""Map between rules' rows and drafts, and apply changes to rows."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ _FIELDS = {
 
 
 def new_row(draft: RuleDraft, found: Rights, created_by: str) -> Rule:
-    """The row that a draft becomes, checked, and in no session yet. Raises FieldRefused, Conflict."""
+    """Return the row of a draft, checked and in no session. Raises FieldRefused, Conflict."""
     rule = Rule(
         server_id=draft.server_id, name="", role_id="", role_name="", verification_type="", contract_address="",
         blockchain="", created_by=created_by, state="shadow" if draft.shadow else "active",
@@ -34,7 +34,7 @@ def new_row(draft: RuleDraft, found: Rights, created_by: str) -> Rule:
 
 
 def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
-    """Check a draft and put it into the row, with the role as Discord shows it now.
+    """Check a draft and write it to the row, with the role's present name and colour from Discord.
 
     Raises FieldRefused (also for a role that cannot be granted), Conflict when the bot is not in the server.
     """
@@ -63,7 +63,7 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
 def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     """Change fields of a row (named as in the payload) and its state. Raises FieldRefused, Conflict.
 
-    A rule that is to decide again, or to watch, is checked anew even if nothing else changes.
+    A rule that becomes active or shadow is checked again even if nothing else changes.
     """
     state = changes.get("state", rule.state)
     if state not in STATES:
@@ -72,7 +72,7 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     if fields or (state != "paused" and state != rule.state):
         fill(rule, _changed(_draft_of(rule), fields), found)
     if fields and rule.pause_cause is not None and "state" not in changes:
-        # What stood against its role was checked just now and is mended, so nobody need resume it by hand.
+        # The cause of its automatic pause was checked just now and is gone, so it resumes.
         state = "active"
     if "state" in changes or state != rule.state:
         rule.pause_reason = "Paused by an admin" if state == "paused" else None
@@ -81,7 +81,7 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
 
 
 def copy_of(rule: Rule) -> Rule:
-    """The same row again, in no session: what is done to it is written nowhere."""
+    """Return a copy of the row in no session: changes to it are not written."""
     return Rule(**rule.model_dump())
 
 
@@ -100,12 +100,12 @@ def _draft_of(rule: Rule) -> RuleDraft:
 def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
     values = {ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields}
     if "role_id" in values and not values.get("role_color"):
-        # Another role's colour is not this one's: without a given one it is the role's own.
+        # A new role without a given colour has its own colour.
         values["role_color"] = None
     if "token_ids" in values:
         values["token_ids"] = tuple(values["token_ids"] or ())
     if "expression" not in values and values.keys() & set(_CONDITION.values()):
-        # Who names one condition's fields means a rule of that one condition.
+        # Fields of one condition make a rule of that condition alone.
         values["expression"] = None
     removal = fields.get("removal")
     if isinstance(removal, Mapping):
@@ -115,7 +115,7 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
 
 
 def document(rule: Rule) -> dict[str, Any]:
-    """A rule as the log keeps it."""
+    """Return a rule in the form that the log stores."""
     return {
         "name": rule.name, "roleId": rule.role_id, "roleName": rule.role_name, "roleColor": rule.role_color,
         "expression": rule.expression, "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours},

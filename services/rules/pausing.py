@@ -1,4 +1,4 @@
-"""What happens to rules by themselves: paused when their role cannot be given, gone when nothing is left of them."""
+"""Automatic changes to rules: pause, resume, and delete those that are settled."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -15,15 +15,15 @@ AWAY_REASON = "The bot is not in this server, so nothing can be given or taken."
 GONE = "role_gone"
 REFUSED = "refused"
 TOO_MANY = "too_many"
-"""Causes of a pause beside those that `role_safety.judge` names."""
+"""Causes of a pause besides those of `role_safety.judge`."""
 RETRY_PAUSES = (60, 300, 1_800, 7_200)
 """Seconds until a refused role is tried again; the last one repeats."""
 
 
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
-    """Pause every deciding rule of a role with the reason why; what they gave stays. Tells how many were paused.
+    """Pause every deciding rule of a role with the reason; return how many. Given roles stay.
 
-    A rule that rests for another cause already gets the new one; a rule that an admin paused is left alone.
+    A rule paused for another cause gets the new one; a rule that an admin paused stays unchanged.
     """
     return await _pause(db, server_id, reason, cause, col(Rule.role_id) == role_id)
 
@@ -64,7 +64,7 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
         ],
     )  # fmt: skip
     if paused:
-        # Removals that were under way rest with their rules.
+        # Removals in progress pause with their rules.
         await db.execute(
             update(Grant)
             .where(
@@ -80,9 +80,9 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
 
 
 async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -> None:
-    """Pause a role's rules because Discord refused a change, and plan the next try after a pause that grows.
+    """Pause a role's rules because Discord refused a change, and schedule the next try with a growing delay.
 
-    Refusals of changes that were under way together count as one.
+    Several refusals of concurrent changes count as one.
     """
     await pause_role(db, server_id, role_id, reason, REFUSED)
     await db.execute(
@@ -102,7 +102,7 @@ async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -
 
 
 async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
-    """Discord accepted a change of a role that it had refused: resume its rules."""
+    """Resume the rules of a role after Discord accepted a change that it had refused."""
     await db.execute(
         text("DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role"),
         {"server": server_id, "role": role_id},
@@ -111,9 +111,9 @@ async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
 
 
 async def retry_refused(db: AsyncSession) -> int:
-    """Resume the rules of refused roles whose pause is over, where no change waits that could be tried; count them.
+    """Resume the rules of refused roles whose delay is over and for which no change waits; return how many.
 
-    The next look then finds a change, and that is the try.
+    The next reconcile then finds a change, which is the next try.
     """
     found = await db.execute(
         text(
@@ -135,7 +135,7 @@ async def retry_refused(db: AsyncSession) -> int:
 
 
 async def forget_refusals(db: AsyncSession) -> None:
-    """Delete the refusals of roles that no rule is paused for and nothing was refused of for a day."""
+    """Delete the refusals of roles without paused rules and without a refusal for a day."""
     await db.execute(
         text(
             """
@@ -148,10 +148,10 @@ async def forget_refusals(db: AsyncSession) -> None:
 
 
 async def resume_role(db: AsyncSession, server_id: int, role_id: str) -> int:
-    """Resume the rules of a role that may be granted again, and count them.
+    """Resume the rules of a role that may be granted again; return how many.
 
-    A rule that was paused because Discord refused stays so: what is seen of the role was right all the time, and each
-    role event would bring the next refusal. So does one of too many, which has nothing to do with its role.
+    Rules paused by a refusal of Discord's stay paused: their role looked right all the time, and each role event would
+    cause the next refusal. So do rules beyond the limits, which have no fault in their role.
     """
     return await _resume(db, server_id, role_id, col(Rule.pause_cause).not_in([REFUSED, TOO_MANY]))
 
@@ -187,7 +187,7 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
 
 
 async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
-    """The role was deleted in Discord: nobody has it any more, and its rules rest until another is chosen."""
+    """Record that a role was deleted in Discord: delete its grants, and pause its rules until another is chosen."""
     reason = "The role was deleted in Discord. Choose another role for this rule."
     await pause_role(db, server_id, role_id, reason, GONE)
     held = await db.execute(
@@ -201,7 +201,7 @@ async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
 
 
 async def sweep_deleted(db: AsyncSession) -> int:
-    """Let deleted rules go for good once no role hangs on them any more; tells how many went."""
+    """Delete the rows of deleted rules that no grant depends on any more; return how many."""
     result = await db.execute(
         text(
             """

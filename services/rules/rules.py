@@ -1,4 +1,4 @@
-"""Rules: made, listed, changed, paused and deleted by those who run the server just now."""
+"""Create, list, change, pause and delete rules, for those who run the server."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,11 +23,11 @@ __all__ = ["RuleDraft", "RuleView", "change", "create", "delete", "get", "list_r
 
 
 async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleDraft) -> RuleView:
-    """Make a rule and look at everybody it can concern.
+    """Create a rule and queue the members whom it can concern.
 
     Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable.
     """
-    check(draft)  # before anything is looked up; the conditions are parsed for those who run the server alone
+    check(draft)  # before any request; the conditions are parsed only for those who run the server
     found = await permissions.by_id(db, outside, actor, draft.server_id)
     rule = new_row(draft, found, actor.discord_id)
     tree = parse(rule.expression)
@@ -42,13 +42,13 @@ async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleD
 
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:
-    """The rules of a server, oldest first, for those who run it; ServerNotFound for anyone else."""
+    """Return a server's rules, oldest first. Raises ServerNotFound unless the actor runs the server."""
     await permissions.to_read(db, outside, actor, server_id)
     return list((await views.of_servers(db, [server_id])).get(server_id, ()))
 
 
 async def get(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> RuleView:
-    """One rule, for those who run its server; RuleNotFound for anyone else."""
+    """Return one rule. Raises RuleNotFound unless the actor runs its server."""
     rule = await _existing(db, rule_id)
     try:
         await permissions.to_read(db, outside, actor, rule.server_id)
@@ -62,7 +62,7 @@ async def change(
 ) -> RuleView:
     """Change fields of a rule (named as in the payload), pause it, resume it or put it in shadow.
 
-    Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a contract that is new could not be looked at).
+    Raises RuleNotFound, FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
     proposed = copy_of(rule)
@@ -85,7 +85,7 @@ async def change(
 
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
-    """Delete a rule; tells how many members' roles are settled first, each by the rule's removal policy."""
+    """Delete a rule; return how many members' roles are first settled by its removal policy."""
     await own(db, outside, actor, rule_id)
     rule = await _locked(db, rule_id)
     holders = (await rollups.holders(db, [rule.server_id])).get(rule_id, 0)
@@ -99,7 +99,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
 
 
 async def own(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> tuple[Rule, Rights]:
-    """The row of a rule and the actor's rights in its server; RuleNotFound for those who do not run it."""
+    """Return a rule's row and the actor's rights in its server. Raises RuleNotFound unless the actor runs it."""
     rule = await _existing(db, rule_id)
     try:
         return rule, await permissions.by_id(db, outside, actor, rule.server_id)
@@ -115,7 +115,7 @@ async def _existing(db: AsyncSession, rule_id: int) -> Rule:
 
 
 async def _locked(db: AsyncSession, rule_id: int) -> Rule:
-    """The row as it is now, ours until the transaction ends; RuleNotFound if it was deleted while others were asked."""
+    """Return the present row, locked until the transaction ends. Raises RuleNotFound if it was deleted meanwhile."""
     rule = await db.get(Rule, rule_id, populate_existing=True, with_for_update=True)
     if rule is None or rule.deleted_at is not None:
         raise RuleNotFound

@@ -1,4 +1,4 @@
-"""Where one source alone can tell what a condition asks for, so that a loss has nothing independent to confirm it."""
+"""Conditions that only one source can answer, so that nothing independent can confirm a loss."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from services.rules.expression import ANY_NFT, Expression, Requirement, requirem
 from settings import settings
 
 MOST_BY_ONE_SOURCE = 5
-"""How many people may lose a role in 24 hours by the word of one source alone, before an admin has looked."""
+"""How many people may lose a role in 24 hours on one source's word before an admin reviews it."""
 _BOUND = f"At most {MOST_BY_ONE_SOURCE} members a day lose the role by it unless an admin approves more."
 
 
@@ -25,19 +25,19 @@ class SingleSource:
 
 
 def single_sources(tree: Expression) -> tuple[SingleSource, ...]:
-    """Return what in a rule depends on one source alone as the product is set up now, each once."""
+    """Return what in a rule depends on one source in the present configuration, each once."""
     return tuple(dict.fromkeys(one for leaf in requirements(tree) for one in of_condition(leaf)))
 
 
 def of_condition(leaf: Requirement) -> tuple[SingleSource, ...]:
-    """Return the same for one condition."""
+    """Return what in one condition depends on one source."""
     if leaf.chain not in CHAINS:
         return ()
     return tuple(SingleSource(leaf.chain, leaf.type, text, remedy) for text, remedy in _reasons(leaf))
 
 
 def one_node(chain: str) -> tuple[str, str] | None:
-    """Return what it means that a chain has one node, and what helps; None where it has more, or none."""
+    """Return the meaning and the remedy of a chain with one node; None if it has more, or none."""
     if len(set(settings().rpc.get(chain, ()))) != 1:
         return None
     title, variable = CHAINS[chain].title, f"RPC_{chain.upper()}"

@@ -1,4 +1,4 @@
-"""What a decision has to know of a rule."""
+"""The fields of a rule that decisions use."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from services.rules.expression import Expression
 
 @dataclass(frozen=True, slots=True)
 class RuleTerms:
-    """What a decision has to know of a rule."""
+    """The fields of a rule that decisions use."""
 
     id: int
     role_id: str
@@ -19,16 +19,16 @@ class RuleTerms:
     deleted: bool = False
     created_at: datetime | None = None
     takes_over: bool = False
-    """Whether an admin handed the role over to us: it is judged also on members to whom somebody else gave it."""
+    """Whether an admin handed the role over to us: holders to whom others gave it are judged too."""
     delegated: bool = False
-    """Whether what vaults have delegated to a member's wallets counts as well."""
+    """Whether delegated vaults of a member's wallets count as well."""
 
     @property
     def decides(self) -> bool:
-        """Whether the rule gives and takes at present."""
+        """Whether the rule gives and takes roles at present."""
         return self.state == "active" and not self.deleted
 
     @property
     def rests(self) -> bool:
-        """Whether the rule is there without deciding: what it gave stays."""
+        """Whether the rule exists without deciding: given roles stay."""
         return self.state != "active" and not self.deleted

@@ -1,4 +1,4 @@
-"""Token ids as people write them: one id, a range, or a list with commas; a range stays one entry, however long."""
+"""Token ids as people write them: one id, a range, or a list with commas. A range stays one entry."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -11,16 +11,16 @@ FIELD = "tokenIds"
 LARGEST = 2**256 - 1
 MOST_ENTRIES = 500
 LONGEST_ENTRY = 200
-"""Characters, separators and spaces included: a range of the two largest ids has 157 and what surrounds it."""
+"""Maximum characters of an entry: a range of the two largest ids has 157, and spaces may surround it."""
 _NUMBER = re.compile(r"[0-9]{1,78}")
 _RANGE = re.compile(r"([0-9]{1,78})\s*[-–]\s*([0-9]{1,78})")
 
 
 def added(entries: Sequence[str], text: str, chain: str) -> tuple[str, ...]:
-    """Return the entries and those that the text names: ids and ranges as `100-200`, on Solana mint addresses.
+    """Return the entries with those in the text added: ids and ranges as `100-200`, or mint addresses on Solana.
 
-    An empty text adds nothing. Raises FieldRefused for what is no id, a range that runs backwards or is too large, and
-    what is there already, alone or within a range.
+    An empty text adds nothing. Raises FieldRefused for an invalid id, a range that is reversed or too large, and an
+    entry that is already covered.
     """
     _bound([text])
     found = _Entries(chain)
@@ -31,7 +31,7 @@ def added(entries: Sequence[str], text: str, chain: str) -> tuple[str, ...]:
 
 
 def normal(entries: Sequence[str], chain: str) -> tuple[str, ...]:
-    """Return a whole list in its one form. Raises FieldRefused as `added` does."""
+    """Return a whole list, normalised. Raises FieldRefused as `added` does."""
     _bound(entries)
     found = _Entries(chain)
     for entry in entries:
@@ -40,7 +40,7 @@ def normal(entries: Sequence[str], chain: str) -> tuple[str, ...]:
 
 
 def _bound(texts: Sequence[str]) -> None:
-    """Raise FieldRefused for more than a rule can name, by counts alone: nothing is parsed, however long the texts."""
+    """Raise FieldRefused for more than a rule can name, by counts alone: no text is parsed, however long."""
     if (
         len(texts) > 2 * MOST_ENTRIES
         or sum(map(len, texts)) > MOST_ENTRIES * LONGEST_ENTRY
@@ -50,18 +50,18 @@ def _bound(texts: Sequence[str]) -> None:
 
 
 class _Entries:
-    """Entries in their order, and what they cover, so that each new one costs one search and not all the others."""
+    """Entries in their order, and what they cover, so that adding one costs one search."""
 
     def __init__(self, chain: str) -> None:
         self.listed: list[str] = []
         self._parse = _mint if chain == "solana" else _entry
         self._mints: set[str] = set()
-        # The ranges that no other range contains: both lists rise, and each pair is one range.
+        # The ranges that no other range contains: both lists ascend, and each pair is one range.
         self._firsts: list[int] = []
         self._lasts: list[int] = []
 
     def add(self, text: str) -> None:
-        """Append what the text names. Raises FieldRefused."""
+        """Append the entries in the text. Raises FieldRefused."""
         for part in (piece.strip() for piece in text.split(",")):
             if not part:
                 continue
@@ -72,7 +72,7 @@ class _Entries:
                 raise FieldRefused(FIELD, f"{_short(entry)} is already in the list.")
 
     def keep(self, entry: str) -> bool:
-        """Append an entry in its one form; return whether it was not covered before."""
+        """Append a normalised entry; return whether it was not covered before."""
         self.listed.append(entry)
         found = bounds(entry)
         if found is None:
@@ -93,7 +93,7 @@ def _too_many() -> FieldRefused:
 
 
 def bounds(entry: str) -> tuple[int, int] | None:
-    """The first and the last id of an entry in its one form; None for a mint address."""
+    """Return the first and the last id of a normalised entry; None for a mint address."""
     first, dash, last = entry.partition("-")
     if not _NUMBER.fullmatch(first):
         return None

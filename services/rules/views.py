@@ -1,4 +1,4 @@
-"""Rules as their admins see them, with what they require in plain words and how many hold a role by each."""
+"""Rules as their admins see them, with their requirements in words and the number of holders."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -60,11 +60,11 @@ class RuleView:
     created_at: datetime
     lines: Internal[tuple[Line, ...]]
     chains: Internal[tuple[str, ...]]
-    """Every chain that a condition asks about, in the order of the rule."""
+    """The chains of all conditions, in the order of the rule."""
 
 
 async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
-    """Per server its rules, oldest first."""
+    """Return the rules of each server, oldest first."""
     ids = list(server_ids)
     found = await db.exec(
         select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
@@ -79,20 +79,20 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
 
 
 async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
-    """One rule."""
+    """Return the view of one rule."""
     counted = await rollups.holders(db, [rule.server_id])
     tree = parse(rule.expression)
     return _view(rule, tree, counted.get(rule.id or 0, 0), await _names_of(db, [tree]))
 
 
 async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
-    """The known names of the collections that these rules ask about."""
+    """Return the known names of the collections in these expressions."""
     leaves = [leaf for tree in trees for leaf in requirements(tree)]
     return await catalog.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
 
 
 def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
-    """A row with what belongs to it."""
+    """Return the view of a row."""
     return RuleView(
         id=rule.id or 0, server_id=rule.server_id, rule_name=rule.name, contract_address=rule.contract_address,
         blockchain=rule.blockchain, verification_type=rule.verification_type, min_tokens=rule.min_tokens,

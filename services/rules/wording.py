@@ -1,4 +1,4 @@
-"""What a rule requires, in plain words: as one sentence, and as lines that are indented like the rule."""
+"""The requirements of a rule in words: as one sentence, and as indented lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,28 +9,28 @@ from services.rules.expression import AtLeast, Expression, Not, Requirement
 from services.rules.token_ids import bounds
 
 Names = Mapping[tuple[str, str], str]
-"""`(chain, contract)` → the collection's name, where it is known."""
+"""`(chain, contract)` → the collection's name, if known."""
 
 NAMED_IDS = 6
-"""How many token ids and ranges a sentence lists before it counts the rest."""
+"""How many token ids and ranges a sentence lists; it counts the others."""
 _BOUNDS = {">=": "at least", "≥": "at least", "<=": "at most", "≤": "at most"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a rule: how deep it stands, and what it says."""
+    """One line of a rule: its indentation and its text."""
 
     depth: int
     text: str
 
 
 def in_words(tree: Expression, names: Names) -> str:
-    """What the whole tree requires; a collection without a name is told by its shortened address."""
+    """Return the whole tree as a sentence; a collection without a name appears by its shortened address."""
     return _sentence(tree, names, holds=True)
 
 
 def in_lines(tree: Expression, names: Names) -> tuple[Line, ...]:
-    """The same, one line for each condition and each group, in the order of the rule."""
+    """Return the tree as lines, one for each condition and each group, in the order of the rule."""
     return tuple(_lines(tree, names, 0, holds=True))
 
 
@@ -83,7 +83,7 @@ def _condition(leaf: Requirement, names: Names) -> str:
 
 
 def _without(leaf: Requirement, names: Names) -> str:
-    """The opposite of a condition, without turning words around one another."""
+    """Return the opposite of a condition in its own words."""
     if leaf.type == "any_nft":
         return f"No NFT on {chain_title(leaf.chain)}"
     if leaf.type == "token_id":
@@ -106,7 +106,7 @@ def _trait(leaf: Requirement) -> str:
         return ""
     kind, wanted = leaf.trait
     for sign, word in _BOUNDS.items():
-        # Without a regular expression: one that may begin and end in spaces takes cubic time for a text of spaces.
+        # No regular expression: one that may begin and end in spaces takes cubic time on a text of spaces.
         if (limit := wanted.strip().removeprefix(sign).strip()) and wanted.strip().startswith(sign):
             return f" with {kind} of {word} {limit}"
     return f" with {kind}: {wanted}"

@@ -1,1 +1,1 @@
-"""What makes members due for a look: gateway events, transfers on the chains, the daily sweep, re-checks."""
+"""What queues members: gateway events, transfers on the chains, the daily sweep, re-checks."""

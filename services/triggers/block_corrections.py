@@ -1,4 +1,4 @@
-"""Readings that name a block which no node has reached: a wrong head was believed for a moment, and is corrected."""
+"""Correct stored blocks that no chain has reached, after a node's wrong head was believed."""
 
 from datetime import timedelta
 
@@ -8,9 +8,9 @@ from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession
 
 MARGIN_SECONDS = 3_600
-"""A block is beyond the chain when at its usual pace it takes so much longer until the chain has it."""
+"""A block is wrong if the chain, at its usual pace, needs this much time beyond the head's age to reach it."""
 LONG = timedelta(minutes=10)
-"""How old a reading must be to be corrected, and how new the head that it is compared with."""
+"""Minimum age of a reading that is corrected, and maximum age of the head that it is compared with."""
 
 _REACHED = """
     WITH reached AS (
@@ -18,8 +18,8 @@ _REACHED = """
         JOIN unnest(CAST(:chains AS text[]), CAST(:margins AS bigint[])) AS m (chain, margin) ON m.chain = c.chain
         WHERE c.head > 0 AND c.updated_at > now() - CAST(:long AS interval))
 """
-# A balance and a survey stay, as of the block that the chain has reached. Where the block is all that there is to know,
-# and for tokens that were counted one by one, the row is deleted: it is read again.
+# Balances and snapshots keep their values, moved to the block that the chain has reached. Rows that only state a block,
+# and tokens counted one by one, are deleted and read again.
 _CORRECTIONS = (
     "UPDATE observation t SET block = r.head FROM reached r "
     "WHERE t.chain = r.chain AND t.block > r.most AND t.observed_at <= now() - CAST(:older AS interval)",
@@ -38,9 +38,9 @@ _CORRECTIONS = (
 
 
 async def correct(db: AsyncSession, *, older: timedelta = LONG) -> None:
-    """Correct what readings that are `older` than this say of blocks beyond the heads of the chains that are followed.
+    """Correct the blocks beyond the heads of the followed chains in readings that are `older` than this.
 
-    As long as they are kept, every node counts as behind, and nothing can be decided.
+    Until then every node counts as behind, and nothing can be decided.
     """
     chains = list(CHAINS.values())
     values = {

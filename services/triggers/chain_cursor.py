@@ -1,4 +1,4 @@
-"""Following the chains: how far each is read, and by which process."""
+"""The cursors of chains: how far each has been followed, and which process follows it."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,14 +17,15 @@ from settings import settings
 
 ANY = "any"
 LEASE = timedelta(seconds=30)
-"""How much longer than the longest pause between two looks a follower keeps a chain without a look."""
+"""How much longer than the longest pause between two polls a follower keeps its lease."""
 RENEWED_EVERY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Up to which block a chain has been read for good: 0 before it was read at all. Without its hash the block is not
-    compared with the chain's.
+    """The last settled block up to which a chain has been read; 0 before the first read.
+
+    Without its hash the block is not compared with the chain's.
     """
 
     block: int
@@ -32,14 +33,14 @@ class Position:
 
 
 class Overtaken(Exception):
-    """Another process follows the chain by now."""
+    """Another process has taken over the chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowView:
-    """How far a chain is followed: `behind` counts blocks; `fault` is why the last try failed.
+    """How far a chain has been followed: `behind` counts blocks; `fault` is why the last try failed.
 
-    `slices` is in how many turns the wallets are read, where they are too many for one look.
+    `slices` is the number of polls in which the wallets are read, if there are too many for one.
     """
 
     chain: str
@@ -52,23 +53,23 @@ class FollowView:
 
 
 def cursor_of(chain: str, kind: str = CONTRACTS) -> str:
-    """The key of the cursor by which a chain is followed: wallets have one of their own, so contracts never wait."""
+    """Return the key of a chain's cursor; wallets have their own, so contracts never wait for them."""
     return chain if kind == CONTRACTS else f"{chain}:{kind}"
 
 
 def lease() -> timedelta:
-    """How long a follower keeps its chains without a look."""
+    """Return how long a follower's lease lasts after a poll."""
     return LEASE + timedelta(seconds=max(settings().follow_pace.values()))
 
 
 def registry_on(chain: str) -> str | None:
-    """The registry of delegations there, in lower case; None where there is none."""
+    """Return the address of the chain's delegation registry in lower case, or None."""
     facts = CHAINS.get(chain)
     return facts.delegates.lower() if facts is not None and facts.delegates is not None else None
 
 
 async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str, Position]:
-    """Take or renew the lease on cursors; those that somebody else has are not in the answer."""
+    """Take or renew the lease on cursors; return the positions of those obtained."""
     await db.execute(
         text(
             """
@@ -80,8 +81,8 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
         ),
         {"chains": list(chains)},
     )
-    # A lease that has long to run is not written again, so that a quiet second writes nothing. Always in the same
-    # order, so that two claims that overlap wait for each other instead of deadlocking.
+    # A lease with much time left is not written again, so that a quiet second writes nothing. The fixed order makes
+    # overlapping claims wait for each other instead of deadlocking.
     await db.execute(
         text(
             """
@@ -105,7 +106,7 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
 
 
 async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
-    """Free at once the chains of followers that are known to be dead."""
+    """Release the chains of followers that are known to be dead, before their leases expire."""
     result = await db.execute(text("SELECT DISTINCT owner FROM cursor WHERE owner IS NOT NULL"))
     dead = [str(owner) for (owner,) in result.all() if is_dead(str(owner))]
     if dead:
@@ -122,15 +123,12 @@ async def let_go_of(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
 async def advancing(
     cursor: str, owner: str, position: Position, head: int, slices: int = 1
 ) -> AsyncGenerator[AsyncSession]:
-    """A transaction that begins by noting how far the chain is read. Raises Overtaken, and nothing of it is written,
-    when the lease is not ours any more.
-    """
+    """Return a transaction that first advances the cursor. Raises Overtaken, and rolls back, if the lease is lost."""
     values = {
         "block": position.block, "hash": position.block_hash, "head": head, "lease": lease(), "chain": cursor,
         "owner": owner, "slices": slices,
     }  # fmt: skip
-    # Without the lease the statement itself fails, and so does all that is sent along with it: whoever is to be looked
-    # at because of a transfer does not wait until an answer about the lease has come.
+    # The lease check shares one round trip with the writes: a lost lease fails the statement and aborts them all.
     statement = """
         WITH advanced AS (
             UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
@@ -147,7 +145,7 @@ async def advancing(
 
 
 async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
-    """Note why the chain could not be read on."""
+    """Record why the chain could not be read."""
     await db.execute(
         text("UPDATE cursor SET fault = :fault WHERE chain = :chain AND owner = :owner"),
         {"fault": fault[:300], "chain": cursor, "owner": owner},
@@ -155,9 +153,9 @@ async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
 
 
 async def views(db: AsyncSession) -> list[FollowView]:
-    """How far each chain is followed, once for its contracts and once for members' wallets.
+    """Return how far each chain has been followed, once for contracts and once for members' wallets.
 
-    Chains that the settings leave to the rounds are not among them.
+    Excludes chains that the settings leave to sweeps.
     """
     pace = settings().follow_pace
     rows = await db.exec(select(Cursor).order_by(Cursor.chain))

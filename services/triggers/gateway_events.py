@@ -1,4 +1,4 @@
-"""What the gateway tells of guilds: the bot came or went, who is there, which roles are still safe to grant."""
+"""Guild events from the gateway: the bot joined or left, members, and roles that are no longer safe to grant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class RoleFacts:
     managed: bool
     permissions: int
     giver: str = ""
-    """What gives it instead of people, as in `gateways.discord.types.giver`; empty where people may."""
+    """What gives the role instead of people, as in `gateways.discord.types.giver`; empty if people may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class GuildFacts:
 
 
 async def seen(db: AsyncSession, guild: GuildFacts) -> None:
-    """Store that the bot is in this guild, and judge its roles; if it is new there, look at everybody we know there.
+    """Record that the bot is in this guild, and judge its roles; if it is new there, queue its known members.
 
     Its members follow: parts of their list by `listed`, then `list_ended` and `who_runs`.
     """
@@ -70,25 +70,25 @@ async def seen(db: AsyncSession, guild: GuildFacts) -> None:
 
 
 async def list_begins(db: AsyncSession) -> datetime:
-    """Return the database's time, by which `list_ended` finds those who are not on a list."""
+    """Return the database's time, from which `list_ended` finds members missing on the list."""
     (rows,) = await db.together(("SELECT now()", {}))
     return rows[0][0]
 
 
 async def listed(db: AsyncSession, guild_id: str, part: Sequence[MemberFacts]) -> None:
-    """Store a part of the list of a guild's members."""
+    """Store a part of a guild's member list."""
     if server := await known(db, guild_id):
         await members.listed(db, server.id or 0, part)
 
 
 async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
-    """Treat members who were not on the list that began then as gone, some at a time; return how many."""
+    """Record as gone the members missing on the list that began then, some at a time; return how many."""
     server = await known(db, guild_id)
     return await members.list_ended(db, server.id or 0, began) if server else 0
 
 
 async def who_runs(db: AsyncSession, guild: GuildFacts) -> None:
-    """Roles or members changed: keep the list of those who run the guild up to date."""
+    """Update the list of those who run the guild, after roles or members changed."""
     server = await known(db, guild.id)
     if server is not None and server.id is not None:
         server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
@@ -104,7 +104,7 @@ async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None
         if (member.discord_id == guild.owner_id or guild.id in mighty or mighty & member.roles)
         and member.discord_id != guild.bot_id
     ]
-    # Each list as one parameter: where @everyone is an administrator, everybody is on it.
+    # Each list as one parameter: if @everyone is an administrator, everybody is on it.
     whom = {"server": server_id, "admins": joined(admins), "owner": guild.owner_id}
     await db.execute(text(_FORBID), whom)
     await db.execute(text(_ALLOW), whom)
@@ -122,7 +122,7 @@ _ALLOW = """
 
 
 async def left(db: AsyncSession, guild_id: str) -> None:
-    """The bot is out of this guild: nothing can be given or taken there, and the log says so. The proofs stay."""
+    """Record that the bot left this guild: its grants are deleted and the log says so. Proofs stay."""
     server = await known(db, guild_id)
     if server is None or not server.bot_invited:
         return
@@ -139,28 +139,28 @@ async def left(db: AsyncSession, guild_id: str) -> None:
 
 
 async def present(db: AsyncSession, guild_ids: Sequence[str]) -> None:
-    """These are all the guilds that the bot is in: it has left any other, perhaps while nobody was listening."""
+    """Record that the bot is in exactly these guilds; it may have left others while offline."""
     known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     for guild_id in sorted(set(known.all()) - set(guild_ids)):
         await left(db, guild_id)
 
 
 async def ready(db: AsyncSession) -> None:
-    """The bot has told us of all of its guilds."""
+    """Record that the bot has reported all of its guilds."""
     await schedules.began(db, BOT_READY)
 
 
 async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
-    """Pause the rules whose role is gone, has become dangerous, managed, or stands above the bot by now.
+    """Pause the rules whose role is deleted, dangerous, managed, or above the bot.
 
-    Those whose role is right again, having been paused for such a cause, resume.
+    Resume those paused for such a cause whose role is right again.
     """
     server = await known(db, guild.id)
     if server is None:
         return
     held = next((member.roles for member in guild.members if member.discord_id == guild.bot_id), None)
     if held is None:
-        return  # the bot's own place is not known yet, and nothing can be judged without it
+        return  # the bot's own rank is not known yet, and nothing can be judged without it
     bot = standing(guild.id, guild.owner_id, guild.roles, guild.bot_id, held)
     server.bot_permissions = bot.permissions
     db.add(server)
@@ -178,19 +178,19 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
 
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
-    """Somebody came (back)."""
+    """Record that a member joined."""
     if server := await known(db, guild_id):
         await members.joined(db, server.id or 0, member)
 
 
 async def member_changed(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
-    """Somebody's roles, name or screening changed."""
+    """Record a change of a member's roles, name or screening."""
     if server := await known(db, guild_id):
         await members.changed(db, server.id or 0, member)
 
 
 async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
-    """A member was read because something about them was missed: they may have come, changed, or neither."""
+    """Record a member who was read after a missed event: they may have joined, changed, or neither."""
     if server := await known(db, guild_id):
         was = await db.get(Member, (server.id or 0, member.discord_id), populate_existing=True)
         new = was is None or was.left_at is not None
@@ -198,7 +198,7 @@ async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> N
 
 
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
-    """Somebody left: their roles went with them, their proofs stay."""
+    """Record that a member left: their grants are deleted, their proofs stay."""
     if server := await known(db, guild_id):
         await members.left_many(db, [(server.id or 0, discord_id)])
         await db.execute(
@@ -208,5 +208,5 @@ async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
 
 
 async def known(db: AsyncSession, guild_id: str) -> Server | None:
-    """Our row of a guild, if we know it."""
+    """Return our row of a guild, or None."""
     return (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()

@@ -1,6 +1,6 @@
-"""Quarantine: an address with more logs than nodes give is followed no more for a while, and rounds find its members.
+"""Quarantine: stop following an address with more logs than nodes return; sweeps still find its members.
 
-So one contract, or one wallet that strangers name in their logs, never keeps a chain from being followed.
+Otherwise one contract, or one wallet that strangers name in their logs, could keep a chain from being followed.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from models.db.session import AsyncSession
 from services.core import queue
 
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = timedelta(minutes=10), timedelta(days=1), 6
-"""How long the first quarantine of an address lasts, and how its next ones grow."""
+"""How long the first quarantine of an address lasts, and the growth of later ones."""
 REMEMBERED = timedelta(days=7)
 """How long after its end a quarantine makes the next one longer."""
 
@@ -33,9 +33,9 @@ class Quarantined:
 async def begin(
     db: AsyncSession, chain: str, kind: str, excessive: Mapping[str, str], servers: Mapping[str, Collection[int]]
 ) -> None:
-    """Follow these addresses no more for a while; the members whom they may concern are due with the round's urgency.
+    """Stop following these addresses for a while, and queue their members with the sweep's priority.
 
-    `servers` are those whose rules ask about a contract.
+    `servers` are those whose rules name a contract.
     """
     await db.execute(
         text(
@@ -59,7 +59,7 @@ async def begin(
 async def end(
     db: AsyncSession, chain: str, kind: str, addresses: Sequence[str], servers: Mapping[str, Collection[int]]
 ) -> None:
-    """These are followed again; whatever moved in between, the members whom it may concern are due."""
+    """Follow these addresses again, and queue the members whom a missed transfer may concern."""
     await db.execute(
         text(
             "UPDATE quarantine SET ended_at = now() "
@@ -81,7 +81,7 @@ async def _mark(
 
 
 async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Quarantined]:
-    """The contracts of these servers' rules that are not followed right now."""
+    """Return the contracts of these servers' rules that are not followed right now."""
     result = await db.execute(
         text(
             """
@@ -98,7 +98,7 @@ async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Quarantin
 
 
 async def clear(db: AsyncSession) -> None:
-    """Forget quarantines that ended long ago, and those of addresses that nobody has asked about since."""
+    """Delete quarantines that ended long ago, and those of addresses that no rule has named since."""
     await db.execute(
         text("DELETE FROM quarantine WHERE COALESCE(ended_at, until) < now() - :kept"), {"kept": REMEMBERED}
     )

@@ -1,4 +1,4 @@
-"""Re-checks: that an admin asks for, and that members ask for themselves; how many still wait for their look."""
+"""Re-checks by admins and by members themselves, and how many members still wait."""
 
 from datetime import timedelta
 
@@ -13,11 +13,11 @@ from services.core.errors import TooMany
 from services.guilds import members, permissions
 
 EVERY = timedelta(seconds=60)
-"""How often a member may ask in one server: a look costs reads at every chain concerned."""
+"""How often a member may ask in one server: a reconcile costs reads on every chain concerned."""
 
 
 async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> None:
-    """Look at one member again, before others who wait. Raises ServerNotFound, MemberNotFound, ProviderUnavailable."""
+    """Queue one member ahead of most others. Raises ServerNotFound, MemberNotFound, ProviderUnavailable."""
     await permissions.by_id(db, outside, actor, server_id)
     await members.present(db, server_id, discord_id)
     await queue.mark_member(db, server_id, discord_id, queue.WAITING)
@@ -25,9 +25,9 @@ async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id
 
 
 async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = None) -> int:
-    """How many members of a server wait for a look or are being looked at now, or whether that one does.
+    """Return how many members of a server wait or are being reconciled, or 0 or 1 for one member.
 
-    Those who come up later (a grace time, a pause after a failure) do not count. The caller knows the actor's rights.
+    Excludes members scheduled for later (a grace time, a pause after a failure). Checks no permissions.
     """
     result = await db.execute(
         text(
@@ -42,7 +42,7 @@ async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = Non
 
 
 async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
-    """Look at the member now, before all others. Raises TooMany, which says in how many seconds they may ask again."""
+    """Queue the member ahead of all others. Raises TooMany with the seconds until they may ask again."""
     await db.execute(
         text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 3))"), {"key": f"{server_id}:{actor.discord_id}"}
     )

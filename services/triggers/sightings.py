@@ -1,4 +1,4 @@
-"""Sightings: in which block a wallet was last seen in a transfer, and the marks that make its member due for a look."""
+"""Sightings: the block in which a wallet was last seen in a transfer, and the marks that queue its member."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -15,9 +15,9 @@ from services.triggers.chain_cursor import ANY
 
 KEPT = timedelta(days=2)
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 120.0
-"""Seconds between two marks of one wallet by one contract's logs; twice as long each time while they go on."""
+"""Seconds between two marks of one wallet by one contract's logs; doubled each time while they continue."""
 MOST_REMEMBERED = 100_000
-"""Wallets and contracts whose marks are remembered, to pause the next ones; the oldest are forgotten first."""
+"""Wallets and contracts whose last marks are remembered; the oldest are dropped first."""
 
 
 Place = tuple[str, str]
@@ -27,7 +27,7 @@ Place = tuple[str, str]
 class Moved(NamedTuple):
     """An address that a token of the contract left or reached, in this block.
 
-    The contract is ANY where wallets are followed and not contracts.
+    The contract is ANY if wallets are followed and not contracts.
     """
 
     contract: str
@@ -37,18 +37,18 @@ class Moved(NamedTuple):
 
 @dataclass
 class Marks:
-    """When a wallet was last marked because of a contract, or is going to be: anybody may write logs that name it.
+    """When each wallet was last marked, or will be, by contract. Anybody may write logs that name a wallet.
 
-    The first mark is immediate. Those that follow within the pause are one mark at its end.
+    The first mark is immediate. Further ones within the pause become one mark at its end.
     """
 
     _last: dict[tuple[str, str], tuple[float, float]] = field(
         default_factory=dict[tuple[str, str], tuple[float, float]]
     )
-    """The moment of the newest mark, which may be still to come, and the pause after it."""
+    """The time of the newest mark, which may lie ahead, and the pause after it."""
 
     def pause(self, contract: str, address: str, clock: float) -> float:
-        """Seconds until the mark for a log that was seen now (`clock`, in seconds); 0.0 for at once."""
+        """Return the seconds until the mark for a log seen at `clock`; 0.0 for at once."""
         place = contract, address
         last, pause = self._last.get(place, (float("-inf"), FIRST_PAUSE))
         if clock < last:
@@ -72,9 +72,9 @@ def concern(
     marks: Marks,
     clock: float,
 ) -> None:
-    """Note the sightings, and mark the members whose wallets these are in the `servers` whose rules name the contract.
+    """Store the sightings, and queue the wallets' owners in the `servers` whose rules name the contract.
 
-    The blocks are kept: no answer from before them may decide about these wallets. `clock` is loop time.
+    No answer from before these blocks may decide about the wallets. `clock` is loop time.
     """
     newest: dict[str, int] = {}
     for _, address, block in moved:
@@ -94,7 +94,7 @@ def concern(
         """,
         {
             "chain": chain, "family": CHAINS[chain].family,
-            # Of arrays the planner thinks it knows how many rows they are, and plans each time; of this, never.
+            # JSON, because the planner estimates the rows of an array and so plans each time.
             "seen": json.dumps([{"address": address, "block": block} for address, block in newest.items()]),
         },
     )  # fmt: skip
@@ -120,8 +120,8 @@ def _mark(
     if not seen:
         return
     asking = {contract: list(servers[contract]) for contract in {str(one["contract"]) for one in seen}}
-    # A look that is under way does not know of this block, so the version is raised in any case. A mark that repeats
-    # makes the next look wait: one that has not begun comes no later for it, and one that has is repeated soon.
+    # A running reconcile does not know of this block, so the version is raised in any case. A repeated mark is delayed:
+    # a queued reconcile does not start later because of it, and a running one is repeated soon.
     db.later(
         """
         WITH seen AS MATERIALIZED (
@@ -167,5 +167,5 @@ def _mark(
 
 
 async def clear(db: AsyncSession) -> None:
-    """Forget sightings that every answer is newer than."""
+    """Delete sightings older than every stored answer."""
     await db.execute(text("DELETE FROM sighting WHERE seen_at < now() - :kept"), {"kept": KEPT})

@@ -1,4 +1,4 @@
-"""Solana has no logs to follow: what members hold there is read again and again, and whose list changed is noticed."""
+"""Poll members' wallets on Solana, which has no logs to follow, and report those whose list changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from services.triggers.transfer_poller import UnreadableTransfers
 
 SOLANA = CHAINS["solana"].key
 OWNERS_AT_ONCE = 200
-"""Wallets of one question: few enough that all of it is answered in the time that a node is given."""
+"""Wallets per request: few enough for the time limit of a node."""
 
 Place = tuple[str, str]
 """A collection (or ANY) and a wallet."""
@@ -22,7 +22,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AssetQuestion:
-    """What these wallets hold of a collection, or with ANY whether they hold anything at all."""
+    """A request for these wallets' tokens of a collection, or with ANY whether they hold anything at all."""
 
     collection: str
     owners: tuple[str, ...]
@@ -30,7 +30,7 @@ class AssetQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """The answer as of a slot: which wallets were read for the first time, and whose list differs from the last one."""
+    """The answer as of a slot: which wallets were read for the first time, and whose list has changed."""
 
     slot: int
     fresh: tuple[str, ...]
@@ -39,7 +39,7 @@ class Polled:
 
 
 async def questions(db: AsyncSession) -> list[AssetQuestion]:
-    """Everything to be asked once: for each collection of a rule the wallets of its servers' members."""
+    """Return all requests of one pass: for each collection of a rule, the wallets of its servers' members."""
     result = await db.execute(
         text(
             """
@@ -64,12 +64,12 @@ async def questions(db: AsyncSession) -> list[AssetQuestion]:
 
 @dataclass
 class Poll:
-    """What the wallets were last seen to hold, as one number a list: millions of tokens would not fit."""
+    """The last seen lists of wallets, each as one number: millions of tokens would not fit."""
 
     lists: dict[Place, int] = field(default_factory=dict[Place, int])
 
     async def ask(self, outside: Gateways, question: AssetQuestion) -> Polled:
-        """Ask once; nothing is remembered before `keep`. Raises Unreadable."""
+        """Ask once; `keep` stores the result. Raises UnreadableTransfers."""
         try:
             return await self._ask(outside, question)
         except ProviderError as fault:
@@ -92,11 +92,11 @@ class Poll:
         )
 
     def keep(self, polled: Polled) -> None:
-        """What was found is written down: from now on it is nothing new."""
+        """Remember these lists as known."""
         self.lists.update(polled.lists)
 
     def forget(self) -> None:
-        """Somebody else reads on: whatever they find meanwhile, all is new to us afterwards."""
+        """Forget all lists, because another process reads on: all will be new to us."""
         self.lists.clear()
 
 

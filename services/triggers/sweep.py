@@ -1,4 +1,4 @@
-"""The daily round over everybody, and a round over one server when an admin asks for it."""
+"""The daily sweep over all members, and an admin's re-check of one server."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ SCHEDULE = "sweep"
 
 @dataclass(frozen=True, slots=True)
 class SweepView:
-    """How far the round is: `total` members were due when it began, `left` are still to be looked at."""
+    """Progress of the sweep: `total` members were due when it began, `left` still wait."""
 
     started_at: datetime | None
     finished_at: datetime | None
@@ -27,7 +27,7 @@ class SweepView:
 
 
 async def start_sweep(db: AsyncSession) -> int:
-    """Mark everybody whom a rule can concern as due, and let failed writes be tried again; tells how many are due."""
+    """Queue all members whom a rule can concern, and let failed writes be tried again; return how many are due."""
     total = await queue.mark_all(db)
     await db.execute(
         text("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
@@ -37,12 +37,12 @@ async def start_sweep(db: AsyncSession) -> int:
 
 
 async def ask_for_sweep(db: AsyncSession) -> None:
-    """Let the next tick of any clock start a round."""
+    """Make the sweep due now, for any scheduler."""
     await schedules.bring_forward(db, SCHEDULE)
 
 
 async def progress(db: AsyncSession) -> SweepView:
-    """How far the present round is, or how the last one ended."""
+    """Return the progress of the present sweep, or the result of the last one."""
     row = await db.get(Schedule, SCHEDULE)
     left = (await db.execute(text("SELECT count(*) FROM due WHERE kind = 'member'"))).scalar_one()
     if row is None:
@@ -51,13 +51,13 @@ async def progress(db: AsyncSession) -> SweepView:
 
 
 def seconds_left(started_at: datetime, now: datetime, total: int, left: int) -> float | None:
-    """How long the round goes on at the pace it has had so far; None before there is a pace."""
+    """Return the seconds until the sweep ends at its present pace; None before there is a pace."""
     looked_at, lasted = total - left, (now - started_at).total_seconds()
     return lasted * left / looked_at if looked_at > 0 and lasted > 0 else None
 
 
 async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
-    """Mark every member of a server as due, for somebody who runs it; ServerNotFound for anyone else."""
+    """Queue every member of a server; return how many. Raises ServerNotFound unless the actor runs it."""
     await permissions.by_id(db, outside, actor, server_id)
     total = await queue.mark_server(db, server_id, queue.CHANGED)
     await audit.record(
@@ -67,7 +67,7 @@ async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, serv
 
 
 async def finish_if_done(db: AsyncSession) -> bool:
-    """Note the end of the round once nobody is left who has not been looked at; tells whether it ended just now."""
+    """Record the end of the sweep once no member waits for it; return whether it ended just now."""
     waiting = await db.execute(
         text("SELECT 1 FROM due WHERE kind = 'member' AND attempts = 0 AND due_at <= now() LIMIT 1")
     )

@@ -1,7 +1,7 @@
-"""Reading on along a chain: what has moved since the last look, up to where that is certain.
+"""Poll a chain's transfers since the last poll, up to settled blocks.
 
-Blocks that are not settled yet are read again at every look, by each node in turn, so that a node which leaves
-something out, or a chain that changes its mind, costs a moment and not a change.
+Unsettled blocks are read again at every poll, by each node in turn. So a node that omits something, or a
+reorganisation, costs a moment and no change.
 """
 
 import asyncio
@@ -21,55 +21,55 @@ from services.triggers.sightings import Moved
 log = logging.getLogger("holdfast.services.triggers.transfer_poller")
 
 AT_ONCE = 2_000
-"""Blocks that one look reads at most; who is further behind looks again at once."""
+"""Maximum blocks of one poll; a follower that is further behind polls again at once."""
 LOOKED_BACK = 64
-"""Blocks to go back when the last settled one is not the chain's any more."""
+"""Blocks to go back when the last settled block is no longer on the chain."""
 KEPT = 1_024
-"""Blocks whose transfers are remembered, to be looked at again should they vanish."""
+"""Blocks whose transfers are remembered, to queue their owners if a reorganisation removes them."""
 MOST_SEEN = 50_000
-"""Transfers that are remembered at most (some 500 bytes each); the oldest blocks are forgotten first."""
+"""Maximum remembered transfers (some 500 bytes each); the oldest blocks are dropped first."""
 WAITED_FOR = 60.0
-"""Seconds that a node which does not answer keeps blocks from being settled by the others."""
+"""Seconds for which an unanswering node keeps blocks from being settled by the others."""
 BEYOND_SECONDS = 180.0
-"""For so long all nodes must be before the stored position until it is taken for wrong."""
+"""Seconds for which all nodes must be behind the stored position until it counts as wrong."""
 BEFORE_THE_HEAD_SECONDS = 60
 MOST_BEHIND_SECONDS = 86_400
-"""Who is further behind has everybody looked at once, instead of reading the history."""
+"""A chain further behind than this is not read back: all its members are queued once."""
 
 
 def followed_chains(outside: Gateways) -> list[str]:
-    """The chains that can be followed: those with a node that gives logs."""
+    """Return the chains that can be followed: those with a node that returns logs."""
     return [chain for chain in CHAINS if outside.transfers.endpoints(chain)]
 
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """The outcome of one look: everything up to `position` is read.
+    """The outcome of one poll: everything up to `position` has been read.
 
-    `head` is the newest block that a node of the chain named lately.
+    `head` is the newest block that a node of the chain has lately reported.
     """
 
     position: Position
     head: int
     moved: tuple[Moved, ...] = ()
     delegated: tuple[tuple[str, int], ...] = ()
-    """`(delegate, block)` for each right that a vault gave or took."""
+    """`(delegate, block)` for each right that a vault gave or withdrew."""
     excessive: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Addresses whose logs were left out since they are too much for the node, and its words."""
+    """Addresses whose logs were too many for the node, with its message."""
     more: bool = False
     """Whether there is more to read at once."""
     missed: bool = False
-    """Whether we were away for so long that everybody has to be looked at."""
+    """Whether so much was missed that all members must be queued."""
     went_back: bool = False
-    """Whether the position before was one that the chain has not reached."""
+    """Whether the position before was beyond the chain."""
 
 
 class UnreadableTransfers(Exception):
-    """The node whose turn it was gave no usable answer; the next look asks another. The text says why."""
+    """The node whose turn it was gave no usable answer; the next poll asks another. The text says why."""
 
 
 async def new_blocks(outside: Gateways, chain: str) -> AsyncGenerator[None]:
-    """One item when a node's socket stands, and one for each block that it tells of; ends with Unreadable."""
+    """Yield once when a node's socket is open, and once for each block that it reports. Raises UnreadableTransfers."""
     try:
         async for _ in outside.heads.follow(chain):
             yield
@@ -79,41 +79,41 @@ async def new_blocks(outside: Gateways, chain: str) -> AsyncGenerator[None]:
 
 @dataclass
 class _Memory:
-    """What this process has seen of the unsettled end of the chain."""
+    """What this process has read of the unsettled end of the chain."""
 
     seen: dict[int, set[Transfer]] = field(default_factory=dict[int, set[Transfer]])
     read: dict[int, int] = field(default_factory=dict[int, int])
-    """Endpoint → up to which block it has told us of transfers."""
+    """Endpoint → the block up to which it has reported transfers."""
     answered: dict[int, float] = field(default_factory=dict[int, float])
-    """Endpoint → when (loop time) it last did, or when we began to ask it."""
+    """Endpoint → when (loop time) it last did, or when it was first asked."""
     turn: int = 0
     fresh: bool = True
-    """Whether nothing has been read since this process began, or began again, to follow the chain."""
+    """Whether nothing has been read since this process began to follow the chain."""
     end: tuple[str, Sequence[str]] | None = None
-    """The newest head (its hash) up to which everything was read, and the addresses that were watched then."""
+    """The hash of the newest head up to which everything was read, and the addresses watched then."""
     end_told: list[int] = field(default_factory=list[int])
-    """By which endpoints, one entry a reading."""
+    """The endpoints that read up to it, one entry per reading."""
     lower: dict[int, float] = field(default_factory=dict[int, float])
-    """Endpoint → since when (loop time) its head is before the stored position."""
+    """Endpoint → since when (loop time) its head is behind the stored position."""
     silent: set[int] = field(default_factory=set[int])
-    """Endpoints that did not name their head when they were last asked because of that."""
+    """Endpoints that did not report their head when last asked because of that."""
     heads: dict[int, tuple[int, float]] = field(default_factory=dict[int, tuple[int, float]])
-    """Endpoint → the head that it named last, and when (loop time)."""
+    """Endpoint → its last reported head, and when (loop time)."""
     reach: dict[int, int] = field(default_factory=dict[int, int])
-    """Endpoint → how many blocks it gets through in one look, where that is less than AT_ONCE."""
+    """Endpoint → blocks that it can return in one poll, if fewer than AT_ONCE."""
 
     def told(self, end: tuple[str, Sequence[str]], endpoint: int) -> None:
-        """The endpoint has told everything up to this head."""
+        """Record that the endpoint has reported everything up to this head."""
         if end != self.end:
             self.end, self.end_told = end, []
         self.end_told.append(endpoint)
 
     def tells_nothing_new(self, end: tuple[str, Sequence[str]], endpoint: int) -> bool:
-        """Whether the endpoint has told everything up to this head before, and two readings have been made of it."""
+        """Return whether the endpoint has already reported up to this head, and two readings of it exist."""
         return bool(end[0]) and end == self.end and endpoint in self.end_told and len(self.end_told) > 1
 
     def doubtful(self, found: list[Transfer], first: int, last: int) -> dict[int, str]:
-        """The blocks of which a transfer is missing now, with the hash that they had."""
+        """Return the blocks with a transfer that is now missing, with their former hashes."""
         there = set(found)
         return {
             block: next(iter(known)).block_hash
@@ -122,7 +122,7 @@ class _Memory:
         }
 
     def news(self, found: list[Transfer], replaced: set[int], last: int) -> set[Transfer]:
-        """What was not known yet, and what was in blocks that have been replaced since."""
+        """Return the transfers that are new, and those of blocks replaced since."""
         news: set[Transfer] = set()
         for block in replaced:
             news |= self.seen.pop(block, set())
@@ -142,7 +142,7 @@ class _Memory:
 
 
 class Reader:
-    """Reads one chain on, look by look; what it remembers between two looks may be lost without harm.
+    """Polls one chain; its memory between polls may be lost without harm.
 
     It follows either contracts or wallets (`kind`).
     """
@@ -153,11 +153,11 @@ class Reader:
         self._memory: _Memory = _Memory()
 
     def forget(self) -> None:
-        """Somebody else follows the chain now, or nobody has to."""
+        """Forget everything, because another process follows the chain or no rule needs it."""
         self._memory = _Memory()
 
     async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> PollResult:
-        """Read on from the stored position. Raises Unreadable."""
+        """Poll from the stored position. Raises UnreadableTransfers."""
         try:
             return await self._look(outside.transfers, stored, addresses)
         except ProviderError as fault:
@@ -178,28 +178,28 @@ class Reader:
         missed = self._missed(stored, head)
         excessive: Mapping[str, str] = {}
         if not missed and self._memory.tells_nothing_new((newest.block_hash, addresses), endpoint):
-            # The same head is the same chain: nothing but the head is asked for until there is a block more.
+            # The same head is the same chain: only the head is read until there is another block.
             last, news, position = head, set[Transfer](), stored
         else:
             if missed or stored.block == 0:
                 stored = await self._beginning(transfers, head, endpoint)
             last = min(head, stored.block + self._memory.reach.get(endpoint, AT_ONCE))
-            # The name of what is settled by now is asked for before all else. So a chain that changes its mind is found
-            # out, by this look or the next: the name is that of an older chain than was read, never of a newer one.
+            # The settled block's hash is read before the logs, so that a reorganisation in between is detected by this
+            # poll or the next: the hash may be older than the logs, never newer.
             position = await self._reached(transfers, stored, head, last, endpoint)
             is_there, read = await asyncio.gather(
                 self._is_there(transfers, stored, endpoint),
                 self._read(transfers, addresses, stored.block + 1, last, endpoint),
             )
             if not is_there:
-                log.warning("%s: block %s was replaced, reading back", CHAINS[self.chain].title, stored.block)
+                log.warning("block replaced, reading back chain=%s block=%s", self.chain, stored.block)
                 position = stored = Position(max(1, stored.block - LOOKED_BACK), "")
                 last = min(head, stored.block + AT_ONCE)
                 read = await self._read(transfers, addresses, stored.block + 1, last, endpoint)
             self._pace(endpoint, stored.block, last, read.last)
             last, excessive = read.last, read.excessive
             if position.block > last:
-                position = stored  # named for a block that this look did not get to; the next one asks for less
+                position = stored  # hash of a block that this poll did not reach; the next one asks for less
             found = read.transfers
             replaced = await self._replaced(transfers, self._memory.doubtful(found, stored.block + 1, last), endpoint)
             news = self._memory.news(found, replaced, last)
@@ -212,7 +212,7 @@ class Reader:
         return PollResult(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
 
     def _endpoints(self, transfers: TransferLogs) -> Sequence[int]:
-        """The nodes that can be asked. Raises ProviderRefused where none can."""
+        """Return the nodes that can be asked. Raises ProviderRefused if there is none."""
         count = transfers.endpoints(self.chain)
         if self.kind == CONTRACTS:
             return range(max(1, count))
@@ -222,7 +222,7 @@ class Reader:
         return found
 
     def _pace(self, endpoint: int, begin: int, planned: int, reached: int) -> None:
-        """Plan looks that the node gets through: a position is named before it is known how far the look comes."""
+        """Adapt the size of polls to what the node manages: the position is planned before the result is known."""
         if reached < planned:
             self._memory.reach[endpoint] = max(1, reached - begin)
         elif endpoint in self._memory.reach:
@@ -246,8 +246,9 @@ class Reader:
         return self._memory.fresh and stored.block > 0 and behind > MOST_BEHIND_SECONDS
 
     async def _beginning(self, transfers: TransferLogs, head: int, endpoint: int) -> Position:
-        """Where to begin: a moment before the head, for a rule that was made while we were about to begin has been
-        answered by no older block. Raises ProviderConfused where the node does not have the head that it names.
+        """Return the first position, slightly behind the head to cover rules created during start-up.
+
+        Raises ProviderConfused if the node does not have the head that it reported.
         """
         block = max(1, head - ceil(BEFORE_THE_HEAD_SECONDS / CHAINS[self.chain].block_seconds))
         name = await transfers.block_hash(self.chain, block, endpoint)
@@ -258,8 +259,9 @@ class Reader:
     async def _back(
         self, transfers: TransferLogs, stored: Position, endpoint: int, endpoints: Sequence[int]
     ) -> PollResult | None:
-        """The look that goes back to where the chain is, once all nodes that answer have been before the position for
-        long: a wrong head led to it. None until then.
+        """Return a result that moves back to the chain's head, if all nodes have long been behind the position.
+
+        A wrong head led there. Until then return None.
         """
         memory, clock = self._memory, asyncio.get_running_loop().time()
         try:
@@ -277,18 +279,18 @@ class Reader:
         if not asked >= set(endpoints) or clock - max(memory.lower.values()) < BEYOND_SECONDS:
             return None
         position = await self._beginning(transfers, newest.block, endpoint)
-        log.warning("went back to where the chain is chain=%s from=%d to=%d", self.chain, stored.block, position.block)
+        log.warning("moved back to the head chain=%s from=%d to=%d", self.chain, stored.block, position.block)
         self.forget()
         return PollResult(position, newest.block, missed=True, went_back=True)
 
     async def _is_there(self, transfers: TransferLogs, stored: Position, endpoint: int) -> bool:
-        """Whether the stored position is the chain's still."""
+        """Return whether the stored position is still on the chain."""
         if not stored.block_hash:
             return True
         return await transfers.block_hash(self.chain, stored.block, endpoint) == stored.block_hash
 
     async def _replaced(self, transfers: TransferLogs, doubtful: dict[int, str], endpoint: int) -> set[int]:
-        """Which of these blocks are not the chain's any more; a node that only leaves something out has them still."""
+        """Return which of these blocks have left the chain; a node that merely omitted something still has them."""
         newest = sorted(doubtful, reverse=True)[:LOOKED_BACK]
         hashes = [await transfers.block_hash(self.chain, block, endpoint) for block in newest]
         return {block for block, said in zip(newest, hashes, strict=True) if said != doubtful[block]}
@@ -305,9 +307,9 @@ class Reader:
     async def _reached(
         self, transfers: TransferLogs, stored: Position, head: int, last: int, endpoint: int
     ) -> Position:
-        """Up to where the chain is read for good once the endpoint has told of everything up to `last`.
+        """Return the settled position after the endpoint has reported everything up to `last`.
 
-        What it does not have is not settled: a position without a name would not be compared with the chain.
+        A block that the endpoint lacks is not settled: a position without a hash could not be compared with the chain.
         """
         settled = min(self._settled(endpoint, last), head - CHAINS[self.chain].confirmations)
         if settled <= stored.block:
@@ -316,9 +318,9 @@ class Reader:
         return Position(settled, name) if name else stored
 
     def _settled(self, endpoint: int, last: int) -> int:
-        """Up to where every node that answers these days has told us what happened, this one up to `last`.
+        """Return the block up to which every answering node has reported, this one up to `last`.
 
-        Where it is the only one, twice counts as two.
+        A single node counts as two after two readings.
         """
         memory, clock = self._memory, asyncio.get_running_loop().time()
         others = [one for one, moment in memory.answered.items() if one != endpoint and clock - moment < WAITED_FOR]
@@ -327,12 +329,12 @@ class Reader:
         return min([last, *told])
 
     def _newest_head(self) -> int:
-        """The newest head that the nodes named when each was last asked: one that lags hides nothing from us."""
+        """Return the newest head in the nodes' last reports, so that a lagging node hides nothing."""
         clock = asyncio.get_running_loop().time()
         return max(head for head, at in self._memory.heads.values() if clock - at < WAITED_FOR)
 
     def _note(self, endpoint: int, last: int) -> None:
-        """The node has told us of everything up to `last`."""
+        """Record that the node has reported everything up to `last`."""
         self._memory.answered[endpoint] = asyncio.get_running_loop().time()
         self._memory.read[endpoint] = last
 
@@ -350,7 +352,7 @@ class Reader:
 
 
 class WalletReader:
-    """Reads the logs that name members' wallets; of more than `most` a part at each look, the parts in turn."""
+    """Reads the logs that name members' wallets, at most `most` of them in each poll, in turn."""
 
     def __init__(self, chain: str, most: int) -> None:
         self.chain: str = chain
@@ -361,15 +363,15 @@ class WalletReader:
 
     @property
     def slices(self) -> int:
-        """In how many turns the wallets are read."""
+        """Return the number of polls that cover all wallets."""
         return max(1, len(self._readers))
 
     def forget(self) -> None:
-        """Somebody else follows the chain now, or nobody has to."""
+        """Forget everything, because another process follows the chain or no rule needs it."""
         self._readers = []
 
     async def look(self, outside: Gateways, stored: Position, addresses: Sequence[str]) -> PollResult:
-        """Read one part on; the position is that of the part that is furthest behind. Raises Unreadable."""
+        """Poll one slice; the position is that of the slice furthest behind. Raises UnreadableTransfers."""
         slices = max(1, ceil(len(addresses) / self._most))
         if slices != len(self._readers):
             self._readers = [Reader(self.chain, WALLETS) for _ in range(slices)]
@@ -380,7 +382,7 @@ class WalletReader:
         part = addresses if slices == 1 else tuple(one for one in addresses if crc32(one.encode()) % slices == turn)
         look = await self._readers[turn].look(outside, self._positions[turn], part)
         if look.missed or self._positions[turn].block == 0:
-            # The others begin where this one does: what was before it is no part's to read.
+            # The other slices begin at the same position; earlier blocks belong to none.
             self._positions = [look.position] * slices
         self._positions[turn] = look.position
         return replace(look, position=min(self._positions, key=lambda position: position.block))

@@ -1,4 +1,4 @@
-"""What the followers watch: the contracts that rules name, and the wallets of members under rules about any NFT."""
+"""What the followers watch: contracts in rules, and wallets of members under rules about any NFT."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -12,48 +12,47 @@ from services.rules.pausing import TOO_MANY
 from services.triggers.chain_cursor import ANY, registry_on
 
 READ_AGAIN_SECONDS = 60.0
-"""How often wallets are read although nothing says that they are others: members come and go."""
+"""Longest interval between reads of the wallets: members join and leave."""
 SHARE_OF_TIME = 50
-"""A list that takes long to read is read again no sooner than after this many times as long."""
+"""Minimum interval between reads of a list, as a multiple of the time that a read takes."""
 
 _places = PlacesByExpression()
 
 Servers = Mapping[str, Mapping[str, frozenset[int]]]
-"""Chain → contract (or ANY) → the servers whose rules ask about it."""
+"""Chain → contract (or ANY) → the servers whose rules name it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is watched on one chain: collections by their contracts, and wallets where any token of theirs counts.
+    """What is watched on one chain: collections by their contracts, and wallets if any token counts.
 
-    The registry of delegations is among the contracts where a rule counts what is delegated. Two of them are equal
-    when the addresses are.
+    Includes the delegation registry if a rule counts delegations. Two are equal if their addresses are.
     """
 
     contracts: tuple[str, ...] = ()
     wallets: tuple[str, ...] = ()
     servers: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]], compare=False)
-    """Contract (or ANY) → the servers whose rules ask about it."""
+    """Contract (or ANY) → the servers whose rules name it."""
     released: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
-    """Kind and address of what was in quarantine and is watched again, whose end is not written down yet."""
+    """Kind and address of those released from quarantine, until that is stored."""
     away: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
-    """Kind and address of what is in quarantine."""
+    """Kind and address of those in quarantine."""
     late: tuple[str, ...] = field(default=(), compare=False)
-    """Wallets that have perhaps been there for longer than they are watched."""
+    """Wallets that may have existed for longer than they have been watched."""
 
     def asked(self, kind: str) -> bool:
-        """Whether anything of this kind is to be followed, in quarantine or not: blocks are not read twice after it."""
+        """Return whether any address of this kind is followed or in quarantine."""
         return bool(self.of(kind)) or any(one == kind for one, _ in self.away)
 
     def of(self, kind: str) -> tuple[str, ...]:
-        """The addresses of this kind."""
+        """Return the addresses of this kind."""
         return self.contracts if kind == CONTRACTS else self.wallets
 
 
 async def named(db: AsyncSession) -> Servers:
-    """What the rules of servers with the bot ask about; paused rules too, since they may be resumed.
+    """Return the contracts in rules of servers with the bot, paused rules included, since they may be resumed.
 
-    Not those that are paused because they are too many.
+    Excludes rules paused for exceeding the limits.
     """
     (rows,) = await db.together(_RULES)
     return _named(rows)[0]
@@ -74,13 +73,16 @@ _STAMPS: Question = (
     """,
     {},
 )
-"""What is another one when rules, servers, wallets or vaults are others; far cheaper to read than these."""
+"""A stamp that changes when rules, servers, wallets or vaults do; far cheaper to read than these."""
 
 _QUARANTINE: Question = ("SELECT chain, kind, address, until > now() FROM quarantine WHERE ended_at IS NULL", {})
 
 
 def _named(rows: Sequence[Sequence[object]]) -> tuple[Servers, dict[str, dict[int, bool]]]:
-    """The servers by chain and contract; and by chain those with a rule about any NFT, and whether it counts vaults."""
+    """Return the servers by chain and contract; and by chain the servers with a rule about any NFT.
+
+    The latter map to whether that rule counts vaults.
+    """
     servers: dict[str, dict[str, set[int]]] = {}
     any_nft: dict[str, dict[int, bool]] = {}
     for server_id, expression, delegated in rows:
@@ -100,7 +102,7 @@ def _named(rows: Sequence[Sequence[object]]) -> tuple[Servers, dict[str, dict[in
 
 
 def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
-    """For the EVM wallets of these servers' members, with vaults that delegated to them where a rule counts those."""
+    """Return the query for these servers' EVM wallets, with their vaults if a rule counts delegations."""
     statement = """
         WITH asking AS (
             SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:delegated AS boolean[])) AS a (id, delegated)),
@@ -117,7 +119,7 @@ def _wallets(chain: str, asking: Mapping[int, bool]) -> Question:
 
 
 class WatchList:
-    """The list of one process, which is read again only when something says that it is another one now."""
+    """The watch list of one process, read again only when a stamp has changed."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -132,8 +134,8 @@ class WatchList:
         """Loop time at which wallets are read again in any case."""
 
     async def read(self, db: AsyncSession) -> dict[str, Watched]:
-        """Per chain what is watched now."""
-        # One after the other: an older answer must not take the place of a newer one.
+        """Return what is watched now, by chain."""
+        # One at a time: an older answer must not replace a newer one.
         async with self._lock:
             stamps, quarantined = await db.together(_STAMPS, _QUARANTINE)
             if stamps[0] != self._stamps:
@@ -145,7 +147,7 @@ class WatchList:
             return {chain: self._watched(chain, contracts, held) for chain, contracts in self._servers.items()}
 
     def marked(self, chain: str, wallets: Collection[str]) -> None:
-        """Their members are due, and so these wallets are not late any more."""
+        """Record that these wallets' owners are queued, so that the wallets no longer count as late."""
         self._late.get(chain, set[str]()).difference_update(wallets)
 
     async def _read_wallets(self, db: AsyncSession) -> None:
@@ -159,7 +161,7 @@ class WatchList:
             chain: tuple(sorted(str(address) for (address,) in rows)) for chain, rows in zip(asking, found, strict=True)
         }
         if depends == self._wallets_for:
-            # Nothing had said so: they may have been there since the last reading.
+            # No stamp showed them: they may have existed since the last read.
             for chain, addresses in wallets.items():
                 if addresses != self._wallets.get(chain):
                     more = set(addresses) - set(self._wallets.get(chain, ()))

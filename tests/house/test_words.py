@@ -18,7 +18,9 @@ PLAIN = (
     "services/collections",
     "services/core",
     "services/guilds",
+    "services/rules",
     "services/runtime",
+    "services/triggers",
     "services/wallets",
 )
 
