@@ -1,1 +1,1 @@
-"""What a screen looks like: ui/ has the parts, layout/ the frame around a page, pages/ one module per screen."""
+"""The screens' appearance: ui/ has the parts, layout/ the frame around a page, pages/ one module per screen."""

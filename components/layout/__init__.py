@@ -1,1 +1,1 @@
-"""What surrounds a page: navigation, footer, banner, and who gets to see it."""
+"""The frame of a page: navigation, footer, banner, and the choice of audience."""

@@ -1,4 +1,4 @@
-"""Who gets to see what of a page, without ever showing one audience the other's screen."""
+"""Shows each audience its own face of a page, and never the other's."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from state.core.timing import LOADING_MILLISECONDS
 
 Screen = Callable[[], rx.Component]
 
-# A tab whose stored id another tab changed starts afresh: signed in, signed out, or as somebody else.
+# When another tab changes the stored session id, this tab reloads.
 _OTHER_TAB = (
     f"(key, before, after) => {{ if (key !== '{STORAGE_KEY}' || before === after) return;"
     "if (after) document.documentElement.dataset.signedIn = '';"
     "window.location.reload() }"
 )
 
-# Without a navigation, which would undo one that the person has begun meanwhile.
+# Not by navigation, which would cancel one that the person has just started.
 _CLEAN_ADDRESS = (
     "const address = new URL(window.location.href);"
     f"address.searchParams.delete('{SESSION_PARAMETER}');"
@@ -26,10 +26,10 @@ _CLEAN_ADDRESS = (
 
 
 def for_audience(visitors: Screen, members: Screen, left: Screen | None = None) -> rx.Component:
-    """A page with two faces, and a third (`left`) for members whose session ends while it is open.
+    """Return a page with two faces, and a third (`left`) for members whose session ends while it is open.
 
-    Until the socket is up both faces are in the page, the members' as a skeleton, and the document's own
-    `data-audience` (set by the server that read the cookie) shows only one of them.
+    Until the socket connects both faces are in the page, the members' as a skeleton. The document's `data-audience`,
+    set by the server that read the cookie, shows only one of them.
     """
     audience = SessionState.audience
     visiting = (audience == UNKNOWN) | (audience == VISITOR)
@@ -50,18 +50,18 @@ def _reload_on_other_tab(key: rx.Var[str], old: rx.Var[str], new: rx.Var[str], _
 
 
 def _clean_address() -> rx.Component:
-    """Takes the session out of the address bar once the session is settled."""
+    """Remove the session id from the URL once the session is settled."""
     script = rx.run_script(f"(() => {{ {_CLEAN_ADDRESS} }})()")
     return rx.el.span(key=SessionState.handed_over, on_mount=script, class_name="hidden")
 
 
 def _start_afresh() -> rx.Component:
-    """Loads the document again, which then is the visitors'."""
+    """Reload the document, which is then the visitors'."""
     return rx.el.div(on_mount=rx.run_script("window.location.reload()"))
 
 
 def loading() -> rx.Component:
-    """The word for at most one second, then the outline of a page that could be anybody's."""
+    """Show the word for at most one second, then a neutral skeleton."""
     return rx.el.div(
         rx.el.p("Loading...", class_name="loading-word muted", role="status"),
         rx.el.div(

@@ -1,15 +1,15 @@
-"""The thin line above everything that says when nothing here is real."""
+"""The banner that marks sandbox mode."""
 
 import reflex as rx
 
 from settings import settings
 
 CONSOLE_PATH = "/sandbox-console"
-"""Leads to the console wherever it runs (app/http/documents.py), so that a build fits every port."""
+"""Leads to the console on any port (app/http/documents.py), so that one build fits every port."""
 
 
 def sandbox_banner() -> rx.Component:
-    """Shown in sandbox mode only."""
+    """Return the banner; shown in sandbox mode only."""
     if not settings().sandbox:
         return rx.fragment()
     return rx.el.div(

@@ -1,4 +1,4 @@
-"""What is around a page's content: banner, navigation, footer, toast, and a word when the connection is lost."""
+"""The frame around a page's content: banner, navigation, footer, toast, and a notice of a lost connection."""
 
 import reflex as rx
 from reflex_components_core.core.banner import has_connection_errors
@@ -8,17 +8,17 @@ from components.layout.navigation import MEMBERS_DOCS, footer, member_bar, visit
 
 
 def visitor_frame(*children: rx.Component, class_name: str = "") -> rx.Component:
-    """A public page; its content brings its own widths."""
+    """Return a public page; its content sets its own widths."""
     return _frame(visitor_bar(), rx.el.main(*children, id="content", class_name=f"flex-1 {class_name}"), footer())
 
 
 def shared_frame(*children: rx.Component) -> rx.Component:
-    """A public page as members see it: their own navigation around the same content."""
+    """Return a public page for members, with their navigation."""
     return _frame(member_bar(), rx.el.main(*children, id="content", class_name="flex-1"), footer(MEMBERS_DOCS))
 
 
 def member_frame(*children: rx.Component, narrow: bool = False) -> rx.Component:
-    """A signed-in screen in one column, at most as wide as is read with ease when `narrow`."""
+    """Return a signed-in screen in one column; `narrow` limits it to a readable width."""
     width = "max-w-3xl" if narrow else "max-w-6xl"
     inside = rx.el.main(*children, id="content", class_name=f"mx-auto w-full flex-1 {width} px-4 py-8 sm:px-6 sm:py-10")
     return _frame(member_bar(), inside, footer(MEMBERS_DOCS))
@@ -41,13 +41,13 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
 
 _ACTIONS = (
     "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
-    # Below the heading, a button without an edge begins where the heading does; beside it, it ends where the page does.
+    # Below the heading, a button without a border aligns left with it; beside it, right with the page.
     "max-sm:[&>.btn-ghost:first-child]:-ml-4 sm:[&>.btn-ghost:last-child]:-mr-4"
 )
 
 
 def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: rx.Component) -> rx.Component:
-    """A screen's heading, a line that says what it is for, and what can be done with all of it."""
+    """Return a screen's heading, a line about its purpose, and its main actions."""
     below = [rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl")] if isinstance(hint, rx.Var) or hint else []
     return rx.el.div(
         rx.el.div(
@@ -59,7 +59,7 @@ def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: 
 
 
 def connection_notice() -> rx.Component:
-    """Says that the socket is gone; it comes back by itself."""
+    """Return the notice of a lost socket, which disappears after the reconnect."""
     return rx.cond(
         has_connection_errors,
         rx.el.div(

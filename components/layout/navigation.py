@@ -9,10 +9,10 @@ from state.core.session import STORAGE_KEY, SessionState
 
 LOGIN_PATH = "/api/auth/discord"
 SUPPORT_PATH = "/discord"
-"""Leads to the support chat's invite (app/http/documents.py)."""
+"""Leads to the support chat (app/http/documents.py)."""
 DOCS = ("Docs", "/#docs")
 MEMBERS_DOCS = ("Docs", "/help-center#docs")
-"""Members have no landing page; the same guides are in the help center."""
+"""Members have no landing page; the help center has the same guides."""
 VISITOR_LINKS = (
     ("Features", "/features"), DOCS, ("Help Center", "/help-center"), ("Discord", SUPPORT_PATH),
     ("Contact", "/contact"),
@@ -28,9 +28,9 @@ FOOTER_LINKS = (
 
 
 def _gone(call: str, method: str) -> rx.event.EventSpec:
-    """Ends what the call ends, removes the stored id and leads to the landing page.
+    """Call `call`, remove the stored session id and go to the landing page.
 
-    In the page's own code, not sent by the server: a strict content security policy allows nothing that is evaluated.
+    This runs in the page's own code, because the content security policy forbids scripts evaluated from the server.
     """
     return rx.run_script(
         f"fetch('{call}',{{method:'{method}'}}).finally(()=>"
@@ -39,17 +39,17 @@ def _gone(call: str, method: str) -> rx.event.EventSpec:
 
 
 def log_out() -> rx.event.EventSpec:
-    """Signs this browser out."""
+    """Sign this browser out."""
     return _gone("/api/auth/logout", "POST")
 
 
 def leave_everywhere() -> rx.event.EventSpec:
-    """Signs the person out of every browser, this one included."""
+    """Sign the person out of every browser, this one included."""
     return _gone("/api/me/sessions", "DELETE")
 
 
 def visitor_bar() -> rx.Component:
-    """Navigation of the public pages."""
+    """Return the navigation of the public pages."""
     return _bar(
         VISITOR_LINKS,
         link_button("Login with Discord", LOGIN_PATH, kind="primary", leaves_app=True, class_name="btn-sm sm:btn-md"),
@@ -58,7 +58,7 @@ def visitor_bar() -> rx.Component:
 
 
 def member_bar() -> rx.Component:
-    """Navigation of the signed-in screens."""
+    """Return the navigation of the signed-in screens."""
     return _bar(
         MEMBER_LINKS,
         rx.el.a(
@@ -97,7 +97,7 @@ def _bar(
 
 
 def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -> rx.Component:
-    """The links where the bar is too narrow for them; the browser's own disclosure, so it works before any script."""
+    """Return the menu of narrow screens; the browser's own disclosure, so it works before any script."""
     return rx.el.details(
         rx.el.summary(
             rx.icon("menu", size=20, aria_hidden="true"),
@@ -126,7 +126,7 @@ def _link(label: str, href: str) -> rx.Component:
 
 
 def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
-    """Where everything else is, and the brand line, below every page."""
+    """Return the footer: links and the brand line."""
     return rx.el.footer(
         rx.el.div(
             rx.el.div(

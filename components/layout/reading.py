@@ -1,4 +1,4 @@
-"""Pages that are read: one column, headings that can be linked to, steps and lists."""
+"""Pages of text: one column, headings with anchors, steps and lists."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ Text = str | rx.Component | rx.Var[str]
 
 
 def reading(title: str, lead: Text, *children: rx.Component) -> rx.Component:
-    """A page of text, as wide as is read with ease."""
+    """Return a page of text at a readable width."""
     return rx.el.div(
         rx.el.h1(title, class_name="text-3xl font-bold sm:text-4xl"),
         rx.el.p(lead, class_name="muted mt-3 text-lg"),
@@ -19,7 +19,7 @@ def reading(title: str, lead: Text, *children: rx.Component) -> rx.Component:
 
 
 def chapter(title: str, *children: Text, anchor: str = "") -> rx.Component:
-    """A heading and what belongs to it; plain texts become paragraphs."""
+    """Return a heading and its content; plain texts become paragraphs."""
     return rx.el.section(
         rx.el.h2(title, class_name="text-xl font-semibold sm:text-2xl"),
         *[paragraph(child) if isinstance(child, str) else child for child in children],
@@ -29,17 +29,17 @@ def chapter(title: str, *children: Text, anchor: str = "") -> rx.Component:
 
 
 def paragraph(text: Text) -> rx.Component:
-    """Some sentences."""
+    """Return a paragraph."""
     return rx.el.p(text)
 
 
 def bullets(items: Iterable[Text]) -> rx.Component:
-    """A list in no order."""
+    """Return a bulleted list."""
     return rx.el.ul(*[rx.el.li(item) for item in items], class_name="list-disc space-y-1.5 pl-5 marker:text-accent")
 
 
 def steps(items: Iterable[tuple[str, Text]]) -> rx.Component:
-    """Numbered steps, each with a name and what to do."""
+    """Return numbered steps, each with a name and what to do."""
     return rx.el.ol(
         *[
             rx.el.li(
@@ -63,12 +63,12 @@ def steps(items: Iterable[tuple[str, Text]]) -> rx.Component:
 
 
 def code(text: str) -> rx.Component:
-    """A word of code within a sentence."""
+    """Return code within a sentence."""
     return rx.el.code(text, class_name="code rounded bg-base-300/60 px-1 py-0.5 break-words")
 
 
 def link(label: str | rx.Var[str], href: str | rx.Var[str]) -> rx.Component:
-    """A link within a sentence."""
+    """Return a link within a sentence."""
     return rx.el.a(
         label,
         href=href,
@@ -78,10 +78,10 @@ def link(label: str | rx.Var[str], href: str | rx.Var[str]) -> rx.Component:
 
 
 def sentence(*parts: Text) -> rx.Component:
-    """A sentence with links or code in it."""
+    """Return a sentence with links or code in it."""
     return rx.el.span(*parts)
 
 
 def anchor_of(title: str) -> str:
-    """A heading's name in an address."""
+    """Return a heading's anchor."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

@@ -1,1 +1,1 @@
-"""The parts screens are made of, each a function that returns a component."""
+"""The parts of screens, each a function that returns a component."""

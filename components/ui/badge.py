@@ -1,4 +1,4 @@
-"""Small words that tell a state or a kind."""
+"""Badges: short words for a state or a kind."""
 
 from typing import Literal
 
@@ -16,19 +16,19 @@ _TONES: dict[str, str] = {
 
 
 def badge(text: str | rx.Var[str], tone: Tone = "neutral") -> rx.Component:
-    """A word with a tone; the word alone says everything that the colour does."""
+    """Return a word in a tone; the word alone carries the meaning."""
     return rx.el.span(
         text, class_name=f"inline-flex items-center rounded-full px-2.5 py-0.5 text-xs font-semibold {_TONES[tone]}"
     )
 
 
 def role_mark(name: str | rx.Var[str], color: str | rx.Var[str]) -> rx.Component:
-    """A Discord role: a dot in its colour and its name."""
+    """Return a Discord role: a dot in its colour and its name."""
     return rx.el.span(role_dot(color), rx.el.span(name), class_name="inline-flex items-center gap-2 font-medium")
 
 
 def role_dot(color: str | rx.Var[str]) -> rx.Component:
-    """A role's colour, ringed so that it is seen on every ground."""
+    """Return a role's colour, with a ring that makes it visible on any background."""
     return rx.el.span(
         class_name="inline-block size-3 shrink-0 rounded-full ring-2 ring-base-300",
         style={"background_color": color},
@@ -37,7 +37,7 @@ def role_dot(color: str | rx.Var[str]) -> rx.Component:
 
 
 def chip(text: rx.Var[str], on_remove: rx.event.EventType[()]) -> rx.Component:
-    """A word that was added to a list, with a button that takes it off again."""
+    """Return an entry of a list, with a button that removes it."""
     return rx.el.span(
         rx.el.span(text, class_name="max-w-48 truncate tabular-nums", title=text),
         rx.el.button(

@@ -13,7 +13,7 @@ _STEMS = (
 
 
 def mark(class_name: str = "size-8") -> rx.Component:
-    """The drawn mark, in the colour of the text around it."""
+    """Return the mark in the colour of the text around it."""
     stems = [
         rx.el.svg.path(d=stem, stroke="currentColor", stroke_width="2.6", stroke_linecap="round", fill="none")
         for stem in _STEMS
@@ -28,7 +28,7 @@ def mark(class_name: str = "size-8") -> rx.Component:
 
 
 def wordmark(href: str = "/") -> rx.Component:
-    """Mark and name as the way home."""
+    """Return the mark and the name, as a link home."""
     return rx.el.a(
         mark(),
         rx.el.span(settings().product_name, class_name="display text-xl font-bold"),

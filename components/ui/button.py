@@ -26,7 +26,7 @@ def button(
     type: Literal["button", "submit"] = "button",
     **props: Any,
 ) -> rx.Component:
-    """A button; while `busy` it cannot be pressed and says `busy_label` beside a spinner."""
+    """Return a button; while `busy` it is disabled and shows `busy_label` beside a spinner."""
     mark = [rx.icon(icon, size=18, aria_hidden="true")] if icon else []
     content: list[rx.Component | str | rx.Var[str]] = [*mark, label]
     if busy is None:
@@ -51,7 +51,7 @@ def link_button(
     class_name: str = "",
     **props: Any,
 ) -> rx.Component:
-    """A link that looks like a button; `leaves_app` for calls of ours, which are no screens."""
+    """Return a link that looks like a button; `leaves_app` for paths that are not screens."""
     mark = [rx.icon(icon, size=18, aria_hidden="true")] if icon else []
     if leaves_app:
         props["reload_document"] = True
@@ -59,5 +59,5 @@ def link_button(
 
 
 def spinner() -> rx.Component:
-    """A small turning ring for work under way; the words beside it say what."""
+    """Return a spinner for running work; the text beside it says what runs."""
     return rx.el.span(class_name="loading loading-spinner loading-xs", aria_hidden="true")

@@ -1,4 +1,4 @@
-"""Surfaces that hold one matter each."""
+"""Cards, each for one subject."""
 
 from typing import Any
 
@@ -6,18 +6,18 @@ import reflex as rx
 
 
 def card(*children: rx.Component | str, class_name: str = "", **props: Any) -> rx.Component:
-    """A raised surface with room inside."""
+    """Return a raised surface with padding."""
     return rx.el.section(*children, class_name=f"surface p-5 sm:p-6 {class_name}".strip(), **props)
 
 
 def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Component:
-    """A card's heading with a quiet line below it."""
+    """Return a card's heading with a muted line below it."""
     below = [rx.el.p(hint, class_name="muted mt-1 text-sm")] if isinstance(hint, rx.Var) or hint else []
     return rx.el.div(rx.el.h2(text, class_name="text-lg font-semibold"), *below, class_name="mb-4")
 
 
 def stat(label: str, value: rx.Var[int] | int, icon: str) -> rx.Component:
-    """One number and what it counts."""
+    """Return one number and its label."""
     return rx.el.div(
         rx.el.dt(
             label,

@@ -1,4 +1,4 @@
-"""Charts drawn as SVG, each with its words for those who do not see it and a table behind it."""
+"""Charts drawn as SVG, each with a text alternative and a table."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _FIELD = f"0 0 {WIDTH} {HEIGHT}"
 
 
 def bar_chart(chart: rx.vars.ObjectVar[BarChartView] | BarChartView, *, both_ways: bool = False) -> rx.Component:
-    """Bars upwards, and where `both_ways` is meant also downwards from the middle, hatched."""
+    """Return upward bars; `both_ways` adds hatched bars downward from the middle."""
     lines = [HEIGHT // 2] if both_ways else [HEIGHT]
     return rx.el.svg(
         *[_rule_line(y) for y in lines],
@@ -29,7 +29,7 @@ def _bar(bar: rx.vars.ObjectVar[BarView], class_name: str) -> rx.Component:
 
 
 def key(class_name: str, *, hatched: bool = False) -> rx.Component:
-    """A small field of what stands for a series. The hatched one brings the hatching that its bars are filled with."""
+    """Return a series' legend key. The hatched one also defines the pattern of its bars."""
     pattern = rx.el.svg.pattern(
         rx.el.svg.rect(width="6", height="3", class_name="fill-accent"),
         id="chart-hatching",
@@ -54,7 +54,7 @@ def _rule_line(y: int) -> rx.Component:
 
 
 def line_chart(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
-    """One rule's holders over the days."""
+    """Return one rule's holders over the days."""
     return rx.el.svg(
         rx.el.svg.path(d=rule.area, class_name="chart-area"),
         rx.el.svg.path(
@@ -67,7 +67,7 @@ def line_chart(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
 
 
 def table_behind(label: str, *parts: rx.Component, caption: str) -> rx.Component:
-    """The same numbers as a table, folded away; it scrolls by itself, by keyboard too."""
+    """Return the same numbers as a collapsed table, which scrolls on its own, by keyboard too."""
     return rx.el.details(
         rx.el.summary(label, class_name="cursor-pointer rounded-field text-sm font-medium text-primary"),
         rx.el.div(
@@ -82,5 +82,5 @@ def table_behind(label: str, *parts: rx.Component, caption: str) -> rx.Component
 
 
 def heading_cell(text: str | rx.Var[Any], scope: str, class_name: str = "") -> rx.Component:
-    """A table's heading, of a row or of a column."""
+    """Return the heading cell of a row or a column."""
     return rx.el.th(text, scope=scope, class_name=f"font-semibold {class_name}".strip())

@@ -1,4 +1,4 @@
-"""Text to be copied, with a button that says when it was."""
+"""Text with a copy button."""
 
 import reflex as rx
 
@@ -7,7 +7,7 @@ from state.core.clipboard import CopyState
 
 
 def copyable(text: rx.Var[str] | str, label: str = "Copy") -> rx.Component:
-    """A line of text in monospace with a copy button; 'Copied!' stands there for two seconds."""
+    """Return a line of monospaced text with a copy button, which reads 'Copied!' for two seconds."""
     return rx.el.div(
         rx.el.code(text, class_name="code min-w-0 flex-1 break-all text-[0.8rem] sm:text-sm"),
         button(

@@ -1,4 +1,4 @@
-"""A question that has to be answered before anything else."""
+"""The modal dialog that confirms an action."""
 
 import reflex as rx
 from reflex_components_radix.primitives.dialog import dialog
@@ -14,9 +14,9 @@ def confirm(
     cancel: rx.Component,
     body: rx.Component | None = None,
 ) -> rx.Component:
-    """A dialog with two ways out. Escape and a press beside it cancel; focus stays inside and returns afterwards.
+    """Return a dialog with two buttons. Escape and a press outside cancel; focus stays inside and returns afterwards.
 
-    `body` stands between the text and the buttons.
+    `body` is shown between the text and the buttons.
     """
     return dialog.root(
         dialog.portal(

@@ -1,4 +1,4 @@
-"""What is shown where there is nothing yet, or not yet."""
+"""Placeholders: nothing there yet, still loading, or not loadable."""
 
 import reflex as rx
 
@@ -7,7 +7,7 @@ from state.core.timing import PATIENCE_MILLISECONDS
 
 
 def empty(icon: str, title: str, text: str, *actions: rx.Component, whole_screen: bool = False) -> rx.Component:
-    """Why there is nothing here, and what to do about it; `whole_screen` when there is no other heading."""
+    """Return why there is nothing here and what to do; `whole_screen` if there is no other heading."""
     heading = rx.el.h1 if whole_screen else rx.el.h2
     return rx.el.div(
         rx.el.span(
@@ -22,19 +22,19 @@ def empty(icon: str, title: str, text: str, *actions: rx.Component, whole_screen
 
 
 def skeleton(class_name: str) -> rx.Component:
-    """The ground of something that is about to come, in its size."""
+    """Return the placeholder of content that is loading, in its size."""
     return rx.el.div(class_name=f"skeleton rounded-field {class_name}", aria_hidden="true")
 
 
 def skeleton_cards(count: int, class_name: str = "h-48") -> rx.Component:
-    """A grid of cards to come."""
+    """Return a grid of placeholder cards."""
     return rx.el.div(
         *[skeleton(class_name) for _ in range(count)], class_name="grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3"
     )
 
 
 def progress(label: str | rx.Var[str]) -> rx.Component:
-    """Work of unknown length, said in words."""
+    """Return a progress bar of unknown length, with a label."""
     return rx.el.div(
         rx.el.progress(class_name="progress progress-primary w-full", aria_label=label),
         rx.el.p(label, class_name="muted text-sm"),
@@ -44,7 +44,7 @@ def progress(label: str | rx.Var[str]) -> rx.Component:
 
 
 def could_not_load(again: rx.event.EventType[()]) -> rx.Component:
-    """What a screen shows in the place of its content when that could not be read, with a way to ask again."""
+    """Return a message for content that could not be read, with a button to try again."""
     return rx.el.section(
         empty(
             "cloud-off",
@@ -57,7 +57,7 @@ def could_not_load(again: rx.event.EventType[()]) -> rx.Component:
 
 
 def waiting(again: rx.event.EventType[()], *outline: rx.Component, word: str = "") -> rx.Component:
-    """The outline of what is about to come, and after a while a way to ask again, whatever held it up."""
+    """Return the placeholders of loading content; after a while also a button to try again."""
     said = rx.el.p(word, class_name="muted mb-4") if word else rx.el.p("Loading", class_name="sr-only")
     return rx.el.div(
         said,

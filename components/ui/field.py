@@ -1,4 +1,4 @@
-"""Form fields: a label, the control, a hint and what is wrong with it."""
+"""Form fields: a label, the control, a hint and an error."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def field(
     hint: str | rx.Component | rx.Var[Any] = "",
     error: str | rx.Var[str] | None = None,
 ) -> rx.Component:
-    """A control with its label above and its hint or fault below; `name` ties them together."""
+    """Return a control with its label above and its hint or error below; `name` connects them."""
     below: list[rx.Component] = []
     if not isinstance(hint, str) or hint:
         below.append(rx.el.p(hint, id=f"{name}-hint", class_name="muted text-sm"))
@@ -33,27 +33,27 @@ def field(
 
 
 def text_input(name: str, **props: Any) -> rx.Component:
-    """A line of text; browsers offer nothing of their own for it."""
+    """Return a line of text, without the browser's suggestions."""
     return rx.el.input(id=name, name=name, auto_complete="off", class_name="input", **props)
 
 
 def number_input(name: str, **props: Any) -> rx.Component:
-    """A whole number."""
+    """Return an input for a whole number."""
     return rx.el.input(id=name, name=name, type="number", input_mode="numeric", class_name="input", **props)
 
 
 def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Component:
-    """A choice among few; the browser's own control, so that keyboards and phones know it."""
+    """Return a choice among few; the browser's own control suits keyboards and phones."""
     return rx.el.select(*options, id=name, name=name, class_name="select", **props)
 
 
 def text_area(name: str, **props: Any) -> rx.Component:
-    """Some lines of text."""
+    """Return an input for several lines of text."""
     return rx.el.textarea(id=name, name=name, class_name="textarea min-h-24", **props)
 
 
 def switch(name: str, label: str, hint: str, **props: Any) -> rx.Component:
-    """Something that is on or off, with a line that says what it changes."""
+    """Return a switch with a line about its effect."""
     return rx.el.label(
         rx.el.input(
             name=name, type="checkbox", class_name="toggle toggle-primary mt-0.5", aria_describedby=f"{name}-hint",

@@ -1,10 +1,10 @@
-"""Yes, no or unknown: an icon and the word, so that the colour is never all."""
+"""Yes, no or unknown: an icon and a word, so that colour is not the only sign."""
 
 import reflex as rx
 
 
 def outcome(answer: rx.Var[str]) -> rx.Component:
-    """How a question came out."""
+    """Return an answer as an icon and a word."""
     return rx.el.span(
         rx.match(
             answer,

@@ -1,22 +1,22 @@
-"""Pictures of people and servers, drawn here where Discord has none (or does not answer)."""
+"""Pictures of people and servers, with a letter where Discord has none."""
 
 import reflex as rx
 
 
 def server_icon(name: rx.Var[str] | str, url: rx.Var[str] | str, size: str = "size-12") -> rx.Component:
-    """A server's icon over its first letter, which shows when there is no picture."""
+    """Return a server's icon over its first letter, which shows when there is no picture."""
     return _picture(name, url, f"{size} rounded-2xl text-lg")
 
 
 def avatar(name: rx.Var[str] | str, url: rx.Var[str] | str, size: str = "size-12") -> rx.Component:
-    """A person's avatar over their first letter."""
+    """Return a person's avatar over their first letter."""
     return _picture(name, url, f"{size} rounded-full text-lg")
 
 
 def _picture(name: rx.Var[str] | str, url: rx.Var[str] | str, class_name: str) -> rx.Component:
     return rx.el.span(
         rx.Var.create(name).to(str)[:1].upper(),
-        # An empty alternative text: the name stands beside it, and a picture that fails leaves no mark.
+        # Empty alt text: the name is beside it, and a picture that fails to load leaves no mark.
         rx.cond(
             url != "", rx.el.img(src=url, alt="", loading="lazy", class_name="absolute inset-0 size-full object-cover")
         ),

@@ -1,4 +1,4 @@
-"""The toast: one at a time, for some seconds, held while the pointer or the keyboard is on it."""
+"""The toast: one at a time, for a few seconds, held while the pointer or keyboard is on it."""
 
 import reflex as rx
 
@@ -16,7 +16,7 @@ _LIBRARY = "$/public/screens/toast.js"
 
 
 class _ToastPlace(rx.Component):
-    """Where toasts show; its hotkey leads the keyboard there."""
+    """The region of toasts; its hotkey moves the focus there."""
 
     library = _LIBRARY
     tag = "ToastPlace"
@@ -25,7 +25,7 @@ class _ToastPlace(rx.Component):
 
 
 class _Toast(rx.Component):
-    """One toast with its own time; a swipe, Escape and anything marked `data-close` end it."""
+    """One toast with its own timer; a swipe, Escape or anything marked `data-close` closes it."""
 
     library = _LIBRARY
     tag = "Toast"
@@ -38,7 +38,7 @@ class _Toast(rx.Component):
 
 
 def toaster() -> rx.Component:
-    """The place where the toast shows, on every page: what failed is said at once, the rest when there is a pause."""
+    """Return the toast region of every page. Screen readers announce errors at once, other toasts in a pause."""
     said = ToastState.title != ""
     return _ToastPlace.create(
         rx.el.div(rx.cond(said & ~ToastState.destructive, _toast()), aria_live="polite"),

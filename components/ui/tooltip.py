@@ -1,4 +1,4 @@
-"""A word about a control whose meaning is not written on it, or why it cannot be used."""
+"""Tooltips: what a control means, or why it is disabled."""
 
 import reflex as rx
 
@@ -6,7 +6,7 @@ from state.core.timing import TOOLTIP_DELAY_MILLISECONDS, TOOLTIP_SKIP_MILLISECO
 
 
 class _Tooltip(rx.Component):
-    """A box around a control that shows the words after a moment of rest, or at once for the keyboard."""
+    """A box around a control that shows the text after a moment, or at once for the keyboard."""
 
     library = "$/public/screens/tooltip.js"
     tag = "Tooltip"
@@ -24,7 +24,7 @@ def tooltip(
     disabled: rx.Var[bool] | bool = False,
     class_name: str = "inline-grid",
 ) -> rx.Component:
-    """The control with words about it. `disabled` says that it cannot be used now: the box then takes the focus."""
+    """Return the control with its tooltip. If it is `disabled`, the box takes the focus instead."""
     return _Tooltip.create(
         control,
         text=text,

@@ -74,10 +74,10 @@ def days_of(history: HistoryView) -> list[DayView]:
 def proofs_of(history: HistoryView) -> BarChartView:
     """Return the chart of wallets verified per day."""
     peak, total = max(history.proofs), sum(history.proofs)
-    up = _bars(history.days, history.proofs, peak, HEIGHT, "proved")
+    up = _bars(history.days, history.proofs, peak, HEIGHT, "verified")
     best = history.days[history.proofs.index(peak)]
     most = f" The most on one day: {peak}, on {_day(best)}." if total else ""
-    return BarChartView(up, [], peak, total, 0, f"{_count(total, 'wallet')} proved {_within(history)}.{most}")
+    return BarChartView(up, [], peak, total, 0, f"{_count(total, 'wallet')} verified {_within(history)}.{most}")
 
 
 def roles_of(history: HistoryView) -> BarChartView:

@@ -1,1 +1,1 @@
-"""Signing in, the profile, one's data, and wallets with their proofs."""
+"""Login, profile, personal data, and wallets with their proofs."""

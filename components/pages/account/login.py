@@ -10,14 +10,14 @@ from settings import settings
 
 
 def login() -> rx.Component:
-    """One card, one button."""
+    """Return the card with its one button."""
     return visitor_frame(
         rx.el.section(
             mark("size-12 mx-auto"),
             rx.el.h1(f"Welcome to {settings().product_name}", class_name="mt-4 text-2xl font-bold"),
             rx.el.p(
-                "Sign in with Discord to manage your servers and prove your wallets. We ask Discord who you are and "
-                "which servers you run.",
+                "Sign in with Discord to manage your servers and verify your wallets. We ask Discord who you are and "
+                "which servers you are in.",
                 class_name="muted mt-2",
             ),
             link_button(

@@ -1,4 +1,4 @@
-"""The account screen's cards about oneself: browsers signed in, choices for each server, one's data and its end."""
+"""The account screen's cards about personal data: sessions, choices for each server, download and deletion."""
 
 import reflex as rx
 
@@ -17,7 +17,7 @@ EXPORT_PATH = "/api/me/export"
 
 
 def signed_in_browsers() -> rx.Component:
-    """Where the person is signed in, and the ways out."""
+    """Return the person's sessions, with a button to end each."""
     return card(
         card_title("Sessions", "Browsers and programs that are signed in as you."),
         rx.el.ul(rx.foreach(MeState.sessions, _session), class_name="divide-y hairline"),
@@ -52,11 +52,11 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
 
 
 def choices() -> rx.Component:
-    """Per server whether one's wallets count there, and whether its admins may see them."""
+    """Return two switches per server: whether wallets count there, and whether its admins may see them."""
     return card(
         card_title(
             "Your Wallets in Each Server",
-            "Your wallets are yours: you decide in which servers they count, and whether admins may see them.",
+            "You decide in which servers your wallets count, and whether admins may see them.",
         ),
         rx.cond(
             MeState.choices,
@@ -123,7 +123,7 @@ def _switch(label: str, full: rx.Var[str] | str, on: rx.Var[bool] | bool, turn: 
 
 
 def my_data() -> rx.Component:
-    """A copy of everything, and the end of it."""
+    """Return the card to download or delete everything."""
     return card(
         card_title("Your Data"),
         rx.el.div(
@@ -200,18 +200,18 @@ def _end(role: rx.vars.ObjectVar[EndingRoleView]) -> rx.Component:
 
 
 def farewell() -> rx.Component:
-    """What stays on the screen once everything is deleted."""
+    """Return the screen after everything is deleted."""
     return card(
         empty(
             "circle-check",
             "Everything about you is deleted",
-            "You are signed out. Thank you for having been here.",
+            "You are signed out. Thank you for using this service.",
             button("Return to Home", kind="primary", on_click=log_out()),
             whole_screen=True,
         ),
         rx.cond(
             MeState.ending,
-            rx.el.div(rx.el.h2("What becomes of your roles", class_name="font-medium"), _ending()),
+            rx.el.div(rx.el.h2("What happens to your roles", class_name="font-medium"), _ending()),
         ),
         class_name="mx-auto w-full max-w-xl",
     )

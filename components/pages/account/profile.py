@@ -14,7 +14,7 @@ from state.account.profile import AccountState
 
 
 def account() -> rx.Component:
-    """Profile, verification status, and where to go from here."""
+    """Return the profile, the verification status and the quick actions."""
     return member_frame(rx.cond(MeState.forgotten, farewell(), _screen()))
 
 
@@ -49,7 +49,7 @@ _COLUMN = "grid grid-cols-1 min-w-0 gap-6"
 
 
 def account_left() -> rx.Component:
-    """What stays when the session ends while the screen is open."""
+    """Return the screen for a session that ends while it is open."""
     return visitor_frame(
         rx.el.section(
             empty(

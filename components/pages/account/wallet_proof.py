@@ -1,4 +1,4 @@
-"""The form that proves a wallet: by what its OpenSea profile says, or by what it sends to itself."""
+"""The form that verifies a wallet by its OpenSea bio or by a transaction to itself."""
 
 import reflex as rx
 
@@ -15,7 +15,7 @@ METHOD_NAMES = {"opensea_bio": "OpenSea Profile Bio", "transaction": "Transactio
 
 
 def proof_card() -> rx.Component:
-    """Address and method, what to do, how far it is, and the button."""
+    """Return the form: address, method, instructions, progress and the button."""
     options = [rx.el.option(METHOD_NAMES[method], value=method) for method in OFFERED_METHODS]
     return card(
         rx.window_event_listener(on_visibility_change=WalletProofState.tab_changed),
@@ -64,7 +64,7 @@ def proof_card() -> rx.Component:
 
 
 def _name() -> rx.Component:
-    """Whose address a typed name is: the person has to say that it is theirs before anything else happens."""
+    """Return the address of a typed name, which the person has to confirm first."""
     return rx.el.div(
         rx.cond(
             WalletProofState.resolving,
@@ -156,7 +156,7 @@ def _by_transaction() -> rx.Component:
                 rx.cond(
                     WalletProofState.sends,
                     _send(),
-                    rx.el.p("No chain is set up here, so no transaction can be looked at. Use the OpenSea bio."),
+                    rx.el.p("No chain is set up here, so no transaction can be checked. Use the OpenSea bio."),
                 ),
             ),
             _live(),
@@ -170,7 +170,7 @@ def _by_transaction() -> rx.Component:
                     spell_check=False,
                 ),
                 name="transactionHash",
-                hint="It is found by itself. If that takes too long, paste it and click Verify Wallet.",
+                hint="We find it automatically. If that takes too long, paste it and click Verify Wallet.",
             ),
             every(LOOK_EVERY, WalletProofState.look),
             class_name="flex flex-col gap-5",
@@ -179,7 +179,7 @@ def _by_transaction() -> rx.Component:
 
 
 def _send() -> rx.Component:
-    """What to send on the chosen chain."""
+    """Return what to send on the chosen chain."""
     send = WalletProofState.send
     return rx.el.div(
         field(
@@ -191,7 +191,7 @@ def _send() -> rx.Component:
                 on_change=WalletProofState.choose_chain,
             ),
             name="proofChain",
-            hint="Any of them will do: choose where a fee is cheap for you.",
+            hint="Any of them works: choose one with a low fee.",
         ),
         rx.el.dl(
             _line("Send to", "the same wallet", copyable(send.recipient)),
@@ -202,15 +202,15 @@ def _send() -> rx.Component:
         rx.el.details(
             rx.el.summary("My wallet can send data", class_name="cursor-pointer font-medium"),
             rx.el.p(
-                "Then any amount will do, also 0, with your code as the data of the transaction:",
+                "Then send any amount, even 0, with your code as the data of the transaction:",
                 class_name="muted mb-2 mt-2 text-sm",
             ),
             copyable(send.data),
             class_name="mt-4 text-sm",
         ),
         rx.el.p(
-            "The amount is yours alone: it proves the wallet only for the account you are signed in with. It comes "
-            "back to you; only the chain's fee is spent.",
+            "The amount is yours alone: it proves the wallet only for the account you are signed in with. It "
+            "returns to you; only the chain's fee is spent.",
             class_name="muted mt-4 text-sm",
         ),
         class_name="rounded-box border hairline p-4",
@@ -218,7 +218,7 @@ def _send() -> rx.Component:
 
 
 def _memo() -> rx.Component:
-    """What to send on Solana."""
+    """Return what to send on Solana."""
     return rx.el.div(
         rx.el.p("On Solana, send any amount from this wallet to itself, with this memo and nothing else in it:"),
         rx.el.div(copyable(WalletProofState.memo), class_name="mt-2"),
@@ -242,7 +242,7 @@ def _line(term: str, more: str | rx.Var[str], value: rx.Component) -> rx.Compone
 
 
 def _live() -> rx.Component:
-    """How far the transaction is, kept up to date by itself."""
+    """Return the transaction's progress, updated live."""
     return rx.el.div(
         rx.cond(
             WalletProofState.needed > 0,
@@ -259,13 +259,15 @@ def _live() -> rx.Component:
                     aria_label="Confirmations",
                     class_name="progress progress-success mt-2 w-full",
                 ),
-                rx.el.p("You can leave this page: the wallet is verified by itself.", class_name="muted mt-2 text-sm"),
+                rx.el.p(
+                    "You can leave this page: we verify the wallet automatically.", class_name="muted mt-2 text-sm"
+                ),
             ),
             rx.cond(
                 WalletProofState.hopeless,
                 rx.el.p(WalletProofState.remark, class_name="font-medium"),
                 rx.el.div(
-                    progress("Waiting for your transaction. We look every 5 seconds."),
+                    progress("Waiting for your transaction. We check every 5 seconds."),
                     rx.cond(
                         WalletProofState.remark != "",
                         rx.el.p(WalletProofState.remark, class_name="mt-2 break-words text-sm font-medium"),
@@ -284,7 +286,7 @@ def _outcome() -> rx.Component:
             WalletProofState.linked_address != "",
             rx.el.div(
                 button(
-                    "Prove that wallet instead",
+                    "Verify that wallet instead",
                     class_name="btn-sm",
                     on_click=WalletProofState.claim_linked,
                 ),
@@ -296,7 +298,7 @@ def _outcome() -> rx.Component:
                 class_name="flex flex-wrap gap-3",
             ),
         ),
-        rx.cond(WalletProofState.looking, progress("Looking again by ourselves. You can leave this page open.")),
+        rx.cond(WalletProofState.looking, progress("Checking again automatically. You can leave this page open.")),
         class_name="empty:hidden",
         aria_live="polite",
     )

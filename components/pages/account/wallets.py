@@ -1,4 +1,4 @@
-"""The wallets that are proven, beside the form that proves another."""
+"""The wallets screen: the list of verified wallets beside the form."""
 
 import reflex as rx
 
@@ -16,11 +16,11 @@ LOAD = (WalletProofState.load, WalletsState.load)
 
 
 def wallets() -> rx.Component:
-    """The form on the left, the list on the right."""
+    """Return the form on the left and the list on the right."""
     return member_frame(
         page_head(
             "Wallet Verification",
-            "Prove that a wallet is yours. It is never connected, and nothing is signed here.",
+            "Show that a wallet is yours without connecting it.",
             link_button("Back to Dashboard", "/dashboard", kind="quiet", icon="arrow-left"),
         ),
         rx.el.div(
@@ -31,8 +31,8 @@ def wallets() -> rx.Component:
             on_open_change=WalletsState.keep,
             title=f"Remove {WalletsState.asked_short}?",
             text=(
-                "It no longer counts for your roles. Roles that only this wallet earned are taken back as each "
-                "server's rules say: at once, or after a time of grace. You can prove it again whenever you like."
+                "It no longer counts for your roles. Roles that only this wallet earned are taken as each server's "
+                "rules say: at once, or after a grace time. You can verify it again at any time."
             ),
             cancel=button("Keep it", kind="quiet", on_click=WalletsState.keep(False)),
             action=button("Remove wallet", kind="danger", on_click=WalletsState.remove),
@@ -41,7 +41,7 @@ def wallets() -> rx.Component:
 
 
 def wallets_left() -> rx.Component:
-    """What stays when the session ends while the screen is open."""
+    """Return the screen for a session that ends while it is open."""
     return visitor_frame(
         rx.el.section(
             empty(

@@ -1,1 +1,1 @@
-"""The dashboard, the list of servers to add the bot to, and the form that adds one by hand."""
+"""The dashboard, the invite list, and the form that adds a server by hand."""

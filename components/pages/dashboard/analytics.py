@@ -1,4 +1,4 @@
-"""The dashboard's charts: proofs, roles given and taken, and who holds what by which rule."""
+"""The dashboard's charts: wallets verified, roles given and taken, and the holders of each rule."""
 
 import reflex as rx
 
@@ -11,7 +11,7 @@ from state.dashboard.servers import DashboardState, ServerCardView
 
 
 def analytics() -> rx.Component:
-    """What happened in the chosen days, below the servers."""
+    """Return the charts for the chosen days."""
     return rx.el.section(
         rx.el.div(
             rx.el.h2("Analytics", id="analytics", class_name="text-xl font-semibold sm:text-2xl"),
@@ -38,7 +38,7 @@ _GRID = "grid grid-cols-1 gap-5 lg:grid-cols-2"
 
 
 def _servers() -> rx.Component:
-    """Which servers are counted, where there is more than one."""
+    """Return the choice of a server, if there are several."""
     return rx.cond(
         rx.Var.create(DashboardState.cards).to(list).length() > 1,
         rx.el.label(
@@ -94,7 +94,7 @@ def _chart(
 
 
 def _time_line() -> rx.Component:
-    """Where the first and the last day are."""
+    """Return the labels of the first and the last day."""
     return rx.el.div(
         rx.el.span(AnalyticsState.day_names[0]),
         rx.el.span("Today"),
@@ -106,11 +106,11 @@ def _time_line() -> rx.Component:
 def _proofs() -> rx.Component:
     chart = AnalyticsState.proofs
     return _chart(
-        "Wallets proved",
+        "Wallets verified",
         rx.el.p(rx.el.strong(chart.total, class_name="tabular-nums text-base-content"), " in all, at most ",
                 chart.peak, " a day", class_name="muted mt-1 text-sm"),
         chart.total > 0,
-        "Nobody proved a wallet in these days.",
+        "No wallet was verified in these days.",
         bar_chart(chart),
     )  # fmt: skip
 
@@ -133,8 +133,8 @@ def _roles() -> rx.Component:
 
 
 def _day_table(title: str) -> rx.Component:
-    proofs = title == "Wallets proved"
-    columns = ("Wallets proved",) if proofs else ("Roles given", "Roles taken")
+    proofs = title == "Wallets verified"
+    columns = ("Wallets verified",) if proofs else ("Roles given", "Roles taken")
 
     def row(day: rx.vars.ObjectVar[DayView]) -> rx.Component:
         numbers = (day.proofs,) if proofs else (day.given, day.taken)

@@ -1,4 +1,4 @@
-"""The dashboard: a person's servers and three numbers about them."""
+"""The dashboard: a person's servers, and three numbers about them."""
 
 import reflex as rx
 
@@ -19,7 +19,7 @@ from state.dashboard.servers import DashboardState, ServerCardView
 
 
 def dashboard() -> rx.Component:
-    """What members see at / and /dashboard."""
+    """Return the members' screen at / and /dashboard."""
     return member_frame(
         rx.window_event_listener(
             on_focus=DashboardState.focused,
@@ -133,7 +133,7 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
 
 
 def _another() -> rx.Component:
-    """The place where the next server's card will be."""
+    """Return the placeholder card that leads to another server."""
     return rx.el.li(
         rx.el.a(
             rx.icon("plus", size=20, aria_hidden="true"),
@@ -147,7 +147,7 @@ def _another() -> rx.Component:
 
 @rx.memo
 def come_into_view(server: rx.Var[str]) -> rx.Component:
-    """Scrolls to a server's card once it is in the page, a moment that only the browser knows."""
+    """Scroll to a server's card once it is in the page, which only the browser knows."""
     return rx.el.span(on_mount=rx.scroll_to(f"server-{server}"), class_name="hidden")
 
 

@@ -1,4 +1,4 @@
-"""The list of servers that a person may add the bot to."""
+"""The invite list: servers that a person may add the bot to."""
 
 import reflex as rx
 
@@ -15,7 +15,7 @@ CONNECT_PATH = "/api/auth/discord/connect"
 
 
 def invite() -> rx.Component:
-    """Add the bot to a server, or go on with one that has it."""
+    """Return the list, with a button to add the bot or to configure the server."""
     bot = settings().bot_name
     return member_frame(
         page_head(
@@ -42,7 +42,7 @@ def _connect_first() -> rx.Component:
         empty(
             "link",
             "Connect Discord First",
-            "We can no longer ask Discord which servers you run. Connect your Discord account again to go on.",
+            "We can no longer read your servers from Discord. Connect your Discord account again.",
             link_button("Connect Discord", CONNECT_PATH, kind="primary", leaves_app=True),
         )
     )

@@ -11,16 +11,16 @@ from state.dashboard.server_form import ServerFormState
 
 NEXT_STEPS = (
     f"Invite {settings().bot_name} to the server",
-    "Move its role above the roles it shall give",
+    "Move its role above the roles it will give",
     "Create your first verification rule",
     "Tell your members where to verify",
 )
 
 
 def server_form() -> rx.Component:
-    """Four fields, and what comes after them."""
+    """Return the form and the list of next steps."""
     return member_frame(
-        page_head("Add a Server", "For a server that is not in your invite list yet. You have to administer it."),
+        page_head("Add a Server", "Enter the ID of a server that you administer."),
         rx.el.div(
             card(_form()), _next_steps(), class_name="grid grid-cols-1 items-start gap-6 md:grid-cols-[1.6fr_1fr]"
         ),

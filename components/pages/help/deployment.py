@@ -1,4 +1,4 @@
-"""Taking the product into production: two guides, the state of a deployment, and where it is hosted."""
+"""Operator guides for production: two guides, the deployment status, and hosting on Replit."""
 
 import reflex as rx
 
@@ -34,7 +34,7 @@ _TONES: dict[str, Tone] = {"completed": "good", "in-progress": "info", "pending"
 
 
 def production_setup() -> rx.Component:
-    """From a machine to a running product."""
+    """Return the page /production-setup."""
     return reading(
         "Production Setup",
         f"How {_NAME} goes from the sandbox to real servers.",
@@ -49,8 +49,8 @@ def production_setup() -> rx.Component:
                     ("Register the callback", sentence(
                         "Under OAuth2, add ", code(CALLBACK_PATH), " on your domain as a redirect. The scopes are ",
                         code("identify"), " and ", code("guilds"), ".")),
-                    ("Set the environment", "The settings below. Half of Discord's credentials are refused at the "
-                     "start, with what is missing."),
+                    ("Set the environment", "The settings below. With only some of Discord's credentials the start "
+                     "is refused, and the message names what is missing."),
                     ("Put a proxy with TLS in front", "It has to pass WebSockets on, and the Host header as it came."),
                     ("Start it, then log in", sentence("The ", link("deployment status", "/deployment-status"),
                      " page shows whether the backend answers.")),
@@ -68,7 +68,7 @@ def production_setup() -> rx.Component:
 
 
 def product_setup() -> rx.Component:
-    """Both callback URLs, and six steps to register them."""
+    """Return both callback URLs, and six steps to register them."""
     return reading(
         f"{_NAME} Setup",
         "Register both callback URLs with Discord, and login works in production and in staging.",
@@ -85,9 +85,9 @@ def product_setup() -> rx.Component:
                     ("Open the Developer Portal", link("discord.com/developers/applications", DEVELOPER_PORTAL)),
                     ("Select your application", f"The one whose bot is {_BOT}."),
                     ("Go to OAuth2, General", "The redirects are listed there."),
-                    ("Clear old redirects", "Whatever names a host that is no longer yours."),
+                    ("Clear old redirects", "Those that name a host you no longer use."),
                     ("Add both callback URLs", "Exactly as above, with no slash at the end."),
-                    ("Save", "Discord takes them at once."),
+                    ("Save", "Discord applies them at once."),
                 )
             ),
         ),
@@ -101,7 +101,7 @@ def product_setup() -> rx.Component:
 
 
 def deployment_status() -> rx.Component:
-    """Whether the backend answers, and a fixed list of what a deployment takes."""
+    """Return the backend's health and the fixed list of deployment steps."""
     return reading(
         "Deployment Status",
         "The first card is measured, every five seconds. The list below it is a fixed reminder.",
@@ -148,13 +148,13 @@ def _item(name: str, title: str, text: str, status: str) -> rx.Component:
 
 
 def replit_deployment() -> rx.Component:
-    """Guidance for a deployment on Replit."""
+    """Return the guide for a deployment on Replit."""
     return reading(
         "Replit Deployment",
         f"How to find a {_NAME} that runs on Replit, test it and give it a domain.",
         chapter(
             "Find the deployment",
-            "Open the Repl, then its Deployments tab. The deployment's address stands at the top, with its logs below.",
+            "Open the Repl, then its Deployments tab. The deployment's address is at the top, its logs below.",
         ),
         chapter(
             "Test the health endpoint",

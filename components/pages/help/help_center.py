@@ -15,56 +15,56 @@ GUIDES = (
         ("Add your server", "Open “Add a server”. It lists the servers where you are the owner or an administrator."),
         (f"Invite {_BOT}", f"Press “Add {_BOT}” beside a server. Discord shows what the bot may do before you agree."),
         ("Put the bot's role in its place", f"In Discord's server settings, drag {_BOT}'s role above every role that "
-         "it is to give. Discord lets nobody give a role that is above their own."),
+         "your rules give. Discord lets nobody give a role above their own."),
     )),
     ("Write your first rule", (
         ("Open the server's configuration", "On the dashboard, press “Configure” on the server's card."),
         ("Press “Add Rule”", "Choose the chain and enter the collection's contract address, or paste the address of "
          "its page on OpenSea or Magic Eden."),
-        ("Say how many tokens", "One is enough for most communities. The balances of all proven wallets add up."),
-        ("Choose the role", "Roles that cannot be given are marked with the reason. Press “Create Rule”, and the "
-         "members who already meet it are looked at."),
+        ("Say how many tokens", "One is enough for most communities. The balances of all verified wallets add up."),
+        ("Choose the role", "Roles that cannot be given show the reason. Press “Create Rule”, and your members "
+         "are checked."),
     )),
     ("Verify your wallet", (
         ("Log in and open “Verify Wallets”", "Every member does this once per wallet, for all servers together."),
         ("Enter the wallet's address", "A personal code appears. It is valid for 24 hours and works for you alone."),
         ("Add the code to your OpenSea bio", "“Open OpenSea Profile” leads to the profile of the address you entered. "
          "Edit its bio, add the code and save."),
-        ("Press “Verify Wallet”", "Once the bio shows the code, the wallet is yours here and your roles follow. You "
-         "can take the code out of the bio again."),
+        ("Press “Verify Wallet”", "Once the bio shows the code, the wallet is verified and you get your roles. You "
+         "can then remove the code from the bio."),
     )),
 )  # fmt: skip
 
 QUESTIONS = (
     (f"What does {_NAME} do?", "It gives Discord roles to members who hold certain NFTs, and takes the roles back when "
      "they no longer hold them. Server owners and administrators decide which NFTs lead to which role."),
-    ("Do I have to connect my wallet?", "No. You prove a wallet by putting a code into your OpenSea profile's bio. "
-     "Nothing is connected, nothing is signed, and nobody should ever ask you for a seed phrase or a private key."),
+    ("Do I have to connect my wallet?", "No. You put a code into your OpenSea profile's bio, or send a transaction "
+     "from the wallet to itself in your own wallet app. Nobody should ever ask for your seed phrase or private key."),
     ("Which blockchains are supported?", "Ethereum, Polygon, Arbitrum, Optimism, Base, ApeChain and Abstract. A rule "
      "on a chain that this installation has no node for is refused, and the form says so."),
     ("What happens when I sell my NFT?", "Holdings are checked daily, and roles follow buys, sales and transfers. When "
-     "no rule for a role is met any more, the role is taken back. Some servers leave a grace time first."),
+     "you no longer meet any rule for a role, you lose it. Some servers leave a grace time first."),
     ("Can I verify more than one wallet?", "Yes, as many as you own. Their balances add up. A wallet belongs to one "
      "member at a time."),
     ("Is it free?", "Yes. Rules, members and servers are not limited, and nothing has to be paid."),
     ("Which roles can a rule give?", f"Roles below {_BOT}'s own role that carry no dangerous permissions and that no "
-     "integration manages. The role also has to be below the highest role of whoever writes the rule, unless they own "
-     "the server."),
+     "integration manages. The role also has to be below the highest role of the person who writes the rule, unless "
+     "they own the server."),
     ("Which permission does a channel command need?", "A command that creates a verification channel needs Manage "
      "Server permission in that server. Rules need more: only the owner and administrators may write them."),
-    ("Why was my role not given?", "Usually for one of three reasons: the wallet that holds the NFT is not proven yet, "
+    ("Why was my role not given?", "Usually for one of three reasons: you have not verified the wallet with the NFT, "
      f"{_BOT}'s role is below the role in Discord's list, or the rule is paused. A server's configuration says which "
      "rules are paused, and why."),
-    ("What if a blockchain or OpenSea is down?", "Then nobody loses anything. What could not be read counts as "
-     "unknown, and unknown changes no role. A role goes only after a second reading agrees that the NFT is gone."),
+    ("What if a blockchain or OpenSea is down?", "Then nobody loses a role. A failed read counts as unknown, and "
+     "unknown changes no role. A role is taken only after a second reading confirms that the NFT is gone."),
 )  # fmt: skip
 
 
 def help_center() -> rx.Component:
-    """What everybody sees at /help-center."""
+    """Return the page /help-center."""
     return reading(
         "Help Center",
-        f"How to set {_NAME} up, and answers to what people ask most.",
+        f"How to set {_NAME} up, and answers to common questions.",
         rx.el.section(
             rx.el.h2("Setup guides", class_name="text-2xl font-bold"),
             *[_guide(title, parts) for title, parts in GUIDES],

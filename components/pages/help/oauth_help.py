@@ -1,4 +1,4 @@
-"""How Discord's sign-in is set up, and what to look at when it refuses: four pages around one callback URL."""
+"""Four operator pages about Discord's sign-in: set-up, repair, debug and a test."""
 
 import reflex as rx
 
@@ -27,7 +27,7 @@ ENVIRONMENT = (
 
 
 def oauth_setup() -> rx.Component:
-    """How sign-in is set up, from nothing."""
+    """Return the guide that sets sign-in up."""
     return reading(
         "Discord OAuth Setup",
         "What has to be registered with Discord before anybody can log in.",
@@ -39,7 +39,7 @@ def oauth_setup() -> rx.Component:
                     ("Open the Developer Portal", link("discord.com/developers/applications", DEVELOPER_PORTAL)),
                     ("Select your application, then OAuth2", "Or create an application first."),
                     ("Add the redirect", sentence("It ends in ", code(CALLBACK_PATH), " and is shown above in full.")),
-                    ("Save", "Discord takes it at once."),
+                    ("Save", "Discord applies it at once."),
                 )
             ),
         ),
@@ -50,7 +50,7 @@ def oauth_setup() -> rx.Component:
 
 
 def oauth_fix() -> rx.Component:
-    """What to do when Discord refuses a sign-in."""
+    """Return what to check when Discord refuses a sign-in."""
     return reading(
         "Fix Discord OAuth",
         "When logging in fails, the redirect URL is nearly always the reason.",
@@ -66,7 +66,7 @@ def oauth_fix() -> rx.Component:
                     sentence("The scopes are ", code("identify"), " and ", code("guilds"), "."),
                     sentence(code("DISCORD_CLIENT_ID"), " and ", code("DISCORD_CLIENT_SECRET"),
                              " belong to the same application."),
-                    "After a change of settings the product was started again.",
+                    "The product was restarted after a change of settings.",
                 )
             ),
         ),
@@ -76,10 +76,10 @@ def oauth_fix() -> rx.Component:
 
 
 def oauth_debug() -> rx.Component:
-    """What sign-in works with right now."""
+    """Return the settings that sign-in uses now."""
     return reading(
         "OAuth Debug",
-        "What sign-in works with right now. Values are never shown.",
+        "The settings that sign-in uses now. Values are never shown.",
         callback_card(),
         _present_card(),
         refused_chapter(),
@@ -88,10 +88,10 @@ def oauth_debug() -> rx.Component:
 
 
 def test_auth() -> rx.Component:
-    """Whether this browser is signed in, and what sign-in works with."""
+    """Return whether this browser is signed in, and the settings that sign-in uses."""
     return reading(
         "Test Authentication",
-        "Whether this browser is signed in, and what sign-in works with.",
+        "Whether this browser is signed in, and which settings sign-in uses.",
         card(
             card_title("This browser"),
             rx.cond(
@@ -107,7 +107,7 @@ def test_auth() -> rx.Component:
 
 
 def callback_card() -> rx.Component:
-    """The callback URL as built from the current host, and a warning where sign-in uses another."""
+    """Return the callback URL of the current host, with a warning if sign-in uses another."""
     return card(
         card_title("Callback URL", "Built from the host that you opened this page under."),
         callback_line(),
@@ -116,12 +116,12 @@ def callback_card() -> rx.Component:
 
 
 def callback_line() -> rx.Component:
-    """The callback URL with its copy button."""
+    """Return the callback URL with its copy button."""
     return rx.cond(OperatorState.callback_url != "", copyable(OperatorState.callback_url), skeleton("h-11"))
 
 
 def callback_warning() -> rx.Component:
-    """Shown where the page's host is not the one that sign-in names to Discord."""
+    """Return the warning for a host other than the one in PUBLIC_URL."""
     return rx.cond(
         OperatorState.used_callback_url != "",
         rx.el.p(
@@ -135,7 +135,7 @@ def callback_warning() -> rx.Component:
 
 
 def refused_chapter() -> rx.Component:
-    """The browser's own error page, explained."""
+    """Return an explanation of the browser's error page."""
     return chapter(
         "If a host refused to connect",
         sentence(
@@ -147,12 +147,12 @@ def refused_chapter() -> rx.Component:
 
 
 def environment_chapter() -> rx.Component:
-    """The settings that sign-in needs."""
+    """Return the settings that sign-in needs."""
     return chapter("Environment settings", environment_list())
 
 
 def environment_list() -> rx.Component:
-    """Each setting and what it is."""
+    """Return each setting and what it is."""
     return rx.el.dl(
         *[
             rx.el.div(
@@ -167,7 +167,7 @@ def environment_list() -> rx.Component:
 
 def _present_card() -> rx.Component:
     return card(
-        card_title("Settings", "Only whether each has a value. The sandbox needs no SECRET_KEY, it makes one itself."),
+        card_title("Settings", "Only whether each has a value. The sandbox creates its own SECRET_KEY."),
         rx.cond(
             OperatorState.presences,
             rx.el.ul(rx.foreach(OperatorState.presences, _presence), class_name="flex flex-col gap-2"),

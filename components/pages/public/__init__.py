@@ -1,1 +1,1 @@
-"""What anybody may read: landing page, features, policies, contact, error pages."""
+"""Public pages: landing page, features, policies, contact, error pages."""

@@ -1,4 +1,4 @@
-"""Where to reach people: the support chat and an address."""
+"""The contact page: the support chat and an e-mail address."""
 
 import reflex as rx
 
@@ -10,7 +10,7 @@ from settings import settings
 
 
 def contact() -> rx.Component:
-    """What everybody sees at /contact."""
+    """Return the page /contact."""
     address = settings().contact_address
     return reading(
         "Contact",
@@ -28,15 +28,15 @@ def contact() -> rx.Component:
             class_name="grid grid-cols-1 gap-5 sm:grid-cols-2",
         ),
         chapter(
-            "What helps us to help you",
+            "What to tell us",
             bullets(
                 (
                     "The name or ID of the Discord server.",
                     "The rule, and the role that you expected.",
-                    "Since when it is so, and what you saw on the screen.",
+                    "Since when it happens, and what the screen shows.",
                 )
             ),
             "Never send a seed phrase, a private key, a password or a bot token. We never ask for them.",
         ),
-        chapter("Answers you may not have to wait for", link("The help center", "/help-center")),
+        chapter("Answers without waiting", link("The help center", "/help-center")),
     )

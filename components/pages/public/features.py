@@ -1,4 +1,4 @@
-"""What the product does, at more length than the landing page has room for."""
+"""The features page, longer than the landing page."""
 
 import reflex as rx
 
@@ -10,12 +10,12 @@ from settings import settings
 _CLAIMS = (
     ("shield-check", "Verification by marketplace profile", "Members put a personal code into the bio of their "
      "marketplace profile. Only the owner of a profile can change its bio, so the code proves the wallet."),
-    ("unplug", "No wallet is ever connected", "Wallets are proven without connecting one. There is nothing to sign, "
-     "nothing to approve, and no page that could ask for more than it should."),
-    ("badge-check", "Automatic role assignment", "Whoever meets a rule gets its role, without asking a moderator "
-     "and without waiting for one."),
-    ("badge-minus", "Roles go when the NFT is sold", "Holdings are checked daily. Somebody who no longer meets any "
-     "rule for a role loses it; a node that does not answer costs nobody anything."),
+    ("unplug", "No wallet is ever connected", "Wallets are proven without connecting one. A code in your profile is "
+     "enough; if you prefer a transaction, you send it from your own wallet app."),
+    ("badge-check", "Automatic role assignment", "Members who meet a rule get its role, without asking a moderator "
+     "or waiting for one."),
+    ("badge-minus", "Roles are taken when the NFT is sold", "Holdings are checked daily. Members who no longer "
+     "meet any rule for a role lose it. A node that does not answer costs nobody a role."),
     ("activity", "Real-time updates", "Roles follow when members buy, sell or transfer, so the member list stays "
      "close to what the chain says."),
     ("list-checks", "Custom rules", "Combine several conditions for one role: how many tokens, which trait, "
@@ -24,12 +24,12 @@ _CLAIMS = (
      "has. All of it is free."),
     ("chart-line", "Analytics", "The dashboard counts verifications, active rules and connected servers, and "
      "draws what happened day by day."),
-    ("wallet-cards", "Multiple wallets", "A member may prove several wallets. Their balances add up."),
+    ("wallet-cards", "Multiple wallets", "A member may verify several wallets. Their balances add up."),
 )  # fmt: skip
 
 
 def features() -> rx.Component:
-    """What everybody sees at /features."""
+    """Return the page /features."""
     return rx.el.div(
         rx.el.h1("Features", class_name="text-4xl font-bold sm:text-5xl"),
         rx.el.p(

@@ -1,4 +1,4 @@
-"""The landing page: what the product does, for whom, and how it starts."""
+"""The landing page: what the product does, for whom, and how to start."""
 
 import reflex as rx
 
@@ -9,19 +9,19 @@ from components.ui.button import link_button
 from settings import settings
 
 FEATURES = (
-    ("shield-check", "NFT verification", "Members prove a wallet through their marketplace profile. Nobody ever "
+    ("shield-check", "NFT verification", "Members verify a wallet through their marketplace profile. Nobody ever "
      "connects one."),
-    ("badge-check", "Automatic roles", "Roles arrive when the NFT does, and go when it is sold. A daily check keeps "
-     "them true."),
+    ("badge-check", "Automatic roles", "Members get a role when they hold the NFT and lose it when they sell. A daily "
+     "check keeps roles correct."),
     ("activity", "Real-time updates", "Buys, sales and transfers are noticed on chain and acted on while people are "
      "still talking about them."),
     ("list-checks", "Custom rules", "Combine several conditions into one rule, and write as many rules as you like. "
      "All of it is free."),
     ("chart-line", "Analytics", "See who verified, which rules give which roles, and what changed since yesterday."),
-    ("wallet-cards", "Multiple wallets", "Each member may prove as many wallets as they own. Their balances add up."),
+    ("wallet-cards", "Multiple wallets", "Each member may verify as many wallets as they own. Their balances add up."),
 )  # fmt: skip
 STEPS = (
-    ("Log in with Discord", "We ask who you are and which servers you run. Nothing else."),
+    ("Log in with Discord", "We ask who you are and which servers you are in. Nothing else."),
     ("Add your server", "Pick it from the list of servers you administer."),
     ("Invite the bot", "Discord shows you exactly what it may do before you agree."),
     ("Configure NFT rules", "Choose a collection, a number and a role. Members do the rest."),
@@ -30,12 +30,12 @@ CHAINS = ("Ethereum", "Polygon", "Arbitrum", "Optimism", "Base", "ApeChain", "Ab
 
 
 def landing() -> rx.Component:
-    """What visitors see at / and at every path that is not theirs."""
+    """Return the visitors' page at / and at every unknown path."""
     return visitor_frame(_redirecting(), _hero(), _features(), _steps(), _closing())
 
 
 def _redirecting() -> rx.Component:
-    """Shown when this browser was signed in from another tab, until the document is loaded anew as the dashboard."""
+    """Return the text shown when another tab signed in, until the document reloads as the dashboard."""
     return rx.el.p("Redirecting to dashboard...", class_name="when-signed-in", role="status")
 
 
@@ -71,7 +71,7 @@ def _hero() -> rx.Component:
 
 
 def _specimen() -> rx.Component:
-    """A rule and what it does to three people, drawn with the product's own parts."""
+    """Return a sample rule and its effect on three people, drawn with the product's own parts."""
     people = (("carol", "holds 3", "Collector", True), ("dave", "holds 1", "Collector", True),
               ("erin", "sold hers today", "role taken back", False))  # fmt: skip
     return rx.el.div(

@@ -22,11 +22,13 @@ def _write_to_us() -> rx.Component:
 def _log_is_kept() -> str:
     days = settings().log_days
     how_long = f"for {days} days" if days else "as long as the service runs"
-    return f"A line of a server's log is kept {how_long}, with the Discord ID of whom it is about and who did it."
+    return (
+        f"A line of a server's log is kept {how_long}, with the Discord IDs of the member and of the person who acted."
+    )
 
 
 def privacy_policy() -> rx.Component:
-    """What everybody sees at /privacy-policy."""
+    """Return the page /privacy-policy."""
     return reading(
         "Privacy Policy",
         _effective(),
@@ -45,10 +47,10 @@ def privacy_policy() -> rx.Component:
                     "Discord's access tokens for your account, encrypted, until you log out everywhere.",
                     "Your sign-ins here: a hash of the session's id, your browser's name, and when it was last used. "
                     "A session ends after at most seven days.",
-                    "Wallet addresses that you prove or try to prove, how and when, and the codes we gave you; of a "
-                    "proof by transaction the transaction that proved it.",
-                    "NFT balances of proven wallets as public blockchains show them, the block they were read at, and "
-                    "when a token last went to or from them.",
+                    "Wallet addresses that you verify or try to verify, how and when, and the codes we gave you; for "
+                    "a proof by transaction, also the transaction.",
+                    "NFT balances of verified wallets as public blockchains show them, the block they were read at, "
+                    "and when a token last went to or from them.",
                     "Your choices: in which servers your wallets count, and where administrators may see them.",
                     f"Of servers with {_BOT}, as Discord tells the bot: name and icon, who belongs to them with their "
                     "Discord ID, name, avatar and roles, and who administers them.",
@@ -61,11 +63,10 @@ def privacy_policy() -> rx.Component:
             bullets(
                 (
                     _log_is_kept(),
-                    f"Who leaves a server is taken off its list of members after {LEFT_DAYS} days. What we noted to "
-                    f"tell you goes {TOLD_DAYS} days after we told you, and {UNTOLD_DAYS} days after it was noted "
-                    "otherwise.",
-                    "Sessions and unfinished log-ins are deleted once they have ended, codes for wallets a week after "
-                    "they have.",
+                    f"When you leave a server, we delete you from its list of members after {LEFT_DAYS} days. We "
+                    f"delete notices {TOLD_DAYS} days after we showed them to you, and {UNTOLD_DAYS} days after they "
+                    "were made if we never did.",
+                    "Sessions and unfinished log-ins are deleted once they have ended, codes for wallets a week later.",
                     "Everything else stays until you remove it or delete your data.",
                 )
             ),
@@ -93,25 +94,25 @@ def privacy_policy() -> rx.Component:
             ),
         ),
         chapter(
-            "Whom we ask",
+            "The services we ask",
             "To do its work the service talks to Discord, to OpenSea and Magic Eden (the public profile of an address "
-            "you entered, the names of collections), to blockchain nodes and indexers (what proven addresses hold) and "
-            "to the places where collections keep their tokens' traits. Each of them learns what we ask it about, and "
-            "has a policy of its own.",
+            "you entered, the names of collections), to blockchain nodes and indexers (what verified addresses hold) "
+            "and to the places where collections keep their tokens' traits. Each of them learns what we ask it about, "
+            "and has its own privacy policy.",
         ),
         chapter(
             "What you can do about it",
             bullets(
                 (
                     sentence(
-                        "See and download everything that is stored about you, and sign out single browsers or all, on "
+                        "See and download everything that is stored about you, and sign out any of your browsers, on "
                         "your ",
                         link("account page", "/account"),
                         ".",
                     ),
                     "Decide there for each server whether your wallets count, and whether administrators may see them.",
                     "Remove a wallet at any time under “Verify Wallets”. It then no longer counts anywhere.",
-                    "Delete everything about you, there too. It cannot be undone.",
+                    "Delete everything about you, also on your account page. It cannot be undone.",
                     sentence("Or write to ", _write_to_us(), " and name your Discord user ID."),
                 )
             ),
@@ -122,15 +123,15 @@ def privacy_policy() -> rx.Component:
                 (
                     "Your account, sessions, tokens, wallets, balances, codes, choices and notices are deleted at "
                     "once, and we give Discord's permission back.",
-                    "Your roles are taken first where that is still to be done: at once, or after the time of grace "
-                    "that a server has set. Until a role is gone we keep the one line that says that we gave it, with "
-                    "your Discord ID. A role that stays because its rule is paused, or because the bot has left the "
-                    "server, keeps its line.",
+                    "The roles that your wallets earned are taken: at once, or after the grace time that a server has "
+                    "set. Until a role is taken we keep one line which says that we gave it, with your Discord ID. A "
+                    "role that stays because its rule is paused, or because the bot has left the server, keeps its "
+                    "line.",
                     "Then your Discord ID is replaced by a random name throughout the log, which stays with the "
                     "servers it is about. The numbers of used transactions stay without any name, so that none proves "
                     "a wallet twice.",
-                    f"While you are a member of a server with {_BOT}, Discord goes on telling the bot so, as of "
-                    f"everybody there. Who leaves a server is taken off that list after {LEFT_DAYS} days.",
+                    f"While you are a member of a server with {_BOT}, Discord still lists you to the bot, as it "
+                    f"lists every member. {LEFT_DAYS} days after you leave the server we delete that entry.",
                 )
             ),
         ),
@@ -147,7 +148,7 @@ def privacy_policy() -> rx.Component:
 
 
 def terms_of_service() -> rx.Component:
-    """What everybody sees at /terms-of-service."""
+    """Return the page /terms-of-service."""
     return reading(
         "Terms of Service",
         _effective(),
@@ -171,7 +172,7 @@ def terms_of_service() -> rx.Component:
                 (
                     f"You decide which rules exist. {_BOT} acts on them without asking again.",
                     "Check which role a rule gives, and what that role may do, before you write the rule.",
-                    "Tell your members what you use roles for, where your law asks you to.",
+                    "Tell your members what you use roles for, if your law requires it.",
                     f"You can pause or delete a rule, or remove {_BOT} from your server, at any time. Without the bot "
                     "no role can be given or taken.",
                 )
@@ -181,9 +182,9 @@ def terms_of_service() -> rx.Component:
             "For members",
             bullets(
                 (
-                    "Prove only wallets that are yours.",
+                    "Verify only wallets that are yours.",
                     "Do not try to pass off somebody else's wallet, profile or account as your own.",
-                    "A role is decided by the server's rules. Whoever runs the server can change them.",
+                    "The server's rules decide who gets a role. The people who run the server can change them.",
                 )
             ),
         ),
@@ -191,11 +192,11 @@ def terms_of_service() -> rx.Component:
             "What is not allowed",
             bullets(
                 (
-                    "Disturbing the service, working around its limits, or reading what is not yours.",
+                    "Disturbing the service, working around its limits, or reading other people's data.",
                     "Using it to harass people, to defraud them, or to break the law.",
                 )
             ),
-            "Whoever does so can be shut out.",
+            "We may exclude people who do.",
         ),
         chapter(
             "What we do not promise",

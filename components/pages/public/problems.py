@@ -1,4 +1,4 @@
-"""The screens for what went wrong: a page that does not exist, and a sign-in that failed."""
+"""Error screens: an unknown page, and a failed sign-in."""
 
 import reflex as rx
 
@@ -11,7 +11,7 @@ from state.help.problems import ProblemState
 
 
 def not_found() -> rx.Component:
-    """What members see at a path that is not theirs."""
+    """Return the members' screen at an unknown path."""
     return member_frame(
         rx.el.div(
             rx.el.p("404", class_name="display text-7xl font-bold text-accent", aria_hidden="true"),
@@ -26,7 +26,7 @@ def not_found() -> rx.Component:
 
 
 def oauth_error() -> rx.Component:
-    """The authentication error page; `error` in the address says which."""
+    """Return the authentication error page; `error` in the URL chooses the message."""
     return visitor_frame(
         rx.el.section(
             empty(

@@ -1,4 +1,4 @@
-"""The fields of one condition: its type and chain, the collection, and what the type asks for besides."""
+"""The fields of one condition: its type and chain, the collection, and the fields of that type."""
 
 import reflex as rx
 
@@ -18,11 +18,11 @@ TYPES = (
     (ANY_NFT, "Any NFT on a chain"),
 )
 TOKEN_FORM = "token-form"
-"""The form that the entry of token ids belongs to: Enter adds there instead of sending the rule."""
+"""The form of the token id entry: Enter adds an id there instead of submitting the rule."""
 
 
 def condition_fields() -> rx.Component:
-    """The condition that is open."""
+    """Return the fields of the open condition."""
     return rx.el.div(
         _kind(),
         rx.cond(RuleFormState.type != ANY_NFT, rx.el.div(_collection(), _offers(), class_name="flex flex-col gap-3")),
@@ -41,7 +41,7 @@ def condition_fields() -> rx.Component:
 
 
 def token_form() -> rx.Component:
-    """Stands outside the rule's form, for forms are not nested."""
+    """Return the form of the token id entry, outside the rule's form because forms cannot be nested."""
     return rx.el.form(id=TOKEN_FORM, on_submit=RuleFormState.add_tokens, class_name="hidden")
 
 

@@ -1,4 +1,4 @@
-"""A rule of several conditions: which there are, how many of them must hold, and groups among them."""
+"""A rule's conditions: the list, how many must hold, and groups."""
 
 from typing import cast
 
@@ -14,7 +14,7 @@ MODES = (("all", "all"), ("any", "any one"), ("some", "at least"), ("none", "non
 
 
 def rule_conditions() -> rx.Component:
-    """One condition as a plain form; several as a list of which one is open."""
+    """Return one condition as a plain form, or several as a list with one open."""
     return rx.cond(
         RuleFormState.too_deep,
         _only_words(),
@@ -80,7 +80,7 @@ def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
 
 
 def _join(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
-    """How many of the parts must hold, as a sentence with a choice in it."""
+    """Return a sentence with a choice of how many parts must hold."""
     root = section.number == ROOT
     return rx.el.div(
         rx.el.span(words),

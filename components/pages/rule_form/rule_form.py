@@ -22,7 +22,7 @@ from state.rule_form.rule_form import RuleFormState
 
 
 def rule_form() -> rx.Component:
-    """What somebody has to hold, and which role that gives."""
+    """Return the form."""
     edits = rx.Var.create(RuleFormState.rule_id) != 0
     return member_frame(
         page_head(
@@ -34,7 +34,7 @@ def rule_form() -> rx.Component:
             RuleFormState.missing,
             _missing(),
             rx.cond(
-                # Nobody types into fields that are about to be emptied or filled.
+                # Hide fields that are about to be reset or filled.
                 (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
                 rx.el.div(_form(), token_form(), _question()),
                 rx.el.div(skeleton("h-72"), role="status", aria_label="Loading"),
@@ -102,7 +102,7 @@ def _name() -> rx.Component:
     return field(
         "Rule Name",
         rx.el.div(
-            text_input("ruleName", value=RuleFormState.rule_name, read_only=True, placeholder="Filled in by itself"),
+            text_input("ruleName", value=RuleFormState.rule_name, read_only=True, placeholder="Filled in for you"),
             tooltip(
                 rx.el.button(
                     rx.icon("refresh-cw", size=18, aria_hidden="true"),
@@ -111,7 +111,7 @@ def _name() -> rx.Component:
                     aria_label="Refresh rule name",
                     class_name="btn btn-outline btn-square",
                 ),
-                "Make the name anew",
+                "Refresh the name",
             ),
             class_name="flex gap-2",
         ),
@@ -132,7 +132,7 @@ def _role() -> rx.Component:
                 on_change=RuleFormState.choose_role,
             ),
             name="roleId",
-            hint="Roles that cannot be given say why.",
+            hint="A role that cannot be given shows the reason.",
         ),
         rx.el.div(
             field(
@@ -145,7 +145,7 @@ def _role() -> rx.Component:
                     on_change=RuleFormState.choose_removal,
                 ),
                 name="removal",
-                hint=rx.cond(grace, "", "After a second reading that says the same."),
+                hint=rx.cond(grace, "", "After a second reading confirms it."),
             ),
             rx.cond(
                 grace,
@@ -186,17 +186,17 @@ def _options() -> rx.Component:
         switch(
             "delegated",
             "Count delegated tokens",
-            "Members may keep their NFTs in a vault and name their proved wallet at delegate.xyz, on the same chain. "
-            "What such a vault holds then counts as theirs. Each NFT counts for one member: its owner goes first, then "
-            "whoever has named it longest. Solana has no delegate.xyz.",
+            "Members may keep their NFTs in a vault that delegates to their verified wallet at delegate.xyz, on the "
+            "same chain. Each NFT counts for one member: its owner first, then the one with the oldest delegation. "
+            "Solana has no delegate.xyz.",
             default_checked=RuleFormState.delegated,
             on_change=RuleFormState.switch_delegated,
         ),
         switch(
             "takesOver",
             "Take over this role",
-            "For a role that another bot or a person gave so far: members who have it are judged by this rule too. Who "
-            "qualifies keeps it, who does not loses it.",
+            "Take over a role assigned by another bot or by hand: members who have it keep it if they qualify and lose "
+            "it otherwise.",
             default_checked=RuleFormState.takes_over,
             on_change=RuleFormState.switch_takes_over,
         ),

@@ -1,4 +1,4 @@
-"""The Activity tab of a server: what happened, in sentences, filtered; with a table to download and a way back."""
+"""The Activity tab of a server: the audit log with filters, a download and undo."""
 
 import reflex as rx
 
@@ -17,7 +17,7 @@ _COLORS = {
 
 
 def activity_tab() -> rx.Component:
-    """Filters, lines, and the question before one is undone."""
+    """Return the filters, the lines, and the dialog before an undo."""
     return rx.el.div(
         _filters(),
         rx.cond(
@@ -113,7 +113,7 @@ def _filters() -> rx.Component:
 
 
 def _filtered() -> bool:
-    """Whether any filter is set, as an expression for the browser."""
+    """Return whether any filter is set, as an expression for the browser."""
     return (
         (ActivityState.kind != "")
         | (ActivityState.member != "")
@@ -155,10 +155,10 @@ def _nothing() -> rx.Component:
             empty(
                 "search-x",
                 "Nothing found",
-                "Nothing that happened here passes these filters.",
+                "No events match these filters.",
                 button("Clear filters", icon="x", on_click=ActivityState.clear),
             ),
-            empty("history", "Nothing has happened yet", "Whatever rules, members or admins change will be told here."),
+            empty("history", "Nothing has happened yet", "Changes to rules, members and settings appear here."),
         )
     )
 
@@ -226,7 +226,7 @@ def _event(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
 
 
 def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
-    """The other lines of the same batch."""
+    """Return the other lines of the same batch."""
     return rx.el.details(
         rx.el.summary(
             f"and {event.more.length()} more like this",
@@ -240,7 +240,7 @@ def _more(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
 
 
 def _mark(kind: rx.Var[str]) -> rx.Component | rx.Var[rx.Component]:
-    """The icon of what happened; the sentence beside it says everything."""
+    """Return the event's icon; the sentence beside it has the meaning."""
     return rx.match(
         kind,
         *((key, rx.icon(icon, size=18, class_name=_COLORS[tone], aria_hidden="true")) for key, icon, tone in MARKS),

@@ -1,4 +1,4 @@
-"""The Verification channel tab: the channel where members prove their wallets, and the channel for alerts."""
+"""The Verification channel tab: the channel where members verify wallets, and the channel for alerts."""
 
 import reflex as rx
 
@@ -12,7 +12,7 @@ from state.server.channels import ChannelOptionView, ChannelsState
 
 
 def channels_tab() -> rx.Component:
-    """The channel with its panel on the left, the log channel on the right."""
+    """Return the verification channel on the left and the log channel on the right."""
     return rx.cond(
         ChannelsState.shown_for == ServerPageState.server_id,
         rx.el.div(_channel(), _log(), class_name="grid grid-cols-1 items-start gap-5 lg:grid-cols-2"),
@@ -28,7 +28,7 @@ def _channel() -> rx.Component:
         ),
         rx.cond(
             ChannelsState.problem != "",
-            empty("plug-zap", "Nothing can be said right now", ChannelsState.problem),
+            empty("plug-zap", "Not known right now", ChannelsState.problem),
             rx.cond(
                 ChannelsState.faults,
                 _wrong(),
@@ -101,8 +101,8 @@ def _log() -> rx.Component:
     return card(
         card_title(
             "Log channel",
-            "A paused rule, stopped removals, a provider that is down or a broken role order are told here: once when "
-            "it begins, once when it is over. Nobody is mentioned.",
+            "Paused rules, held-back removals, providers that are down and a broken role order are reported here: once "
+            "at the start, once at the end. Nobody is mentioned.",
         ),
         rx.el.div(
             field(

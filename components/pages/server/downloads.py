@@ -1,4 +1,4 @@
-"""What admins can take along of a server, as links to files."""
+"""Links that download a server's data as files."""
 
 import reflex as rx
 
@@ -7,12 +7,12 @@ from state.dashboard.server_page import ServerPageState
 
 
 def downloads() -> tuple[rx.Component, ...]:
-    """The members as a table, and everything as a document."""
+    """Return the links: members as CSV, everything as JSON."""
     return _download("Members as CSV", "members.csv"), _download("Everything as JSON", "export")
 
 
 def _download(label: str, call: str) -> rx.Component:
-    """A file of this server's, from the call with that name."""
+    """Return a link to a file of this server, from the call of that name."""
     return link_button(
         label,
         f"/api/servers/{ServerPageState.server_id}/{call}",

@@ -1,4 +1,4 @@
-"""The Health tab of a server: what works, what does not, and how to mend it."""
+"""The Health tab of a server: what works, what does not, and how to fix it."""
 
 import reflex as rx
 
@@ -10,7 +10,7 @@ from state.server.health import HealthLineView, ServerHealthState
 
 EVERY_SECONDS = 5.0
 
-# Icon, colour and word of each state: the word alone says everything that the colour does.
+# Icon, colour and word of each state; the word alone carries the meaning.
 _MARKS = {
     "good": ("circle-check", "text-success", "Works"),
     "warning": ("triangle-alert", "text-warning", "Look at this"),
@@ -20,7 +20,7 @@ _MARKS = {
 
 
 def server_health_tab() -> rx.Component:
-    """One line a thing; it refreshes itself while it is open."""
+    """Return one line per subject, refreshed while the tab is open."""
     return rx.el.div(
         every(EVERY_SECONDS, ServerHealthState.load, seen_only=True),
         rx.cond(
@@ -47,11 +47,11 @@ def _shown() -> rx.Component:
             class_name="surface flex items-center gap-4 p-5",
         ),
         _group("This server", "The bot, its rights, and the roles that rules give.", ServerHealthState.here),
-        _group("Our own work", "The daily round, and who waits to be looked at.", ServerHealthState.work),
-        _group("Providers", "Others' services that this server depends on.", ServerHealthState.providers),
+        _group("Background work", "The daily sweep, and the members waiting to be checked.", ServerHealthState.work),
+        _group("Providers", "Outside services that this server depends on.", ServerHealthState.providers),
         rx.el.details(
             rx.el.summary(
-                "Chains that no rule here asks about",
+                "Chains that no rule here uses",
                 class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-2",
             ),
             rx.el.ul(rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3"),

@@ -1,4 +1,4 @@
-"""The banner over a server's tabs when removals of a role are held back: who would lose it, why, and two answers."""
+"""The banner above a server's tabs for held-back removals: who would lose the role, why, and two buttons."""
 
 import reflex as rx
 
@@ -12,7 +12,7 @@ LOOK_SECONDS = 5.0
 
 
 def held_back_banner() -> rx.Component:
-    """Nothing, or one notice a role, and the question before an answer is given; it comes and goes by itself."""
+    """Return one notice per role, or nothing, and the dialog before a decision; updated live."""
     return rx.fragment(every(LOOK_SECONDS, HeldBackState.look, seen_only=True), _notices())
 
 
@@ -52,7 +52,7 @@ def _role(role: rx.vars.ObjectVar[HeldBackRoleView]) -> rx.Component:
                 role.losers,
                 rx.el.details(
                     rx.el.summary(
-                        f"Who would lose {role.name}, and what two readings saw",
+                        f"Who would lose {role.name}, and what both readings found",
                         class_name="w-fit cursor-pointer rounded-field text-sm font-semibold underline "
                         "underline-offset-2",
                     ),

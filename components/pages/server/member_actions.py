@@ -1,4 +1,4 @@
-"""What an admin can do about one member: have them looked at again, protect them, read what happened."""
+"""An admin's actions on one member: recheck, protect, see the log."""
 
 import reflex as rx
 
@@ -8,7 +8,7 @@ from state.server.members import MemberRowView, MembersState
 
 
 def member_actions(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
-    """The buttons under a member's roles."""
+    """Return the buttons below a member's roles."""
     return rx.el.div(
         button(
             "Check again",

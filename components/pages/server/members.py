@@ -28,7 +28,7 @@ FOLLOW_SECONDS = 1.0
 
 
 def members_tab() -> rx.Component:
-    """Search, re-check, and the list."""
+    """Return the search, the recheck and the list."""
     return rx.el.div(
         rx.el.div(
             rx.el.div(
@@ -78,7 +78,7 @@ def members_tab() -> rx.Component:
 
 
 def _progress() -> rx.Component:
-    """How far a re-check is."""
+    """Return the progress of a recheck."""
     done = MembersState.asked - MembersState.left
     return rx.cond(
         MembersState.checking != "",
@@ -117,7 +117,7 @@ def _nobody() -> rx.Component:
             empty(
                 "users",
                 "No members known yet",
-                f"{settings().bot_name} tells us who is in the server as soon as it is in, and keeps it up to date.",
+                f"{settings().bot_name} reports the members as soon as it joins the server.",
                 link_button("Back to Dashboard", "/dashboard", kind="primary"),
             ),
         )
@@ -215,7 +215,7 @@ def _why(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
                 MembersState.why,
                 rx.el.ul(rx.foreach(MembersState.why, _role), class_name="grid grid-cols-1 gap-4"),
                 rx.el.p(
-                    "No rule gives a role here yet, so there is nothing that this member could earn. ",
+                    "No rule gives a role here yet. ",
                     rx.el.a("Add a rule", href=ServerPageState.add_rule_url, class_name="link font-semibold"),
                     class_name="muted",
                 ),
@@ -256,7 +256,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
             class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
         ),
         rx.cond(rule.rests != "", rx.el.p(rule.rests, class_name="text-sm font-medium text-warning")),
-        # With one condition its answer is the rule's own, which stands above.
+        # A single condition has the rule's own answer, which is shown above.
         rx.el.ul(
             rx.foreach(rule.lines, lambda line: _line(line, rule.lines.length() > 1)),
             class_name="mt-1.5 grid grid-cols-1 gap-2",

@@ -1,4 +1,4 @@
-"""The card below a server's rules with the roles that are taken from nobody."""
+"""The card below a server's rules with the protected roles."""
 
 import reflex as rx
 
@@ -15,7 +15,7 @@ from state.server.rules import RulesState
 
 
 def protected_roles() -> rx.Component:
-    """Nothing while there is no role to protect; else which are protected, and a choice of one more."""
+    """Return the protected roles and a choice of one more; nothing if there is no role to protect."""
     count = rx.Var.create(ProtectedRolesState.rows).length() + rx.Var.create(ProtectedRolesState.offered).length()
     return rx.cond(
         (ProtectedRolesState.shown_for == ServerPageState.server_id) & (count > 0),
@@ -24,7 +24,7 @@ def protected_roles() -> rx.Component:
                 card_title(
                     "Protected roles",
                     f"{settings().product_name} never takes a protected role from anyone: not after a sale, not when "
-                    "a rule is deleted. It still gives the role. Only who asks to be forgotten loses it.",
+                    "a rule is deleted. It still gives the role. Only members who delete their data lose it.",
                 ),
                 rx.cond(
                     ProtectedRolesState.rows,
@@ -96,7 +96,7 @@ def _question() -> rx.Component:
         is_open=ProtectedRolesState.asked_role != "",
         on_open_change=ProtectedRolesState.keep,
         title=f"End the protection of {ProtectedRolesState.asked_name}?",
-        text="The rules decide again. Whoever no rule entitles to the role loses it, at once or after the grace time "
+        text="The rules decide again. Members without a rule for the role lose it, at once or after the grace time "
         "of its rules.",
         cancel=button("Keep it protected", kind="quiet", on_click=ProtectedRolesState.keep(False)),
         action=button("End protection", kind="danger", on_click=ProtectedRolesState.end),

@@ -1,4 +1,4 @@
-"""Whom a rule would concern: four numbers and the names behind them, filled in while one looks."""
+"""The preview of a rule: four numbers and the names behind them, updated live."""
 
 import reflex as rx
 
@@ -8,7 +8,7 @@ from state.rule_form.preview import ImpactState, PersonView
 
 
 def impact_panel() -> rx.Component:
-    """Who would gain, keep and lose the role, and who cannot be told."""
+    """Return who would gain, keep and lose the role, and who is unknown."""
     return rx.el.div(
         rx.cond(
             ImpactState.fault != "",
@@ -50,7 +50,7 @@ def _progress() -> rx.Component:
     part = f"Looked at {ImpactState.looked} of {ImpactState.concerned} members"
     return rx.cond(
         ImpactState.busy,
-        progress(rx.cond(ImpactState.concerned > 0, f"{part}…", "Looking at what members hold…")),
+        progress(rx.cond(ImpactState.concerned > 0, f"{part}…", "Reading what members hold…")),
         rx.cond(
             ImpactState.known & (ImpactState.looked < ImpactState.concerned),
             rx.el.p(
@@ -81,14 +81,14 @@ def _people() -> rx.Component:
 
 
 def _names() -> rx.Component:
-    # Hidden instead of taken away while there is nobody, so that who opened it finds it open after the next look.
+    # Hidden instead of removed while the list is empty, so that an opened list stays open.
     return rx.el.details(
         rx.el.summary("Who", class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
         rx.el.ul(
             rx.foreach(ImpactState.people, _person),
             class_name="mt-3 grid grid-cols-1 max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
             tab_index=0,
-            aria_label="Members and what would come of them",
+            aria_label="Members and what would change for them",
         ),
         rx.cond(ImpactState.more > 0, rx.el.p(f"and {ImpactState.more} more", class_name="muted mt-2 text-sm")),
         class_name=rx.cond(ImpactState.people, "", "hidden"),

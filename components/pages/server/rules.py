@@ -1,4 +1,4 @@
-"""The Rules tab of a server: what each rule asks for, which role it gives, and what can be done to it."""
+"""The Rules tab of a server: what each rule asks for, which role it gives, and its actions."""
 
 import reflex as rx
 
@@ -16,7 +16,7 @@ from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, RuleRowView, Rul
 
 
 def rules_tab() -> rx.Component:
-    """The list of rules, and the question before something is done to one."""
+    """Return the list of rules, and the dialog before an action."""
     return rx.el.div(
         rx.cond(
             RulesState.shown_for == ServerPageState.server_id,
@@ -94,7 +94,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
 
 
 def rule_line(line: rx.vars.ObjectVar[LineView]) -> rx.Component:
-    """One line of a rule in words, indented like the rule."""
+    """Return one line of a rule in words, indented like the rule."""
     indent = rx.match(line.depth, (0, ""), (1, "pl-5"), (2, "pl-10"), "pl-15")
     return rx.el.p(line.text, class_name=f"break-words {indent}")
 

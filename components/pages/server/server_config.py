@@ -1,4 +1,4 @@
-"""A server's configuration: its name, its tabs from one table, and the tab that the address names."""
+"""A server's configuration: its name, its tabs from one table, and the tab that the URL names."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from state.server.rules import RulesState
 
 @dataclass(frozen=True)
 class Tab:
-    """A tab: its name in the address (one of `server_page.TABS`), its label, what it shows, what it reads."""
+    """A tab: its name in the URL (one of `server_page.TABS`), its label, its content, and what it loads."""
 
     key: str
     label: str
@@ -43,14 +43,14 @@ TABS = (
     Tab("health", "Health", server_health_tab, (ServerHealthState.load,)),
     Tab("channel", "Verification channel", channels_tab, (ChannelsState.load,)),
 )
-"""In the order of the bar; the first is shown when the address names none."""
+"""In the order of the bar; the first is the default."""
 
 LOAD = (ServerPageState.load, HeldBackState.load, *(load for tab in TABS for load in tab.loads))
-"""What runs when the page is opened or another tab is chosen: the open tab's load alone reads anything."""
+"""What runs when the page is opened or the tab changes; only the open tab's load reads anything."""
 
 
 def server_config() -> rx.Component:
-    """The server's name, then its tabs."""
+    """Return the server's name and its tabs."""
     return member_frame(
         rx.cond(
             ServerPageState.loaded,
@@ -87,22 +87,21 @@ def _server() -> rx.Component:
 
 
 def _content(tab: Tab) -> rx.Component:
-    """What the tab shows, below what waits for an admin where that belongs."""
+    """Return the tab's content, below the banner where that belongs."""
     above = [held_back_banner()] if tab.key in SHOWN_ON else []
     return rx.el.div(*above, tab.content())
 
 
 def _bot_is_away() -> rx.Component:
     return rx.el.p(
-        f"{settings().bot_name} is not in this server, so no role can be given or taken. Invite it again from the "
-        "dashboard.",
+        f"{settings().bot_name} is not in this server, so no role can be given or taken. Invite it from the dashboard.",
         class_name="mb-6 rounded-box border border-warning/50 bg-warning/12 p-4 font-medium",
         role="alert",
     )
 
 
 def _bar() -> rx.Component:
-    """The tabs as links; where they are wider than the screen, the bar alone scrolls, to the tab that is open."""
+    """Return the tabs as links; on a narrow screen only the bar scrolls, to the open tab."""
     return rx.el.nav(
         rx.el.ul(*map(_link, TABS), class_name="flex w-max min-w-full gap-1 border-b hairline"),
         rx.match(ServerPageState.tab, *((tab.key, _in_view(tab=tab.key)) for tab in TABS), rx.fragment()),
@@ -114,7 +113,7 @@ def _bar() -> rx.Component:
 
 @rx.memo
 def _in_view(tab: rx.Var[str]) -> rx.Component:
-    """Brings the open tab into sight within its bar, a moment that only the browser knows."""
+    """Scroll the open tab into view within its bar, at a moment that only the browser knows."""
     current = f"(document.querySelector('#tabs [data-tab=' + {tab!s} + ']'))"
     script = f"({current}?.scrollIntoView({{block: 'nearest', inline: 'center'}}))"
     return rx.el.span(on_mount=rx.run_script(rx.Var(script)), class_name="hidden")

@@ -1,1 +1,1 @@
-"""What a screen does by itself: at a change, every few seconds, and asking for health."""
+"""What a screen does without a press: on a change, on a timer, and polling the health endpoint."""

@@ -1,10 +1,10 @@
-"""Something that a screen does whenever a value is another one."""
+"""Calls a handler when a value changes."""
 
 import reflex as rx
 
 
 class _Changed(rx.Component):
-    """Shows nothing; calls its handler when it appears and whenever its value changes."""
+    """An invisible component that calls its handler when it appears and whenever its value changes."""
 
     library = "$/public/screens/changed.js"
     tag = "Changed"
@@ -15,5 +15,5 @@ class _Changed(rx.Component):
 
 
 def when_changed(value: str | rx.Var[str], on_turn: rx.event.EventType[()]) -> rx.Component:
-    """Calls a handler whenever the value changes, and once when it first appears."""
+    """Call a handler whenever the value changes, and once when it first appears."""
     return _Changed.create(value=value, on_turn=on_turn)

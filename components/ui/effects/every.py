@@ -1,10 +1,10 @@
-"""Something that a screen does again and again while it is open."""
+"""Calls a handler periodically while a screen is open."""
 
 import reflex as rx
 
 
 class _Every(rx.Component):
-    """Shows nothing; calls its handler after each period, while the page is looked at where `seen_only` says so."""
+    """An invisible component that calls its handler after each period; with `seen_only` only in a visible tab."""
 
     library = "$/public/screens/every.js"
     tag = "Every"
@@ -16,8 +16,8 @@ class _Every(rx.Component):
 
 
 def every(seconds: float, on_turn: rx.event.EventType[()], *, seen_only: bool = False) -> rx.Component:
-    """Calls a handler every so many seconds, for the first time after the first of them.
+    """Call a handler every `seconds`, first after one period.
 
-    With `seen_only` it rests while the tab is hidden: for what a person only wants to see, not to happen.
+    `seen_only` pauses it while the tab is hidden, for work that only refreshes the display.
     """
     return _Every.create(milliseconds=round(seconds * 1000), seen_only=seen_only, on_turn=on_turn)

@@ -1,4 +1,4 @@
-"""What the health endpoint says, asked by the browser itself."""
+"""The backend's health, polled by the browser itself."""
 
 import json
 
@@ -23,20 +23,20 @@ _LOOK = f"""useEffect(() => {{
 
 
 class _HealthText(rx.el.P):
-    """A line that asks `/health` now and every five seconds while it is shown."""
+    """A line that polls `/health` at once and every five seconds."""
 
     def add_imports(self) -> ImportDict:
-        """What its code takes from React."""
+        """Return the imports of its code from React."""
         return {"react": ["useEffect", "useState"]}
 
     def add_hooks(self) -> list[str | rx.Var[str]]:
-        """The line's own state and its timer."""
+        """Return the line's own state and its timer."""
         return [f"const [backendHealth, setBackendHealth] = useState({json.dumps(CHECKING)});", _LOOK]
 
 
 @rx.memo
 def health_text() -> rx.Component:
-    """One of three sentences, kept true."""
+    """Return the line with one of the three texts, kept current."""
     return _HealthText.create(
         rx.Var("backendHealth", _var_type=str),
         role="status",

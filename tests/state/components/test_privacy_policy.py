@@ -18,9 +18,9 @@ def told() -> str:
 def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
     page = told()
     assert f"log is kept for {settings().log_days} days" in page
-    assert f"off its list of members after {retention.LEFT_DAYS} days" in page
-    assert f"taken off that list after {retention.LEFT_DAYS} days" in page
-    assert f"goes {retention.TOLD_DAYS} days after we told you, and {retention.UNTOLD_DAYS} days" in page
+    assert f"from its list of members after {retention.LEFT_DAYS} days" in page
+    assert f"{retention.LEFT_DAYS} days after you leave the server we delete that entry" in page
+    assert f"{retention.TOLD_DAYS} days after we showed them to you, and {retention.UNTOLD_DAYS} days" in page
     assert SESSION_LIFE.days == 7
     assert "at most seven days" in page
 

@@ -20,8 +20,8 @@ def test_bars_are_as_high_as_their_numbers_and_nothing_has_no_bar() -> None:
     assert all(bar.y + bar.height == HEIGHT for bar in chart.up)
     assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in chart.up)
     assert (chart.total, chart.peak) == (7, 4)
-    assert chart.up[1].label == "16 Nov: 4 proved"
-    assert chart.summary == "7 wallets proved in the last 7 days. The most on one day: 4, on 16 Nov."
+    assert chart.up[1].label == "16 Nov: 4 verified"
+    assert chart.summary == "7 wallets verified in the last 7 days. The most on one day: 4, on 16 Nov."
 
 
 def test_given_goes_up_and_taken_down_on_one_scale() -> None:
@@ -33,7 +33,7 @@ def test_given_goes_up_and_taken_down_on_one_scale() -> None:
 
 def test_days_without_anything_are_said_to_be_so() -> None:
     chart = proofs_of(history())
-    assert (chart.up, chart.summary) == ([], "0 wallets proved in the last 7 days.")
+    assert (chart.up, chart.summary) == ([], "0 wallets verified in the last 7 days.")
 
 
 def test_a_rules_line_ends_where_its_holders_do() -> None:

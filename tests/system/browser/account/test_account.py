@@ -115,8 +115,8 @@ async def test_the_dashboard_draws_what_happened_with_the_same_numbers_in_tables
     olga = await visit()
     await olga.enter(settled.village["olga"])
     page = olga.page
-    proved, moved = card(page, "Wallets proved"), card(page, "Roles given and taken")
-    await expect(proved.get_by_role("img", name="1 wallet proved in the last 30 days.")).to_be_visible()
+    proved, moved = card(page, "Wallets verified"), card(page, "Roles given and taken")
+    await expect(proved.get_by_role("img", name="1 wallet verified in the last 30 days.")).to_be_visible()
     await expect(moved.get_by_role("img", name="1 role given and 0 taken in the last 30 days.")).to_be_visible()
     holders = card(page, "Holders of each rule")
     await expect(holders.get_by_role("img", name=f"{ROLE} by calls: 1 holder now, 0 on")).to_be_visible()

@@ -122,7 +122,7 @@ async def test_a_pasted_hash_is_judged_and_a_bio_that_comes_late_is_found_by_its
     await page.get_by_label("Verification Method").select_option("OpenSea Profile Bio")
     code = await page.locator("ol code").filter(has_text=re.compile(r"holdfast-\w{10}")).inner_text()
     await page.get_by_role("button", name="Verify Wallet").click()
-    await expect(page.get_by_text("Looking again by ourselves.")).to_be_visible()
+    await expect(page.get_by_text("Checking again automatically.")).to_be_visible()
     product.control(f"opensea/accounts/{address}", {"bio": f"Hello. {code}"}, "PUT")
     await expect(page.get_by_text("Your wallet has been successfully verified!")).to_be_visible()
     await expect(page.get_by_text("Verified via opensea bio")).to_be_visible()

@@ -73,7 +73,7 @@ async def test_the_help_center_has_ten_questions_and_three_guides(visit: NewVisi
     page = visitor.page
     await expect(page.locator(".question")).to_have_count(10)
     await expect(page.locator(".guide")).to_have_count(3)
-    answer = page.get_by_text("Nothing is connected, nothing is signed")
+    answer = page.get_by_text("No. You put a code into your OpenSea profile's bio")
     await expect(answer).to_be_hidden()
     await page.get_by_text("Do I have to connect my wallet?").click()
     await expect(answer).to_be_visible()

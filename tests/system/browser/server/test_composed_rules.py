@@ -74,7 +74,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     for text in words:
         await expect(page.get_by_text(text, exact=True).last).to_be_visible()
     await page.get_by_text("Who", exact=True).click()
-    people = page.get_by_role("list", name="Members and what would come of them")
+    people = page.get_by_role("list", name="Members and what would change for them")
     await expect(people.get_by_role("listitem").filter(has_text=erin.capitalize())).to_contain_text("gains")
     await expect(people.get_by_role("listitem").filter(has_text=dave.capitalize())).to_be_hidden()
 
