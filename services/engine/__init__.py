@@ -1,1 +1,1 @@
-"""From due members to decisions: snapshot, cases, reconcile, policy, decisions, ledger."""
+"""From queued members to decisions: snapshot, cases, reconcile, policy, decisions, ledger."""

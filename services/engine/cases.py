@@ -1,4 +1,4 @@
-"""A case: everything that is known of a due member before a decision, loaded in sets for a whole batch."""
+"""Cases: all that a decision about a queued member needs, loaded in bulk for a batch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from services.runtime.loop_steps import in_steps
 
 NO_ROLES: frozenset[str] = frozenset()
 ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED})
-"""Priorities of looks for somebody who may have bought before and whom no sighting of a block goes with."""
+"""Priorities of reconciles after a possible purchase that no sighting reported."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Case:
     guild_id: str
     bot_invited: bool
     known: bool
-    """Whether the gateway has told us of this member."""
+    """Whether the gateway has reported this member."""
     left: bool
     roles: frozenset[str]
     rules: tuple[RuleTerms, ...]
@@ -39,13 +39,13 @@ class Case:
     """`(family, address)` of every wallet that counts in this server."""
     grants: tuple[GrantFacts, ...]
     wants: dict[str, Wants] = field(default_factory=dict[str, Wants])
-    """Per chain what the server's deciding rules want to know."""
+    """What the server's deciding rules need, by chain."""
     seen: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Per chain the newest block that is known of whoever of the server was looked up with the member."""
+    """Highest block seen by chain for any wallet of this server in the batch."""
     delegated: Delegated = field(default_factory=Delegated)
-    """What vaults let the member count, for rules that count it."""
+    """The vaults that the member may count, for rules that count them."""
     followed: frozenset[str] = frozenset()
-    """The chains of which it is known how far they have come, so that no node is believed that lags behind."""
+    """The chains with a known head, so that no lagging node is believed."""
 
     @property
     def who(self) -> tuple[int, str]:
@@ -53,21 +53,21 @@ class Case:
         return self.claim.server_id, self.claim.discord_id
 
     def delegated_by(self, rule: RuleTerms, leaf: Requirement) -> Delegated | None:
-        """What vaults let the member count for a rule's condition; None for a rule that does not count it.
+        """Return the vaults that count for a rule's condition; None if the rule does not count them.
 
-        For what must not be held it never counts: anybody can delegate to anybody, and would so take a role.
+        They never count for what must not be held: anybody can delegate to anybody, and could so take a role.
         """
         return self.delegated if rule.delegated and leaf in asked_for(rule.expression) else None
 
 
 async def load(db: AsyncSession, claims: Sequence[Claim], rules: Rules | None = None) -> list[Case]:
-    """The cases of a batch, under its servers' own rules or, for a look at what a change would do, under others."""
+    """Return the cases of a batch, under its servers' rules or, for a preview, under other ones."""
     found = await snapshot.read(db, claims)
     return await made(db, claims, found if rules is None else found._replace(rules=rules))
 
 
 async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list[Case]:
-    """The cases of a batch, in a handful of statements however many members it has."""
+    """Return the cases of a batch, in a fixed number of statements."""
     rules, members, wallets, grants, _ = found
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
@@ -87,7 +87,7 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
     for (chain, of_chain), rows in zip(by_chain.items(), newest, strict=True):
         for server_id, block in zip(of_chain, balance_snapshots.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
-    # A node that lags does not know yet what was bought before somebody asked.
+    # A lagging node does not know yet what was bought before somebody asked.
     followed: dict[str, int] = dict(heads)
     for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR}:
         for chain, block in seen.get(server_id, {}).items():
@@ -119,19 +119,19 @@ async def made(db: AsyncSession, claims: Sequence[Claim], found: Stored) -> list
 async def delegations_to_read(
     db: AsyncSession, claims: Sequence[Claim], rules: Rules
 ) -> dict[str, delegations.WantedDelegations]:
-    """Per chain whose delegations have to be read anew before these cases are loaded."""
+    """Return by chain the delegates to read again before these cases are loaded."""
     chains = {server_id: delegations.chains_of(terms) for server_id, terms in rules.items()}
     return await delegations.stale(db, chains, claims)
 
 
 MOST_CHECKS = 200_000
-"""Balances that one look asks for: members times the contracts of their server's rules."""
+"""Balances that one reconcile reads: members times the contracts of their server's rules."""
 
 
 async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims that can be looked at together; the worker lets go of the others.
+    """Return the claims that fit into one reconcile; release the others.
 
-    A server whose rules ask about many contracts has room for fewer members, and takes none from the others.
+    A server whose rules name many contracts has room for fewer members, and takes none from the others.
     """
     leaves = await _leaves(await snapshot.rules_for(db, claims))
     costs = {server_id: len({(leaf.chain, leaf.contract) for leaf in listed}) for server_id, listed in leaves.items()}
@@ -144,7 +144,7 @@ async def as_many_as_fit(db: AsyncSession, worker: str, claims: Sequence[Claim])
 
 
 def _fitting(claims: Sequence[Claim], costs: Mapping[int, int], most: int) -> list[Claim]:
-    """Choose claims of at most so many checks, one at least: servers take turns, each turn costing the same."""
+    """Choose claims of at most `most` checks, one claim at least: servers take turns, each turn costing the same."""
     spent: dict[int, int] = {}
     turns: list[tuple[int, int, Claim]] = []
     for claim in claims:
@@ -166,7 +166,7 @@ def _people(claims: Sequence[Claim]) -> list[tuple[int, str]]:
 
 
 async def _leaves(rules: Rules) -> dict[int, list[Requirement]]:
-    """Per server what its deciding rules ask for."""
+    """Return the requirements of each server's deciding rules."""
     return {
         server_id: [leaf for rule in terms if rule.decides for leaf in requirements(rule.expression)]
         async for server_id, terms in in_steps(rules.items())
@@ -179,7 +179,7 @@ async def _asked(
     wallets: Mapping[Who, Iterable[tuple[str, str]]],
     delegated: Mapping[Who, Delegated],
 ) -> dict[tuple[int, str], tuple[list[str], list[str]]]:
-    """Per server and chain about which contracts, and of which wallets, its rules ask."""
+    """Return by server and chain the contracts and wallets that its rules read."""
     contracts: dict[int, dict[str, set[str]]] = {}
     async for server_id, listed in in_steps(leaves.items()):
         for leaf in listed:
@@ -207,10 +207,10 @@ def _places(leaves: Mapping[int, Sequence[Requirement]]) -> list[standards.Place
 async def _wants(
     leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.Place, str]
 ) -> dict[int, dict[str, Wants]]:
-    """Per server and chain what the deciding rules want to know."""
+    """Return by server and chain what the deciding rules need."""
     return {server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())}
 
 
 def evidence(readings: Sequence[Any]) -> dict[str, Any]:
-    """Readings as one JSON document."""
+    """Return readings as one JSON document."""
     return {"readings": [reading.document() for reading in readings]}

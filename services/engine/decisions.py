@@ -1,4 +1,4 @@
-"""From due members to intentions: look at what they hold, decide, confirm what would take a role, and write it down."""
+"""Fetch what a batch of members holds, decide, and confirm every loss of a role."""
 
 import asyncio
 import time
@@ -31,15 +31,15 @@ from services.runtime import time_budget
 from services.runtime.loop_steps import in_steps
 
 MOST_KNOWN = 20_000
-"""Tokens whose traits are looked up in our own table for one chain and server before it is known who holds them."""
+"""Tokens whose traits are loaded from our table for one chain and server before their holders are known."""
 MOST_IN_A_STEP = 2_000
 """Conditions times wallets of one member that are decided without a thread."""
 MEETING_SECONDS = 10.0
-"""How long members are read from Discord for one look; who was not read by then comes up again soon."""
+"""Time limit for reading members from Discord in one reconcile; the others are queued again soon."""
 
 
 async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, HoldingsQuestion]:
-    """What has to be asked of each chain for each server, no older than what was seen before."""
+    """Return what to ask each chain for each server, no older than what was seen before."""
     asked: dict[Place, HoldingsQuestion] = {}
     newest = {case.claim.server_id: case.seen for case in cases}
     vaults = _vaults(cases)
@@ -66,12 +66,12 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[Place, Hold
 
 
 def _followed(wants: Wants) -> list[str]:
-    """The contracts whose tokens are asked about one by one, and "any" where anything counts."""
+    """Return the contracts whose tokens are read one by one, and "any" if any collection counts."""
     return [*sorted({contract for contract, _ in wants.tokens}), *([ANY] if wants.anything else [])]
 
 
 def _vaults(cases: Iterable[Case]) -> dict[Place, list[Vault]]:
-    """By server and chain the vaults of which something may count for one of its members."""
+    """Return by server and chain the vaults that one of its members may count at least in part."""
     found: dict[Place, list[Vault]] = {}
     for case in cases:
         for vault in case.delegated.vaults:
@@ -80,7 +80,7 @@ def _vaults(cases: Iterable[Case]) -> dict[Place, list[Vault]]:
 
 
 def _with_claimed(hints: Trails, wants: Wants, vaults: Sequence[Vault]) -> Trails:
-    """The trails, with the single tokens that vaults have delegated: somebody says that they are there."""
+    """Return the hints with the single tokens added that vaults have delegated, because these may be there."""
     if not vaults:
         return hints
     more = {contract: dict(trails) for contract, trails in hints.items()}
@@ -127,9 +127,9 @@ async def look(
     *,
     answered: tuple[Mapping[Place, Answers], float] | None = None,
 ) -> Round:
-    """Read the chains once, decide, and read again, elsewhere, whatever would cost somebody a role.
+    """Read the chains once, decide, and confirm from other sources whatever would cost somebody a role.
 
-    `now` is the database's time. `answered` is what the chains answered already, and when (monotonic) they were asked.
+    `now` is the database's time. `answered` are chains' earlier answers, and when (monotonic) they were requested.
     """
     began = time.monotonic()
     if answered is None:
@@ -153,7 +153,7 @@ async def look(
 async def _decided(
     case: Case, answers: Mapping[Place, Answers], now: datetime, leaves: dict[int, int], alike: Alike | None = None
 ) -> Looked:
-    """Decide one case; in a thread where that takes long. `leaves` keeps how many conditions each server has."""
+    """Decide one case, in a thread if that takes long. `leaves` caches the number of conditions of each server."""
     server_id = case.claim.server_id
     if server_id not in leaves:
         leaves[server_id] = sum(1 for rule in case.rules if rule.decides for _ in requirements(rule.expression))
@@ -163,7 +163,7 @@ async def _decided(
 
 
 def _decide(case: Case, answers: Mapping[Place, Answers], now: datetime, alike: Alike | None = None) -> Looked:
-    """Decide one case, with `alike` only if nobody who looks the same to the policy was decided before."""
+    """Decide one case; with `alike`, equal cases are decided once."""
     known = alike.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if alike else None
     if known is not None:
         decisions, calm = known
@@ -182,7 +182,7 @@ def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> 
 
 
 def _puzzling(item: Looked) -> bool:
-    """Whether Discord must be asked: we don't know the member, or the ledger and the last picture disagree."""
+    """Return whether Discord must be asked: the member is unknown, or the ledger and their stored roles differ."""
     if not item.case.bot_invited or item.case.left:
         return False
     unknown = not item.case.known and bool(item.decisions)
@@ -190,7 +190,7 @@ def _puzzling(item: Looked) -> bool:
 
 
 async def _meet(outside: Gateways, items: Sequence[Looked], now: datetime, began: float) -> None:
-    """Read these members from Discord and decide again by what it says; it was `now` at `began` (monotonic time)."""
+    """Read these members from Discord and decide again; the time was `now` at `began` (monotonic)."""
     try:
         async with asyncio.timeout(MEETING_SECONDS):
             await asyncio.gather(*(_meet_one(outside, item, now, began) for item in items))
@@ -219,9 +219,9 @@ async def _meet_one(outside: Gateways, item: Looked, now: datetime, began: float
 
 
 def _left_behind(grant: GrantFacts, live: LiveMember, now: datetime) -> bool:
-    """Whether a missing role went with a membership that ended: the member joined after we gave it.
+    """Return whether a missing role ended with a former membership: the member joined after we gave it.
 
-    Ages are compared, each by one clock: that of the membership by Discord's, that of the grant by the database's.
+    Compares ages, each by one clock: that of the membership by Discord's, that of the grant by the database's.
     """
     if grant.state not in {"held", "lost"} or grant.role_id in live.roles:
         return False
@@ -264,7 +264,7 @@ async def _confirm(
         await trait_reads.read_again(outside, done, [item.case for item in losing], answers, confirmed)
         readers.append(confirmed)
         seconds.append([await _decided(_doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
-        # A node that answers in part can say neither yes nor no: the next one is asked.
+        # A partial answer can be neither yes nor no: the next node is asked.
         places = _answered_in_part(losing, seconds, confirmed)
         again = {place: one for place, one in again.items() if place in places}
         again = {place: one for place, one in again.items() if len(readers) <= outside.chains.endpoints(one.chain)}
@@ -283,7 +283,7 @@ async def _confirm(
 def _answered_in_part(
     losing: Sequence[Looked], seconds: Sequence[Sequence[Looked]], confirmed: Mapping[Place, Answers]
 ) -> set[Place]:
-    """The places where a node's answer leaves open, for what it lacks itself, what would take somebody's role."""
+    """Return the places where a node's incomplete answer leaves the loss of a role unknown."""
     found = set[Place]()
     for number, item in enumerate(losing):
         server_id, roles = item.case.claim.server_id, {decision.role_id for decision in _confirmable(item)}
@@ -298,7 +298,7 @@ def _answered_in_part(
 
 
 def _hold_together(outside: Gateways, item: Looked, seconds: Sequence[Looked], now: datetime) -> None:
-    """Confirm the readings by which a role would be taken; those for the member's other roles are as they were."""
+    """Confirm the readings by which a role would be taken; those for the member's other roles stay unchanged."""
     losing = {decision.role_id for decision in _confirmable(item)}
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
     found, waits = dict(item.readings), dict[str, list[float]]()
@@ -326,9 +326,9 @@ def _means(outside: Gateways, chain: str) -> Means:
 async def _delegations_again(
     outside: Gateways, done: Round, losing: Sequence[Looked]
 ) -> tuple[dict[Pair, str], dict[Pair, float]]:
-    """Read a second time who has delegated to those who would lose something.
+    """Read the delegations of members about to lose a role again.
 
-    Return of whom it is not as it was, and why; and where time alone is missing, how many seconds of it.
+    Return those that changed, with the reason; and, if only time is missing, the seconds to wait.
     """
     known = {pair: before for item in losing for pair, before in item.case.delegated.known.items()}
     again = await delegations.read_again(outside, known)
@@ -342,7 +342,7 @@ def _differs(fetched: Fetched, doubts: Mapping[Pair, str]) -> bool:
 
 
 def _doubting(case: Case, doubts: Mapping[Pair, str]) -> Case:
-    """The case with what a second read of its delegations left in doubt."""
+    """Return the case with the doubts from a second read of its delegations."""
     mine = {chain: reason for (chain, delegate), reason in doubts.items() if (chain, delegate) in case.delegated.known}
     if not mine:
         return case

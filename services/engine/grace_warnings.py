@@ -1,4 +1,4 @@
-"""The warning of whoever is about to lose a role, told when we next meet while the grace time runs."""
+"""Warnings to members about to lose a role, shown at their next interaction during the grace time."""
 
 from collections.abc import Iterable
 
@@ -22,11 +22,11 @@ STILL_RUNS = (
     )
     .exists()
 )
-"""Whether the grace time that a warning is about runs still."""
+"""Condition: the grace time of the warning is still running."""
 
 
 def warnings(pairs: Iterable[tuple[Looked, Decision]]) -> list[Notice]:
-    """The warnings of those whose grace time begins with these decisions; whose runs already have theirs."""
+    """Return the warnings for grace times that begin with these decisions."""
     return [
         _warning(item.case.claim, decision)
         for item, decision in pairs

@@ -1,4 +1,4 @@
-"""Writing decisions into the ledger of roles, in sets: intentions first, so that nothing is lost by a crash."""
+"""Write decisions to the ledger in bulk: role changes are committed first, so that a crash loses none."""
 
 import json
 import time
@@ -30,7 +30,7 @@ Pair = tuple[Looked, Decision]
 
 
 def line_of(pair: Pair) -> dict[str, Any]:
-    """The columns that name the line."""
+    """Return the columns that identify the line."""
     item, decision = pair
     return {
         "server_id": item.case.claim.server_id, "discord_id": item.case.claim.discord_id,
@@ -39,18 +39,18 @@ def line_of(pair: Pair) -> dict[str, Any]:
 
 
 def line(pair: Pair) -> Line:
-    """The same as one value."""
+    """Return the line's key as one value."""
     item, decision = pair
     return item.case.claim.server_id, item.case.claim.discord_id, decision.role_id
 
 
 def bound(pair: Pair) -> dict[str, Any]:
-    """The columns as parameters of `this_line`."""
+    """Return the columns as parameters of `this_line`."""
     return {f"b_{name}": value for name, value in line_of(pair).items()}
 
 
 def this_line() -> Any:
-    """The condition for a statement that runs for many lines, made anew for each statement."""
+    """Return the condition for a statement that runs for many lines, built for each statement."""
     return (
         (col(Grant.server_id) == bindparam("b_server_id"))
         & (col(Grant.discord_id) == bindparam("b_discord_id"))
@@ -59,7 +59,7 @@ def this_line() -> Any:
 
 
 def state_of(pair: Pair) -> str:
-    """The line's state as it was loaded; empty where there was none."""
+    """Return the line's state as it was loaded; empty if there was none."""
     grant = facts_of(pair[0], pair[1].role_id)
     return grant.state if grant else ""
 
@@ -74,15 +74,14 @@ async def update_lines(
 ) -> None:
     """Update the grants that `rows` name and that are still in one of `states`; `own` columns differ by row.
 
-    `stamped` ones get the transaction's time by the database's clock: by that, intents and the writer's lease are told
-    apart.
+    `stamped` columns get the database's transaction time, by which changes and the writer's lease are ordered.
     """
     if not rows:
         return
     values: dict[str, Any] = {**fixed, **{name: bindparam(f"v_{name}") for name in own}}
     values.update({name: func.now() for name in stamped})
     prepared = [{(key if key.startswith("b_") else f"v_{key}"): value for key, value in row.items()} for row in rows]
-    # In one order, so that two rounds that overlap wait for each other instead of deadlocking.
+    # A fixed order, so that overlapping batches wait for each other instead of deadlocking.
     prepared.sort(key=lambda row: (row["b_server_id"], row["b_discord_id"], row["b_role_id"]))
     table: Table = SQLModel.metadata.tables["grant"]
     # Spelt out, because a list of unknown length cannot be bound when a statement runs for many rows.
@@ -92,7 +91,7 @@ async def update_lines(
 
 
 async def remember(db: AsyncSession, done: Round) -> None:
-    """Write down what became known; what is unknown overwrites nothing, nor does what is older."""
+    """Store what was read; unknown or older readings overwrite nothing."""
     await fetch.remember(db, done.asked)
     await token_traits.remember(db, done.traits)
     await delegations.remember(db, done.delegations)
@@ -100,23 +99,22 @@ async def remember(db: AsyncSession, done: Round) -> None:
 
 
 INTENT_CHANNEL = "holdfast_intent"
-"""What NOTIFY calls when a role is to be given or taken."""
+"""The NOTIFY channel for roles to give or take."""
 
 
 ROWS_A_STATEMENT = 1_000
 OVERTAKEN = frozenset({Move.GIVE, Move.KEEP, Move.RETURN, Move.WAIT})
-"""What is right at the block of its evidence, whatever moved after it; the next look sees the rest."""
+"""Moves that are right at the block of their evidence, whatever happened later; the next reconcile sees the rest."""
 MOST_OVERTAKEN = 5
-"""After so many overtaken looks in a row that would take a role, the next one takes it if it is quick enough: anybody
-can have a wallet named in a log every second, and each of these looks covered all that was seen before it began."""
+"""After so many overtaken reconciles in a row that would take a role, the next one takes it if it is quick enough.
+Anybody can name a wallet in a log every second, and each reconcile covered all that was seen before it began."""
 
 
 async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[str], seen: Collection[str] = ()) -> int:
-    """Write a round down and be done with its claims; tells how many roles are to be given or taken.
+    """Write the decisions of a batch and complete its claims; return the number of queued role changes.
 
-    A case whose claim is not among the keys of those that are `ours` is left alone: something new became known
-    meanwhile, and it is due again at once. So are those in `seen`, of whom no more became known than that tokens moved;
-    what a role needs no newer answer for is written down for them all the same.
+    Cases whose key is not in `ours` are skipped: their members were marked again, and stay queued. So are those in
+    `seen`, which had only sightings; but of these, moves that need no newer answer are written.
     """
     await remember(db, done)
     denied: set[str] = set()
@@ -141,7 +139,7 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
         if decision.move is not Move.NONE:
             moving[decision.move].append((item, decision))
     written = await _give(db, moving[Move.GIVE])
-    # Of ours is also what we took by a removal that came late: somebody turned it round before Discord answered.
+    # A role lost to our own late removal is ours too: it was cancelled before Discord answered.
     late = await in_doubt.removals(db, [line(pair) for pair in moving[Move.LOST]])
     written += await _return(db, [*moving[Move.RETURN], *(p for p in moving[Move.LOST] if line(p) in late)])
     written += await _take(db, moving[Move.TAKE])
@@ -159,9 +157,9 @@ async def settle(db: AsyncSession, worker: str, done: Round, ours: Collection[st
 
 
 def _still_unsettled(item: Looked, done: Round) -> bool:
-    """Return whether no block that came after a look began can be settled on any of the member's chains yet.
+    """Return whether no block after the start of the reconcile can be settled yet on any of the member's chains.
 
-    Until then nobody who holds since the last settled block loses a role by it, whatever moved meanwhile.
+    Until then, later transfers take no role from a member who has held since the last settled block.
     """
     settling = [CHAINS[chain].settled_after * CHAINS[chain].block_seconds for chain in item.case.wants]
     return time.monotonic() - done.began < min(settling, default=0.0)
@@ -193,7 +191,7 @@ _GIVE = """
 
 
 async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    """Roles that somebody else gave and an admin handed over: ours from now on, those that are not right for a time."""
+    """Create grants for roles that others gave and an admin handed over; unearned ones begin their grace time."""
     if not pairs:
         return
     rows = [
@@ -221,7 +219,7 @@ async def _adopt(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
-    # One attempt counts as made: the writer then looks at the member first, for the removal may have happened.
+    # One attempt counts as made: the writer then reads the member first, for the removal may have happened.
     await update_lines(
         db,
         [
@@ -240,7 +238,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
         ("intended_at", "next_at", "updated_at"),
         ("taking", "lost", "held"),
     )
-    # What was taken while we looked has no line any more, so it is given anew.
+    # What was taken meanwhile has no line any more, so it is given again.
     await _give(db, [pair for pair in pairs if state_of(pair) == "taking"])
     return len(pairs)
 
@@ -251,7 +249,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     await _hold_back(db, [pair for pair, role in zip(pairs, roles, strict=True) if role in stopped])
     allowed = [pair for pair, role in zip(pairs, roles, strict=True) if role not in stopped]
     together = await removal_batches.of_removals(db, [role for role in roles if role not in stopped])
-    # A role still being given may be there by now: one attempt counts as made, so the writer looks first.
+    # A role still being given may be there by now: one attempt counts as made, so the writer reads first.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
         chosen = [pair for pair in allowed if state_of(pair) == state]
         await update_lines(
@@ -283,7 +281,7 @@ def _removal(pair: Pair) -> breaker.Removal:
 
 
 async def _hold_back(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    """Note whose removals the breaker stopped, and by which evidence: an admin is to see them."""
+    """Record the removals that the breaker stopped, with their evidence, for an admin."""
     new = [pair for pair in pairs if (grant := facts_of(pair[0], pair[1].role_id)) and not grant.held_back]
     await update_lines(
         db,
@@ -335,7 +333,7 @@ async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 async def _note_first(db: AsyncSession, looked: Sequence[Looked]) -> None:
-    """Keep the answers that a later look has to confirm."""
+    """Store the answers that a later reconcile has to confirm."""
     rows = [
         {**_named(item, role_id), "first_no": confirmation.document(found)}
         for item in looked
@@ -351,7 +349,7 @@ def _named(item: Looked, role_id: str) -> dict[str, Any]:
 
 async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     if pairs:
-        # Who was known to have it until now lost it by somebody else's hand; the log has nothing of that yet.
+        # A known holder lost the role to somebody else; the log does not have that yet.
         gone = [line_of(pair) for pair in pairs if state_of(pair) == "held"]
         await audit.record_all(
             db,
@@ -387,14 +385,14 @@ async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 
 def _moments(item: Looked) -> list[datetime | None]:
-    """When the member has to be looked at again."""
+    """Return when the member has to be reconciled again."""
     return [item.once_more_at, *(decision.due_at for decision in item.decisions)]
 
 
 async def _finish(
     db: AsyncSession, worker: str, looked: Sequence[Looked], done: Round, denied: Collection[str]
 ) -> None:
-    """Be done with the claims: doubtful ones come again soon, grace times when they end, others at the next event."""
+    """Complete the claims: retry doubtful ones soon, schedule grace times for their end, finish the others."""
     claims = {item.case.claim.key: item for item in looked}
     stirred = [item for item in looked if not item.calm]
     doubtful = [item async for item in in_steps(stirred) if item.doubtful]

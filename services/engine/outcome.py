@@ -1,4 +1,4 @@
-"""What came of looking at due members: the decisions about each, and the readings behind them."""
+"""The outcome of a reconcile: the decisions about each member, and the readings behind them."""
 
 import time
 from collections.abc import Mapping
@@ -24,47 +24,47 @@ Place = tuple[int, str]
 
 @dataclass(slots=True)
 class Looked:
-    """What came of looking at one case."""
+    """The outcome of one case."""
 
     case: Case
     decisions: list[Decision]
     answers: Mapping[Place, Answers] = field(repr=False)
     found: dict[int, list[Reading]] | None = None
-    """What was read of the member; None until somebody asks, where balances tell everything."""
+    """The readings of the member; None until needed, if balances answer everything."""
     calm: bool = False
-    """Whether everything is known and as it should be, so that nothing has to be done or written."""
+    """Whether everything is known and right, so that there is nothing to do or write."""
     live: LiveMember | None = None
-    """The member as Discord just showed them, when the ledger and the gateway's picture did not fit together."""
+    """The member as Discord just returned them, if the ledger and the stored roles disagreed."""
     gone: bool = False
     left_behind: tuple[GrantFacts, ...] = ()
-    """Grants that went with a membership which ended unheard: the member came back after we gave the role.
+    """Grants that ended with an unreported end of membership: the member rejoined after we gave the role.
 
-    Discord drops all roles of who leaves, so nobody took these, and they are given again if a rule says yes.
+    Discord removes all roles of a member who leaves, so nobody took these; they are given again if a rule says yes.
     """
     fault: str | None = None
     """Why nothing could be decided at all."""
     first_no: Mapping[str, Mapping[str, Earlier]] = field(default_factory=dict[str, Mapping[str, Earlier]])
-    """By role the answers that would take it and that a later look has to confirm."""
+    """By role, the answers that would take it and that a later reconcile has to confirm."""
     again_in: float | None = None
-    """After how many seconds that look can succeed."""
+    """Seconds after which that reconcile can succeed."""
     once_more_at: datetime | None = None
-    """When to look again although everything is known, because a node may have lagged behind."""
+    """When to reconcile again although everything is known, because a node may have lagged."""
 
     @property
     def readings(self) -> dict[int, list[Reading]]:
-        """By rule what was read of the member."""
+        """Return the readings of the member by rule."""
         if self.found is None:
             self.found = read_all(self.case, self.answers)
         return self.found
 
     @property
     def doubtful(self) -> bool:
-        """Whether somebody has to look again soon."""
+        """Whether the member has to be reconciled again soon."""
         return self.fault is not None or any(decision.doubtful for decision in self.decisions)
 
     @property
     def doubt(self) -> str | None:
-        """Why somebody has to look again: what could not be read, and where."""
+        """Why the member has to be reconciled again: what could not be read, and where."""
         if self.fault is not None:
             return self.fault
         unknown = (one for readings in self.readings.values() for one in readings if one.answer is Answer.UNKNOWN)
@@ -72,31 +72,31 @@ class Looked:
         return None if first is None else f"{chain_title(first.requirement.chain)}: {first.reason or 'not read'}"
 
     def evidence(self, decision: Decision) -> list[Reading]:
-        """The readings behind a decision: those of the rules for its role."""
+        """Return the readings behind a decision: those of the rules for its role."""
         rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
         return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
 
     def readings_made(self) -> list[Reading]:
-        """All that was read of the member; nothing for whom balances alone decided as for somebody who looks alike."""
+        """Return the readings made for the member; none if an equal case was decided by balances."""
         return [reading for found in (self.found or {}).values() for reading in found]
 
 
 @dataclass(slots=True)
 class Round:
-    """One look at a batch: the questions that were asked of the chains, and what came of each case."""
+    """One reconcile of a batch: the questions to the chains with their answers, and each case's outcome."""
 
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
     looked: list[Looked] = field(default_factory=list[Looked])
     traits: dict[readings.Place, TokenTraits | str] = field(default_factory=dict[readings.Place, TokenTraits | str])
     """The traits that were read for it."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])
-    """What registries said of delegations the second time, where that was something else."""
+    """Registries' second answers about delegations, if they differed."""
     began: float = field(default_factory=time.monotonic)
-    """Before the chains were first asked, in monotonic seconds: nothing that moved since then is sure to be in it."""
+    """Before the first request to a chain, in monotonic seconds: later transfers may be missing in the answers."""
 
 
 def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Reading]]:
-    """By rule what the answers say of a member."""
+    """Return what the answers say about a member, by rule."""
     found: dict[int, list[Reading]] = {}
     for rule in case.rules:
         if rule.decides:
@@ -110,5 +110,5 @@ def read_all(case: Case, answers: Mapping[Place, Answers]) -> dict[int, list[Rea
 
 
 def facts_of(item: Looked, role_id: str) -> GrantFacts | None:
-    """The ledger's line for a role of this case, as it was loaded."""
+    """Return the ledger's line for a role of this case, as it was loaded."""
     return next((grant for grant in item.case.grants if grant.role_id == role_id), None)

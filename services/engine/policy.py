@@ -1,6 +1,6 @@
-"""Who should have which role: a pure decision, without any I/O, from answers, grants and live roles.
+"""Decide which roles a member should have: pure functions of answers, grants and live roles, without any I/O.
 
-The promise of the house lives here: a role is taken only when all rules for it say no, and unknown changes nothing.
+The product's promise is kept here: a role is taken only when all rules for it say no, and unknown changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,41 +14,41 @@ from services.rules.terms import RuleTerms
 
 @dataclass(frozen=True, slots=True)
 class GrantFacts:
-    """What the ledger says of one role of one member."""
+    """The ledger's facts about one role of one member."""
 
     role_id: str
     state: str
     rule_ids: tuple[int, ...] = ()
     no_since: datetime | None = None
     lost_at: datetime | None = None
-    """Since when the role is missed that we gave and somebody else took."""
+    """Since when a role that we gave is missing because somebody else took it."""
     gift: bool = False
     """An admin lets the member keep it until a rule says yes again."""
     held_back: bool = False
-    """The breaker held its removal back."""
+    """The breaker stopped its removal."""
     protected: bool = False
     """An admin protects the member or the role: it is not taken whatever the rules say."""
     created_at: datetime | None = field(default=None, compare=False)
-    """When we first meant to give it; no decision depends on it."""
+    """When the grant was created; no decision depends on it."""
     first_no: str = ""
-    """The answers by which it would be taken and which wait to be confirmed, as JSON; a yes drops them."""
+    """The answers by which it would be taken and which await confirmation, as JSON; a yes drops them."""
 
 
 class Move(Enum):
-    """What is to happen to one role of one member."""
+    """What should happen to one role of one member."""
 
     NONE = "none"
     GIVE = "give"
     KEEP = "keep"
-    """It is right; the ledger's reasons are brought up to date."""
+    """The role is right; the ledger's reasons are updated."""
     RETURN = "return"
-    """A removal that may have begun is no longer right, or an admin made a new rule for a role that somebody else
-    took: look, and give again what is gone."""
+    """A removal that may have begun is no longer right, or an admin made a new rule for a role that somebody else took:
+    read the member, and give the role again if it is gone."""
     ADOPT = "adopt"
-    """Somebody else gave the role, and an admin handed it over: it becomes a grant of ours, right or wrong."""
+    """Somebody else gave the role, and an admin handed it over: it becomes a grant of ours, earned or not."""
     TAKE = "take"
     WAIT = "wait"
-    """Every rule says no, and the grace time runs."""
+    """Every rule says no, and the grace time is running."""
     FORGET = "forget"
     """The ledger's line has no role behind it any more."""
     LOST = "lost"
@@ -57,7 +57,7 @@ class Move(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One move, and why: the rules that hold the role, or since when all said no."""
+    """One move and its reasons: the rules that grant the role, or since when all said no."""
 
     role_id: str
     move: Move
@@ -75,7 +75,7 @@ def decide(
     live_roles: frozenset[str],
     now: datetime,
 ) -> list[Decision]:
-    """One decision for each role that a rule or the ledger names, in the order of the role ids.
+    """Return one decision for each role that a rule or the ledger names, in the order of the role ids.
 
     `answers` maps the id of every deciding rule to its answer; a missing one is unknown.
     """
@@ -99,7 +99,7 @@ def decide(
 
 
 def _former(rules: Mapping[int, RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:
-    """The rules by which a role was given and that give another one now: they no longer say anything about it."""
+    """Return the rules that gave the role and now grant another one: they no longer count for it."""
     if grant is None:
         return []
     gave = (rules[rule_id] for rule_id in sorted(set(grant.rule_ids) & rules.keys()))
@@ -125,7 +125,7 @@ def _decide_role(
         move = Move.ADOPT if handed_over else _when_right(grant, has_role, yes)
         return Decision(role_id, move, reasons, doubtful=doubtful)
     if grant is None and has_role and not doubtful and _hands_over(rules):
-        # Not right, so the grant begins with the time since which all say no; the next look takes it as any other.
+        # Unearned, so the grant begins with the time since when all say no; the next reconcile treats it as any other.
         return _adopted(role_id, rules, now)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Move.NONE, doubtful=doubtful)
@@ -133,7 +133,7 @@ def _decide_role(
 
 
 def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
-    """Whether everything is known of the role, and neither the role nor its line in the ledger has to change."""
+    """Return whether everything is known about the role, and neither it nor its line in the ledger has to change."""
     if decision.doubtful or decision.move not in {Move.NONE, Move.KEEP}:
         return False
     grant = next((grant for grant in grants if grant.role_id == decision.role_id), None)
@@ -141,16 +141,16 @@ def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
 
 
 def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
-    """Whether a role that stays does so for other reasons than the ledger says, or the ledger has doubts to drop."""
+    """Return whether the reasons in the ledger for a role that stays have changed, or a doubt is to be dropped."""
     return (
         grant.rule_ids != decision.rule_ids or bool(grant.no_since or grant.first_no) or grant.gift or grant.held_back
     )
 
 
 def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:
-    """The rules that hold the role: those that say yes, and those that gave it and have not said no to it since.
+    """Return the rules that grant the role: those that say yes, and those that gave it and have not said no since.
 
-    A rule that gave the role and rests now goes on holding it after the others say no.
+    A paused rule that gave the role goes on granting it after the others say no.
     """
     gave = set(grant.rule_ids) if grant is not None else set[int]()
     kept = {rule_id for rule_id in gave if rule_id in resting or deciding.get(rule_id) is Answer.UNKNOWN}
@@ -159,7 +159,7 @@ def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFact
 
 def _when_right(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTerms]) -> Move:
     if grant is None:
-        # A role that somebody else gave is right as it is, and not ours.
+        # A role that somebody else gave is right, and not ours.
         return Move.NONE if has_role else Move.GIVE
     match grant.state:
         case "giving":
@@ -185,7 +185,7 @@ def _adopted(role_id: str, rules: Sequence[RuleTerms], now: datetime) -> Decisio
 
 
 def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
-    """Whether an admin made this rule after the role was lost, and so asks for it anew."""
+    """Return whether an admin made this rule after the role was lost, and so asks for it again."""
     return rule.created_at is not None and grant.lost_at is not None and rule.created_at > grant.lost_at
 
 
@@ -197,7 +197,7 @@ def _when_wrong(
     now: datetime,
 ) -> Decision:
     if grant.protected and has_role and grant.state != "lost":
-        # A removal that may be under way is turned round.
+        # Cancel a removal that may be in progress.
         return Decision(role_id, Move.RETURN if grant.state == "taking" else Move.NONE)
     if grant.state == "taking":
         return Decision(role_id, Move.NONE)

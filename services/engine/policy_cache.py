@@ -1,4 +1,4 @@
-"""Deciding in bulk: members who look the same to the policy are decided once."""
+"""Decide in bulk: members with equal facts are decided once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from services.rules.expression import Requirement, requirements
 
 
 class Alike:
-    """The decisions of one batch by what they depend on: rules, balances, ledger and roles.
+    """Cache of a batch's decisions by what they depend on: rules, balances, ledger and roles.
 
-    Only where every requirement of a server is told by balances; of all others nothing is known here.
+    Applies only to servers whose rules need nothing but balances.
     """
 
     def __init__(self, answers: Mapping[tuple[int, str], Answers]) -> None:
@@ -29,9 +29,9 @@ class Alike:
         self._known: dict[Hashable, tuple[list[Decision], bool]] = {}
 
     def decisions(self, case: Case, decide: Callable[[], list[Decision]]) -> tuple[list[Decision], bool] | None:
-        """What `decide` says, asked once for all who are alike, and whether there is nothing to be done about it.
+        """Return the result of `decide`, called once for equal cases, and whether there is nothing to do about it.
 
-        None where balances do not tell everything.
+        None if balances do not answer everything.
         """
         key = self._key(case)
         if key is None:
@@ -55,7 +55,7 @@ class Alike:
         for family, address in case.wallets:
             held.append(family)
             if family == EVM:
-                # One wallet alone has enough or not; of several, the amounts add up.
+                # With one wallet only the thresholds reached matter; amounts of several wallets add up.
                 held += [(cells.reached if alone else cells.amounts).get(address) for cells in chains]
         roles = case.roles and case.roles & self._roles[server_id].union(grant.role_id for grant in case.grants)
         return server_id, tuple(held), case.grants, roles
@@ -77,15 +77,15 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What one chain's sheet says of each wallet, one cell a contract that a requirement names."""
+    """One chain's balances by wallet, one cell for each contract in a requirement."""
 
     amounts: Mapping[str, tuple[int, ...]]
     reached: Mapping[str, tuple[int, ...]]
-    """Instead of each amount, how many of the numbers that requirements need it reaches; 0 for unknown."""
+    """Number of thresholds that the balance reaches, in place of the amount; 0 if unknown."""
 
     @classmethod
     def of(cls, sheet: BalanceSheet, leaves: Sequence[Requirement]) -> _Cells:
-        """The cells by wallet."""
+        """Return the cells by wallet."""
         names = sheet.owners.hex()
         owners = ["0x" + names[at : at + 40] for at in range(0, len(names), 40)]
         needs: dict[str, set[int]] = {}
@@ -102,9 +102,9 @@ class _Cells:
 
 
 def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
-    """Whether a balance answers the requirement, or nothing does because nobody has a wallet there.
+    """Return whether a balance answers the requirement, or nobody has a wallet on the chain.
 
-    A cell tells amounts apart up to 253: who needs more is looked at one by one.
+    A cell distinguishes amounts up to 253: members under requirements beyond that are decided one by one.
     """
     if leaf.type != "basic" or family_of(leaf.chain) != EVM or evaluate.needed_of(leaf) >= LARGE - 1:
         return False
@@ -113,5 +113,5 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _steps(needs: frozenset[int]) -> bytes:
-    """A table from a cell (the amount plus one, 0 for unknown) to 1 and how many of the needed numbers it reaches."""
+    """Return a table from a cell (the amount plus one, 0 for unknown) to 1 plus the number of thresholds reached."""
     return bytes(0 if cell == 0 else 1 + sum(cell - 1 >= least for least in needs) for cell in range(256))

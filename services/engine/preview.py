@@ -1,4 +1,4 @@
-"""What a change of the rules would do to members before it is made: looked at as a round looks, and written nowhere."""
+"""Preview a rule change: a reconcile of the members concerned that writes nothing."""
 
 import asyncio
 import contextlib
@@ -41,19 +41,19 @@ OUTCOMES = (LOSE, UNKNOWN, GAIN, KEEP)
 
 BATCH = 500
 MOST_MEMBERS: Mapping[str, int] = {"basic": 5000, "token_id": 2000, "trait": 1000, "any_nft": 500}
-"""How many members are looked at for a rule with a condition of this type; the dearest type of the rule decides."""
+"""Maximum members for a rule with a condition of this type; the most expensive type of the rule applies."""
 LONGEST_SECONDS = 45.0
-"""Who could not be looked at within this time is left out of the answer, and the answer says so."""
+"""Time limit; members beyond it are left out of the answer, which says so."""
 AT_ONCE = 2
-"""Looks of one person at a time in one process: each may ask the chains about thousands. The next one waits for these,
-which takes from its own time."""
+"""Concurrent previews of one person in one process: each may ask the chains about thousands. A waiting preview spends
+its own time limit."""
 _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
 
 @json_view
 @dataclass(frozen=True, slots=True)
 class MemberImpact:
-    """What would come of one member's one role: `gain`, `keep`, `lose` or `unknown`."""
+    """The outcome for one role of one member: `gain`, `keep`, `lose` or `unknown`."""
 
     discord_id: str
     name: str
@@ -64,11 +64,11 @@ class MemberImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """How many members would gain, keep and lose a role or cannot be told, and who.
+    """The members who would gain, keep or lose a role, or are unknown, with their numbers.
 
-    `looked` of the `concerned` members were looked at, those who have the role first; members whom the change does not
-    touch, since they neither have the role nor would get it, are in no list. `unnamed` counts by outcome those who are
-    not named, since so few could meet the conditions that the answer would say which wallet is whose.
+    `looked` of the `concerned` members were read, those with the role first. Members whom the change does not affect,
+    since they neither have the role nor would get it, are in no list. `unnamed` counts by outcome those who are not
+    named: so few could meet the conditions that the names would say which wallet is whose.
     """
 
     members: tuple[MemberImpact, ...] = ()
@@ -88,7 +88,7 @@ class Impact:
 
 @dataclass(frozen=True, slots=True)
 class PreviewPlan:
-    """Whom a change can concern, in batches with what has to be asked about them, as the database knew it."""
+    """The members whom a change can concern, in batches with what to ask about them, from one snapshot."""
 
     roles: Mapping[str, str]
     """The roles in question: id → name."""
@@ -96,17 +96,17 @@ class PreviewPlan:
     names: Mapping[str, str]
     concerned: int
     asked_by: int = 0
-    """Whose look it is: the id of our user."""
+    """The id of the user who asked for it."""
     server_id: int = 0
     single_sources: tuple[SingleSource, ...] = ()
-    """What of the rule one source alone can tell, if it is to decide."""
+    """What in the rule depends on one source, if the rule is to decide."""
     singles_out: bool = False
-    """Whether its conditions may be met by so few that names would say which wallet is whose."""
+    """Whether so few may meet its conditions that names would say which wallet is whose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is about to be done: a new rule by its `draft`, or the `changes` or the end of the rule `rule_id`."""
+    """A proposed change: a new rule by its `draft`, or the `changes` or the deletion of the rule `rule_id`."""
 
     draft: RuleDraft | None = None
     rule_id: int = 0
@@ -115,9 +115,9 @@ class Proposal:
 
 
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
-    """Whom to look at for a proposal, and what to ask about them.
+    """Return the members to read for a proposal, and what to ask about them.
 
-    A rule in shadow that stays there is looked at as if it decided. Raises what doing it would raise: FieldRefused,
+    A rule that stays in shadow is previewed as if it decided. Raises what making the change would raise: FieldRefused,
     ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable (Discord), and TooMany as `preview_log.note` does.
     """
     if proposal.draft is not None:
@@ -152,7 +152,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
 
 
 async def look(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]:
-    """Look at one batch after the other, and tell after each what is known so far; nothing is written.
+    """Read one batch after the other, and yield the result so far after each; nothing is written.
 
     Ends early when the time is up.
     """
@@ -191,7 +191,7 @@ async def _look(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncI
 
 
 async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
-    """The same with one answer at the end."""
+    """Return the final result of the preview."""
     impact = Impact(concerned=plan.concerned)
     async for impact in look(outside, plan):  # noqa: B007 - the last one is the whole
         pass
@@ -199,7 +199,7 @@ async def whole(outside: Gateways, plan: PreviewPlan) -> Impact:
 
 
 async def _check_contracts(db: AsyncSession, outside: Gateways, rule: Rule) -> None:
-    # A preview while a node is down says "unknown" of everybody, which is more than a refusal says.
+    # While a node is down, a preview that says "unknown" of everybody is more useful than an error.
     with contextlib.suppress(ProviderUnavailable):
         await contract_check.check(db, outside, parse(rule.expression))
 
@@ -222,7 +222,7 @@ async def _plan(
 async def _read_delegations(
     db: AsyncSession, outside: Gateways, claims: Sequence[Claim], terms: Sequence[RuleTerms]
 ) -> None:
-    """What vaults delegated to these members is known before they are looked at; it is a fact, whatever is decided."""
+    """Read the delegations to these members first, and store them: they are facts, whatever is decided."""
     stale = await cases.delegations_to_read(db, claims, {claim.server_id: terms for claim in claims})
     await release(db)
     await delegations.remember(db, await delegations.read(outside, stale))
@@ -240,9 +240,9 @@ def _most(terms: Sequence[RuleTerms]) -> int:
 async def _concerned(
     db: AsyncSession, server_id: int, roles: Sequence[str], most: int, *, decides: bool
 ) -> tuple[list[tuple[str, str]], int]:
-    """Up to `most` members (id and name) who have one of the roles or could get it, those who have it first.
+    """Return up to `most` members (id and name) who have one of the roles or could get it, holders first.
 
-    And how many there are in all. Beyond the limit the rest is a fair sample: in the order of a hash, not of age.
+    Also return the total. Beyond the limit they are a fair sample: ordered by a hash, not by age.
     """
     result = await db.execute(
         text(
@@ -280,7 +280,7 @@ def _outcomes(item: Looked, plan: PreviewPlan) -> list[MemberImpact]:
 
 
 def _outcome(case: Case, decision: Decision) -> str | None:
-    """What a decision means to the member; None where they have no part in the role."""
+    """Return the outcome of a decision for the member; None if the role does not concern them."""
     has_role = decision.role_id in case.roles
     if not case.bot_invited:
         return KEEP if has_role else None

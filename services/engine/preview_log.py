@@ -1,4 +1,4 @@
-"""Previews in the audit log: who looked at what, and how many different ones a person may look at in a day.
+"""Previews in the audit log, with a daily limit on different ones for each person.
 
 A preview says who would meet conditions. Enough of them about single tokens would say which tokens a member holds, and
 tokens name their owner's wallet, which the member may not have shared.
@@ -24,7 +24,7 @@ FEWEST_NAMED = 5
 """People who have to meet a condition on single tokens or traits before a preview names them."""
 _SINGLING = frozenset({"token_id", "trait"})
 _LONGEST = 4_000
-"""Characters of a rule's document that a line keeps."""
+"""Characters of a rule's document that a line stores."""
 _SECONDS = 86_400
 
 
@@ -34,9 +34,9 @@ def singles_out(*expressions: Expression) -> bool:
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:
-    """Write a preview into the log, once a day for each person and proposal.
+    """Write a preview to the log, once a day for each person and proposal.
 
-    Raises TooMany when the person has looked at too many different rules of this server with conditions on single
+    Raises TooMany when the person has previewed too many different rules of this server with conditions on single
     tokens or traits within a day.
     """
     what: dict[str, Any] = {"rule": document(rule), "deletes": deletes}

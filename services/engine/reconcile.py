@@ -1,4 +1,4 @@
-"""A look at due members who were claimed: read what they hold, decide, and write the decisions down."""
+"""Reconcile claimed members: read what they hold, decide, and write the decisions."""
 
 import asyncio
 import logging
@@ -29,47 +29,47 @@ from services.runtime.tasks import stop
 log = logging.getLogger("holdfast.services.engine.reconcile")
 
 PATIENCE = 0.25
-"""Seconds in which the first answers of a look are collected, so that a thousand servers are not settled one by one."""
+"""Seconds in which a reconcile collects its first answers, so that a thousand servers are not written one by one."""
 LOOK_SECONDS = 20.0
-"""How long reading token by token may take for one server's look; what has not come by then is unknown."""
+"""Time limit for reading one server token by token; what has not arrived by then is unknown."""
 
 
 @dataclass(slots=True)
 class BatchPart:
-    """Claimed members who are looked at and settled together.
+    """Claimed members who are reconciled and written together.
 
-    Either all members of servers whose rules ask balances of the same chains, or those of one server that asks for very
-    many, or the members of one server whose rules have tokens, traits, delegations or anything at all read one by one,
-    or name a contract that is costly to ask. A slow chain or server then keeps only its own members waiting.
+    Either all members of servers whose rules need balances of the same chains; or those of one server that needs very
+    many balances; or those of one server whose rules read tokens, traits, delegations or any collection one by one, or
+    name a costly contract. A slow chain or server thus delays only its own members.
     """
 
     claims: Sequence[Claim]
     found: Stored
     joint: JointBalances
-    """Parts with the same one ask each chain for balances together."""
+    """Parts with the same one share their balance requests."""
     server_id: int | None = None
     """The server that is read token by token or is costly; None for a part that ordinary balances answer."""
     chains: frozenset[str] = frozenset()
-    """The chains that are asked for the balances that answer it."""
+    """The chains whose balances answer it."""
     cases: Sequence[Case] | None = None
-    """None where delegations are read before the cases are made."""
+    """None if delegations are read before the cases are made."""
     began: float = field(default_factory=time.monotonic)
     """When `found` was read, in monotonic seconds."""
 
     def __len__(self) -> int:
-        """How many members it has."""
+        """The number of its members."""
         return len(self.claims)
 
     def first(self, members: int) -> "BatchPart":
-        """Return the part with its first so many members alone."""
+        """Return the part with only its first `members` members."""
         some = None if self.cases is None else self.cases[:members]
         return replace(self, claims=self.claims[:members], cases=some)
 
 
 async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) -> list[BatchPart]:
-    """Read what is stored of claimed members, and part those who can be settled apart from each other.
+    """Read the snapshot of claimed members, and split them into parts that can be written separately.
 
-    Those whom balances answer come first.
+    Parts that balances answer come first.
     """
     found = await snapshot.read(db, claims)
     joint = JointBalances(outside.chains)
@@ -87,7 +87,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
             key = None, server_id if server_id in large else None, frozenset(case.wants)
         alike.setdefault(key, []).append(case)
     made = [
-        # Whom a costly contract is asked about waits for nobody else's answer, and nobody for theirs.
+        # A costly contract delays only the members that need it.
         BatchPart(
             [case.claim for case in some],
             known,
@@ -105,7 +105,7 @@ async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) ->
 
 
 def _large(batch: Sequence[Case]) -> set[int]:
-    """Return the servers whose balances make a question of their own, which takes longer than the others'."""
+    """Return the servers with so many balances that they make a request of their own."""
     weights = Counter[int]()
     for case in batch:
         contracts = sum(len(wants.balances) for wants in case.wants.values())
@@ -114,7 +114,7 @@ def _large(batch: Sequence[Case]) -> set[int]:
 
 
 def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
-    """Return the servers whose rules name a contract that takes far more of a node than others do."""
+    """Return the servers whose rules name a contract that costs a node far more than others."""
     wanted = {case.claim.server_id: case.wants for case in batch}
     chains = {chain for of_server in wanted.values() for chain in of_server}
     costly = {chain: found for chain in sorted(chains) if (found := outside.chains.costly(chain))}
@@ -127,7 +127,7 @@ def _costly(batch: Sequence[Case], outside: Gateways) -> set[int]:
 
 
 async def look(outside: Gateways, worker: str, part: BatchPart) -> None:
-    """Look at one part and settle it; what could not be read leaves its members due."""
+    """Reconcile one part; members who could not be read stay queued."""
     if part.server_id is None:
         await _look(outside, worker, part)
         return
@@ -137,7 +137,7 @@ async def look(outside: Gateways, worker: str, part: BatchPart) -> None:
 
 
 async def look_at(outside: Gateways, worker: str, claims: Sequence[Claim]) -> None:
-    """Look at claimed members, one part after the other."""
+    """Reconcile claimed members, one part after the other."""
     async with reading() as db:
         parted = await parts(db, outside, claims)
     for part in parted:
@@ -151,25 +151,25 @@ async def _look(outside: Gateways, worker: str, part: BatchPart) -> None:
     moves = 0
     async with aclosing(_as_answered(outside, batch, wanted, part.joint)) as groups:
         async for some, asked, answered in groups:
-            # What waited for its turn is decided by the time that it is now.
+            # A part that waited for its turn is decided by the present time.
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
             done = await decisions.look(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
         with request_ids.under(request):
-            log.info("looked at %s of the members whom it made due; %s roles of the batch move", members, moves)
+            log.info("reconciled members=%s role_changes_of_batch=%s", members, moves)
 
 
 _Answered = tuple[Sequence[Case], Mapping[Place, HoldingsQuestion], tuple[Mapping[Place, Answers], float]]
-"""Cases, what was asked for them, and what the chains answered with when they were first asked."""
+"""Cases, the questions about them, and the chains' first answers."""
 
 
 async def _as_answered(
     outside: Gateways, batch: Sequence[Case], wanted: Mapping[Place, HoldingsQuestion], joint: JointBalances
 ) -> AsyncGenerator[_Answered]:
-    """Ask for a batch, and yield its cases as soon as everything that concerns their servers is answered.
+    """Ask for a batch, and yield its cases as soon as all answers for their servers are there.
 
-    Answers that come within a moment of each other are yielded together, and the moments grow.
+    Answers that arrive within a short interval are yielded together, and the intervals grow.
     """
     began, patience = time.monotonic(), PATIENCE
     asking = {place: asyncio.create_task(fetch.ask(outside, one, joint)) for place, one in wanted.items()}
@@ -195,7 +195,7 @@ async def _as_answered(
 
 
 async def _with_delegations(db: AsyncSession, outside: Gateways, part: BatchPart) -> list[Case]:
-    """Make the cases of a part once what vaults delegated to its members is known."""
+    """Return the cases of a part after reading the delegations to its members."""
     if stale := await cases.delegations_to_read(db, part.claims, part.found.rules):
         await release(db)
         fetched = await delegations.read(outside, stale)
@@ -206,10 +206,10 @@ async def _with_delegations(db: AsyncSession, outside: Gateways, part: BatchPart
 
 
 async def _settle(worker: str, done: Round) -> int:
-    """Write down the decisions of a look; return how many roles are to be given or taken.
+    """Write the decisions of a reconcile; return the number of queued role changes.
 
-    That all claims are still ours is made sure of along with the writing. Only where it is not so is asked which are,
-    and they are locked until it is written: among thousands of members somebody else is marked all the time.
+    Ownership of the claims is checked in the same transaction. On a conflict, lock those still ours and retry with
+    them: among thousands of members somebody else is marked all the time.
     """
     claims = [item.case.claim for item in done.looked]
     with suppress(NotSo):

@@ -1,4 +1,4 @@
-"""When members are looked at again whom nodes could not serve yet: one lags behind, or there was no room for them."""
+"""When to reconcile members again whom nodes could not serve: a node lags, or a read had no room for them."""
 
 from datetime import datetime, timedelta
 
@@ -11,15 +11,15 @@ from services.engine.outcome import Looked
 from services.engine.policy import Move
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
-"""How old a newest block usually is at the most: seconds, and block times of the chain besides."""
+"""Usual maximum age of a newest block: seconds, plus block times of the chain."""
 NEXT_TURN_SECONDS = 5.0
-"""Seconds until the next look at whom there was no room for."""
+"""Seconds until the next reconcile of members without room."""
 
 
 def once_more(item: Looked, now: datetime) -> None:
-    """Have somebody who waits for a role in vain looked at again when no node can lag behind any more.
+    """Schedule another reconcile of a member who waits for a role in vain, once no node can still lag.
 
-    Not where the answers are of new blocks of chains that are followed: then no node is believed that lags.
+    Not for answers of new blocks of followed chains: no lagging node is believed there.
     """
     case = item.case
     if case.claim.priority not in ASKED_FOR or not case.wallets:
@@ -33,7 +33,7 @@ def once_more(item: Looked, now: datetime) -> None:
 
 
 def in_turn(item: Looked) -> None:
-    """Have somebody for whom there was no room looked at soon: each read has room for others."""
+    """Schedule an early reconcile of a member for whom there was no room: each read has room for others."""
     unknown = (one for some in item.readings.values() for one in some if one.answer is Answer.UNKNOWN)
     if item.doubtful and any((one.reason or "").startswith(IN_TURN) for one in unknown):
         item.again_in = NEXT_TURN_SECONDS

@@ -1,4 +1,4 @@
-"""What is stored of due members and their servers: rules, wallets, the ledger, and how the gateway last saw them."""
+"""The database's snapshot of queued members and their servers: rules, wallets, grants, roles."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from services.runtime.loop_steps import in_steps
 
 
 class StoredRule(NamedTuple):
-    """The columns of a rule by which is decided."""
+    """The columns of a rule that decisions use."""
 
     id: int
     server_id: int
@@ -39,14 +39,14 @@ _RULES = f"""
     AND (pause_cause IS DISTINCT FROM '{TOO_MANY}'
          OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND g.role_id = r.role_id)) ORDER BY id
 """
-"""Of rules that are paused because they are too many only those for roles that somebody was given: these stay."""
+"""Of rules paused for exceeding the limits only those for roles that somebody was given: these stay."""
 
 Rules = Mapping[int, Sequence[RuleTerms]]
-"""By server the rules to decide by."""
+"""The rules to decide by, by server."""
 
 
 async def rules_for(db: AsyncSession, claims: Sequence[Claim]) -> Rules:
-    """The stored rules of these members' servers."""
+    """Return the stored rules of these members' servers."""
     (rows,) = await db.together(_rules_of(claims))
     return await _rules(rows)
 
@@ -67,7 +67,7 @@ Who = tuple[int, str]
 
 
 class SeenMember(NamedTuple):
-    """A claimed member as the gateway told us of them; without roles when it never did."""
+    """A claimed member as the gateway reported them; without roles if it never did."""
 
     guild_id: str = ""
     bot_invited: bool = False
@@ -79,17 +79,17 @@ NOT_SEEN = SeenMember()
 
 
 class Stored(NamedTuple):
-    """What is stored of the members of a batch and their servers."""
+    """The snapshot of a batch's members and their servers."""
 
     rules: Rules
     members: Mapping[Who, SeenMember]
     wallets: Mapping[Who, tuple[tuple[str, str], ...]]
     grants: Mapping[Who, tuple[GrantFacts, ...]]
     at: datetime
-    """When it was read, by the database's clock: the ledger's times are compared with no other."""
+    """When it was read, by the database's clock, the only one that the ledger's times are compared with."""
 
     def only(self, servers: Collection[int]) -> "Stored":
-        """Return what of it is about these servers."""
+        """Return the part of it about these servers."""
         return Stored(
             {server_id: terms for server_id, terms in self.rules.items() if server_id in servers},
             {who: seen for who, seen in self.members.items() if who[0] in servers},
@@ -100,7 +100,7 @@ class Stored(NamedTuple):
 
 
 async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
-    """What is stored, read in one round trip however many members there are."""
+    """Return the snapshot, read in one round trip however many members there are."""
     whom = {
         "servers": joined(claim.server_id for claim in claims),
         "people": joined(claim.discord_id for claim in claims),
@@ -115,7 +115,7 @@ _NOW: Question = ("SELECT now()", {})
 
 
 def terms_of(rule: Rule | StoredRule) -> RuleTerms:
-    """What a decision has to know of a stored rule."""
+    """Return the fields of a stored rule that decisions use."""
     return RuleTerms(
         id=rule.id or 0,
         role_id=rule.role_id,

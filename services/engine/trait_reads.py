@@ -1,4 +1,4 @@
-"""The traits on which answers depend: read once a look decides, and again, elsewhere, before a role is taken."""
+"""Read the traits on which answers depend, and again from other sources before a role is taken."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,16 +15,16 @@ from services.rules.expression import Requirement, requirements
 from services.rules.terms import RuleTerms
 
 MOST_FETCHED = 600
-"""Tokens whose traits are read outside for one look; the others' are unknown, and come up again soon."""
+"""Tokens whose traits are fetched in one reconcile; the others stay unknown and are queued again soon."""
 MOST_ASKED_AGAIN = 6
-"""Looks for which a source of traits that cannot be read is waited for, some five minutes in all."""
+"""Reconciles that wait for a failing source of traits, some five minutes in all."""
 
 
 async def read(outside: Gateways, done: Round, cases: Sequence[Case], answers: Mapping[Place, Answers]) -> None:
     """Read the traits of the held tokens on which an answer still depends.
 
-    For somebody who waits for a role a source that says no is not believed alone: another one may know better. While
-    that one cannot be read it is unknown, for a few looks.
+    For a member who waits for a role, one source's no is not enough: another source may know better. While that one
+    cannot be read, the answer is unknown for a few reconciles.
     """
     tokens = _unread(cases, answers)
     if tokens:
@@ -53,9 +53,9 @@ async def read_again(
     answers: Mapping[Place, Answers],
     confirmed: Mapping[Place, Answers],
 ) -> None:
-    """Read traits a second time: from other sources than the first time, where there are any.
+    """Read traits a second time, from other sources than the first time if there are any.
 
-    What was known from our own table is asked of every source.
+    Traits from our own table are read from every source.
     """
     again, both, known = (
         list[token_traits.Place](),
@@ -84,7 +84,7 @@ async def read_again(
 
 
 def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
-    """What one source told, with another one's whole list beside it."""
+    """Return one source's traits with another one's whole list added."""
     whole = isinstance(other, TokenTraits) and other.whole and other.source != first.source
     return replace(first, also=other) if whole else first
 
@@ -98,7 +98,7 @@ def _learn(
 
 
 def _traits_in(answers: Mapping[Place, Answers], token: token_traits.Place) -> TokenTraits | None:
-    """What the answers say of a token's traits where one source alone has told them."""
+    """Return the traits of a token in the answers, if they come from one source."""
     for (_, chain), told in answers.items():
         if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
             return said if len(said.sources) == 1 and said.whole else None
@@ -106,7 +106,7 @@ def _traits_in(answers: Mapping[Place, Answers], token: token_traits.Place) -> T
 
 
 def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[token_traits.Place]:
-    """The held tokens whose traits make a requirement's answer no."""
+    """Return the held tokens whose traits make a requirement's answer no."""
     return {
         token
         for case, rule, leaf in _trait_leaves(cases)
@@ -117,7 +117,7 @@ def _denied(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> set[toke
 
 
 def _unread(cases: Sequence[Case], answers: Mapping[Place, Answers]) -> dict[Hashable, set[token_traits.Place]]:
-    """By member the held tokens whose traits an answer still depends on."""
+    """Return by member the held tokens whose traits an answer still depends on."""
     found: dict[Hashable, set[token_traits.Place]] = {}
     for case, rule, leaf in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))

@@ -1,1 +1,1 @@
-"""What members hold: what to fetch, fetching it, evaluating requirements, delegations, remembered evidence."""
+"""What members hold: plan the reads, fetch, evaluate requirements, delegations, and stored evidence."""

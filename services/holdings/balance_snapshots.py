@@ -1,4 +1,4 @@
-"""What bulk readings of balances told, kept in sets: what changed, and for whom everything was read at which block."""
+"""Bulk balance readings as snapshots: the changed balances, and which wallets were read at which block."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from services.runtime.loop_steps import in_steps
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest survey that a wallet and a contract were in."""
+    """The newest balance snapshot of a wallet and a contract."""
 
     block: int
     source: str
@@ -22,7 +22,7 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class BalanceRead:
-    """What one reading said of a server's wallets; `contracts` and `owners` may be fewer than the sheet's."""
+    """One reading of a server's wallets; `contracts` and `owners` may be fewer than the sheet's."""
 
     server_id: int
     contracts: Sequence[str]
@@ -31,10 +31,10 @@ class BalanceRead:
 
 
 async def remember(db: AsyncSession, reads: Iterable[BalanceRead]) -> None:
-    """Keep trusted readings: two statements for each block and node, however many servers and wallets they have.
+    """Store trusted readings: two statements for each block and node, however many servers and wallets they have.
 
-    Only changes get rows. What is unknown overwrites nothing, nor does an older block. A wallet of which something is
-    unknown does not count as surveyed; what is known of it gets rows of its own.
+    Only changes get rows. Unknown or older readings overwrite nothing. A wallet with an unknown balance is left out of
+    the snapshot; its known balances get rows of their own.
     """
     groups: dict[tuple[object, ...], list[BalanceRead]] = {}
     for read in reads:
@@ -45,7 +45,7 @@ async def remember(db: AsyncSession, reads: Iterable[BalanceRead]) -> None:
 
 
 async def _remember(db: AsyncSession, reads: Iterable[BalanceRead]) -> None:
-    """Keep readings of one node at one block."""
+    """Store the readings of one node at one block."""
     said: dict[tuple[str, str], _Said] = {}
     told: list[tuple[tuple[str, ...], Sequence[str]]] = []
     sure: dict[tuple[str, int], tuple[str, ...]] = {}
@@ -73,11 +73,11 @@ async def _remember(db: AsyncSession, reads: Iterable[BalanceRead]) -> None:
 
 
 _Said = tuple[str, str, int | None, bool]
-"""A wallet, a contract, how many it told, and whether that is written down only where it is a change."""
+"""A wallet, a contract, the amount, and whether to store it only if it changed."""
 
 
 def _unknown(sheet: BalanceSheet, contract: str, owners: Sequence[str]) -> list[str]:
-    """The wallets of which a contract gave no answer."""
+    """Return the wallets for which a contract gave no answer."""
     if sheet.unknown(contract) == 0:
         return []
     return [owner for owner in owners if sheet.amount(contract, owner) is None]
@@ -97,10 +97,10 @@ def _write(
     told: Sequence[tuple[tuple[str, ...], Sequence[str]]],
     said: Sequence[_Said],
 ) -> None:
-    """Write down what is said; wallets of which nothing is said hold nothing of the contracts that told of them."""
+    """Store what is in `said`; wallets not in it hold nothing of the contracts that answered for them."""
     several = len(told) > 1
-    # Always in the same order, so that two workers with the same wallets wait for each other instead of deadlocking.
-    # What is not IN is looked up by its hash however few rows are expected; a join might compare each with each.
+    # A fixed order, so that two workers with the same wallets wait for each other instead of deadlocking. IN is
+    # replaced by a lookup in a hash, however few rows are expected; a join might compare each with each.
     db.later(
         f"""
         WITH said AS MATERIALIZED (
@@ -144,10 +144,10 @@ def _write(
 
 
 def _note(db: AsyncSession, sheet: BalanceSheet, sure: Mapping[tuple[str, int], tuple[str, ...]]) -> None:
-    """Note which contracts told of each wallet (and server) at the sheet's block: one survey for equal contracts."""
+    """Record which contracts answered for each wallet (and server): one snapshot per set of contracts and block."""
     numbers = {contracts: number for number, contracts in enumerate(dict.fromkeys(sure.values()), 1)}
     listed = sorted(sure)
-    # By its place in an array, so that nothing is joined; ids are handed out in the order of the rows.
+    # By its place in an array, so that no join is needed; ids are assigned in the order of the rows.
     db.later(
         """
         WITH made AS (
@@ -174,7 +174,7 @@ def _note(db: AsyncSession, sheet: BalanceSheet, sure: Mapping[tuple[str, int], 
 async def newest(
     db: AsyncSession, contracts: Sequence[str], addresses: Sequence[str]
 ) -> Mapping[tuple[str, str, str], Newest]:
-    """By chain, contract and wallet the newest survey that told of them."""
+    """Return the newest snapshot by chain, contract and wallet."""
     result = await db.execute(
         text(
             """
@@ -199,10 +199,10 @@ Asked = tuple[Sequence[str], Sequence[str]]
 
 
 def newest_blocks(chain: str, asked: Sequence[Asked]) -> Question:
-    """Ask for the newest block at which any of these wallets' balances was seen, or one of their tokens moved.
+    """Return a query for the newest block at which any of these wallets' balances was read, or a token of theirs moved.
 
-    An older answer is of no use. `blocks_of` reads what comes, for each of `asked`. What was read token by token is
-    asked for by `newest_tally`.
+    Older answers are useless. `blocks_of` reads the rows, one result for each of `asked`. Tokens counted one by one are
+    covered by `newest_tally`.
     """
     contracts = sorted({contract for some, _ in asked for contract in some})
     owners = [owner for _, some in asked for owner in some]
@@ -212,7 +212,7 @@ def newest_blocks(chain: str, asked: Sequence[Asked]) -> Question:
 
 
 def blocks_of(asked: Sequence[Asked], rows: Rows) -> list[int]:
-    """Return the newest block for each of `asked`; 0 where nothing is known."""
+    """Return the newest block for each of `asked`; 0 if nothing is known."""
     if len(asked) == 1:
         return [block for (block,) in rows]
     newest: dict[str, int] = dict(rows)
@@ -220,9 +220,9 @@ def blocks_of(asked: Sequence[Asked], rows: Rows) -> list[int]:
 
 
 def followed_heads(chains: Sequence[str]) -> Question:
-    """Ask for the newest block of each of these chains that is followed, as the follower knows it now.
+    """Return a query for the newest block of each of these chains, as their followers know it.
 
-    One row a chain: its key and the block. A chain whose follower has not moved lately is left out.
+    One row a chain: its key and the block. A chain whose follower has not advanced lately is left out.
     """
     statement = """
         SELECT chain, head FROM cursor WHERE chain = ANY(string_to_array(:chains, ',')) AND head > 0
@@ -232,9 +232,9 @@ def followed_heads(chains: Sequence[str]) -> Question:
 
 
 def newest_tally(chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Question:
-    """Ask for the newest block at which tokens of these contracts were counted one by one for any of these wallets.
+    """Return a query for the newest block at which these contracts' tokens were counted one by one for these wallets.
 
-    One row; 0 where nothing is known.
+    One row; 0 if nothing is known.
     """
     statement = """
         SELECT coalesce(max(block), 0) FROM tally
@@ -269,7 +269,7 @@ _NEWEST_OF_EACH = """
 
 
 async def forget_replaced(db: AsyncSession) -> None:
-    """Delete surveys that no wallet's newest one is any more; a running round's are let be."""
+    """Delete snapshots that are no wallet's newest; those of a running sweep are kept."""
     await db.execute(
         text(
             "DELETE FROM survey s WHERE s.observed_at < now() - interval '1 day' "

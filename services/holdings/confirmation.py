@@ -1,6 +1,6 @@
-"""What confirms an answer that would take a role: a second answer that depends on nothing the first one did; pure.
+"""Confirm an answer that would take a role, by an independent second answer. Pure functions.
 
-Two nodes are two sources, and so is one node twice if the blocks of a confirmation lie between both answers. Two
+Two nodes are two sources, and so is one node twice if the chain's confirmation blocks lie between both answers. Two
 answers of the same index or marketplace are one source, unless there is no other and some time lies between them.
 """
 
@@ -17,20 +17,20 @@ from services.core.answer import Answer
 from services.holdings.evaluate import Reading
 
 OTHERS_SILENT = timedelta(minutes=5)
-"""How long the other nodes of a chain have to be silent before one node may confirm its own answer at a later block."""
+"""How long a chain's other nodes must be silent before one node may confirm its own answer at a later block."""
 APART = timedelta(minutes=10)
-"""The least time between two answers of a source that is the only one, and between two looks at indexers' lists."""
+"""Minimum time between two answers of an only source, and between two reads of indexers' lists."""
 ASKED_EVERY = 60.0
-"""Seconds after which nodes that are silent are asked again, at the most."""
+"""Maximum seconds after which silent nodes are asked again."""
 NOT_SETTLED = "not settled yet"
 CONTRADICTED = "two readings disagree"
 KEPT = timedelta(days=1)
-"""How long a first answer waits for the one that confirms it."""
+"""How long a first answer waits for its confirmation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What a chain can be asked by: how many nodes are set for it, and how many sources tell its tokens' traits."""
+    """The sources of a chain: how many nodes are configured, and how many sources have its tokens' traits."""
 
     nodes: int
     trait_sources: int
@@ -38,7 +38,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An answer that an earlier look got: by which node, at which block, and when."""
+    """An answer from an earlier reconcile: by which node, at which block, and when."""
 
     answer: Answer
     source: str
@@ -48,7 +48,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Both answers as one. Where time alone is missing, `wait` is how many seconds of it, and `why` the reason."""
+    """Both answers combined. If only time is missing, `wait` is the seconds, and `why` the reason."""
 
     reading: Reading
     wait: float | None = None
@@ -57,7 +57,7 @@ class Confirmation:
 def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Means, now: datetime) -> Confirmation:
     """Return the second answer if it confirms the first one, else unknown.
 
-    `second` is of a settled block. `earlier` is an answer that an earlier look got to the same question.
+    `second` is of a settled block. `earlier` is an earlier reconcile's answer to the same requirement.
     """
     if first.answer is not second.answer:
         unsettled = (first.block or 0) - _settled(second)
@@ -88,10 +88,10 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
 
 
 def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime) -> Reading:
-    """Return which of the second answers counts: those of other nodes come first, that of the first one's node last.
+    """Return the second answer that counts: those of other nodes first, that of the first answer's node last.
 
-    One that is another answer counts before all that confirm. A node that answers in part is unable to say. It keeps
-    nobody else from confirming, unless what it does know is against what they say: then nothing is known.
+    A contradiction wins over all confirmations. A partial answer decides nothing and blocks no confirmation, unless the
+    part that it knows contradicts the others: then the result is unknown.
     """
     sure = [one for one in said if one.answer is not Answer.UNKNOWN]
     if first.answer is not Answer.UNKNOWN and (other := [one for one in sure if one.answer is not first.answer]):
@@ -105,12 +105,12 @@ def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, 
 
 
 def is_partial(reading: Reading) -> bool:
-    """Whether something is not known of a wallet, so that another node may know more."""
+    """Return whether something about a wallet is unknown, so that another node may know more."""
     return reading.answer is Answer.UNKNOWN or any(part.reason is not None for part in reading.parts)
 
 
 def _speaks_against(partial: Reading, sure: Reading) -> bool:
-    """Whether what a node knows of some wallets is against what another one says of them."""
+    """Return whether a node's partial knowledge contradicts another node's answer."""
     amounts = {(part.address, part.through, part.mark): part.amount for part in sure.parts}
     for part in partial.parts:
         amount = amounts.get((part.address, part.through, part.mark))
@@ -120,26 +120,26 @@ def _speaks_against(partial: Reading, sure: Reading) -> bool:
 
 
 def _of_other_tokens(first: Reading, second: Reading) -> bool:
-    """Whether one answer depends on what a single source says of a token that the other answer does not have.
+    """Return whether one answer depends on a single source about a token that the other answer lacks.
 
-    It may have come after the settled block; or one node alone denies the token, and one marketplace its trait.
+    The token may have arrived after the settled block; or one node alone denies it, and one marketplace its trait.
     """
     pairs = ((first, second), (second, first))
     return any(token not in other.judged for one, other in pairs for token, _ in one.alone)
 
 
 def _counts(earlier: Earlier, reading: Reading, now: datetime) -> bool:
-    """Whether an earlier answer was the same, is no older than a day, and is of no block that nobody has seen yet.
+    """Return whether an earlier answer was the same, is at most a day old, and is not of a future block.
 
-    One of a time to come was noted by a clock that was ahead. A node that named a wrong block could otherwise keep
-    everybody waiting for it.
+    A future time was recorded by a clock that was ahead. Without the check on blocks, a node that reported a wrong
+    block could keep everybody waiting for it.
     """
     of_today = -ASKED_EVERY < (now - earlier.at).total_seconds() < KEPT.total_seconds()
     return earlier.answer is reading.answer and of_today and earlier.block <= (reading.block or 0)
 
 
 def _later(first: Reading, second: Reading, before: Earlier | None, means: Means, now: datetime) -> float:
-    """Seconds until a node's answer can confirm what the same node said; 0 when it does."""
+    """Return the seconds until a node can confirm its own answer; 0 if it does now."""
     missing = (before.block if before is not None else first.block or 0) - _settled(second)
     if before is None or missing > 0:
         return _seconds(first, max(missing, 1))
@@ -147,19 +147,19 @@ def _later(first: Reading, second: Reading, before: Earlier | None, means: Means
         return 0.0
     since = now - before.at
     if before.source != second.source:
-        # What another node said says nothing of what has happened since.
+        # Another node's answer does not show what has happened since.
         return 0.0 if since <= OTHERS_SILENT else _seconds(first, 1)
     return min(max(0.0, (OTHERS_SILENT - since).total_seconds()), ASKED_EVERY)
 
 
 def _settled(reading: Reading) -> int:
-    """The newest block that is settled by a second answer; Solana's index cannot be asked about an earlier slot."""
+    """Return the newest block that a second answer can settle; Solana's index cannot be asked about an earlier slot."""
     chain = CHAINS[reading.requirement.chain]
     return (reading.block or 0) - (0 if chain.family == "evm" else chain.settled_after)
 
 
 def _seconds(reading: Reading, blocks: int) -> float:
-    """How long so many blocks of a requirement's chain usually take, and a moment more; at most as long as APART."""
+    """Return how long so many blocks of the requirement's chain usually take, plus a margin, at most APART."""
     return min(max(0, blocks) * CHAINS[reading.requirement.chain].block_seconds + 1.0, APART.total_seconds())
 
 
@@ -174,11 +174,11 @@ def _unknown(second: Reading, reason: str) -> Reading:
 
 
 Before = Mapping[str, Earlier]
-"""What earlier looks said, by `question_of` a reading."""
+"""Answers of earlier reconciles, by `question_of` a reading."""
 
 
 def question_of(reading: Reading) -> str:
-    """A short text that is the same for the same requirement, the same wallets, and the same tokens with traits."""
+    """Return a digest of the requirement, the wallets, and the tokens with traits in a reading."""
     leaf = reading.requirement
     asked = [leaf.type, leaf.chain, leaf.contract, leaf.min_tokens, leaf.trait, leaf.token_ids]
     places = sorted((part.address, part.mark) for part in reading.parts)
@@ -186,11 +186,11 @@ def question_of(reading: Reading) -> str:
 
 
 def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:
-    """Return what the next look is to know of these answers: of each question the oldest answer that is still the same.
+    """Return the answers to store for the next reconcile: for each requirement the oldest one that still holds.
 
-    An earlier answer is dropped when a second reading at its block, or a later one, said something else. What another
-    node contradicts is not noted: the silence in which a node may confirm itself has not begun. Of a node that alone
-    answers, its own answer is noted once the other's is too old to confirm it.
+    An earlier answer is dropped when a second reading at its block or later says something else. A contradicted answer
+    is not stored: the silence in which a node may confirm itself has not begun. If one node alone answers, its own
+    answer is stored once the other's is too old.
     """
     found: dict[str, Earlier] = {}
     for reading, second in zip(first, confirmed, strict=True):
@@ -211,7 +211,7 @@ def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before
 
 
 def document(found: Before) -> dict[str, Any]:
-    """The answers as the ledger keeps them."""
+    """Return the answers in the form that the ledger stores."""
     return {
         question: [one.answer.value, one.source, one.block, one.at.isoformat()]
         for question, one in sorted(found.items())
@@ -219,7 +219,7 @@ def document(found: Before) -> dict[str, Any]:
 
 
 def parsed(text: str) -> dict[str, Earlier]:
-    """Read what `document` wrote, as JSON; nothing from an empty text."""
+    """Parse the JSON that `document` wrote; an empty text has no answers."""
     stored: Mapping[str, Sequence[Any]] = json.loads(text) if text else {}
     return {
         question: Earlier(Answer(answer), str(source), int(block), datetime.fromisoformat(at))

@@ -1,4 +1,4 @@
-"""Who may count which vault in a server: its direct owner before the delegates, and among these the oldest claim."""
+"""Claims on delegated vaults in a server: the direct owner first, then the oldest claim."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -12,18 +12,18 @@ from services.holdings.delegation_shares import Delegated, KnownVaults, Said, St
 from services.holdings.delegations import TOO_MANY, Pair, said_before
 
 MOST_CLAIMS = 100
-"""Claims on one vault that are told apart; what is in a vault with more of them is unknown to everybody."""
+"""Maximum claims on one vault; a vault with more is unknown to everybody."""
 
 Who = tuple[int, str]
 """A server and one of its members."""
 Claims = Mapping[tuple[int, str, str], Sequence[tuple[str, Stake]]]
-"""Server, chain and vault → the claims in their order, each with whose it is."""
+"""Server, chain and vault → the claims in their order, each with its member."""
 
 
 async def load(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
 ) -> dict[Who, Delegated]:
-    """What vaults let members count besides their wallets (`(family, address)`), on the chains of each server."""
+    """Return what vaults let members count besides their wallets (`(family, address)`), on each server's chains."""
     asked = {
         who: {(chain, address) for family, address in mine if family == "evm" for chain in chains.get(who[0], ())}
         for who, mine in wallets.items()
@@ -53,11 +53,11 @@ async def load(
 def _vaults(
     who: Who, mine: set[Pair], said: Mapping[Pair, Said], claims: Claims, owned: Mapping[Who, str]
 ) -> Iterator[Vault]:
-    """The vaults of which something is the member's own to count, in a fixed order."""
+    """Yield the vaults that the member may count at least in part, in a fixed order."""
     places = {(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}
     for chain, address in sorted(places):
         if owned.get((who[0], address)) is not None:
-            continue  # a wallet of their own anyway, or another member's, who goes first
+            continue  # a wallet of their own anyway, or of another member, who has precedence
         listed = claims.get((who[0], chain, address), ())
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
         if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):
@@ -65,7 +65,7 @@ def _vaults(
 
 
 def _as_seen_by(discord_id: str, claims: Iterable[tuple[str, Stake]]) -> Iterator[Stake]:
-    """The claims up to the first one on everything: whatever comes after it gets nothing."""
+    """Yield the claims up to the first one on everything; later ones get nothing."""
     for whose, stake in claims:
         yield Stake(whose == discord_id, stake.contract, stake.token_id, stake.amount, stake.delegate)
         if not stake.contract:
@@ -75,7 +75,7 @@ def _as_seen_by(discord_id: str, claims: Iterable[tuple[str, Stake]]) -> Iterato
 def _doubts(
     who: Who, mine: set[Pair], reads: Mapping[Pair, DelegationRead], said: Mapping[Pair, Said], claims: Claims
 ) -> dict[str, str]:
-    """By chain why the member may be able to count more than is known."""
+    """Return by chain why the member may be able to count more than is known."""
     doubts: dict[str, str] = {}
     for pair in sorted(mine):
         row = reads.get(pair)
@@ -101,9 +101,9 @@ async def _reads(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Delegati
 
 
 async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair]) -> Claims:
-    """Every claim on these vaults of members whose wallets count, the oldest first.
+    """Return the claims on these vaults by members whose wallets count, the oldest first.
 
-    As old as the later of both: since when we know of the delegation, and since when the wallet is the member's.
+    A claim is as old as the later of its delegation and its member's proof of the wallet.
     """
     result = await db.execute(
         text(
@@ -139,10 +139,10 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Pair
 
 
 def _counting(amount: int, single: bool, standard: str | None) -> int:
-    """How many of a single delegated token count, which depends on what its contract is.
+    """Return how many of a single delegated token count, which depends on the contract's standard.
 
-    As the registry's own checks have it: for an ERC-1155's token only what was delegated as such, for an ERC-721's the
-    same. Where we don't know what the contract is, either.
+    As in the registry's own checks, only a delegation of the same kind counts for an ERC-1155's or an ERC-721's token.
+    If the standard is unknown, either counts.
     """
     if standard == MANY:
         return amount
@@ -152,7 +152,7 @@ def _counting(amount: int, single: bool, standard: str | None) -> int:
 
 
 async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[Pair]) -> dict[Who, str]:
-    """By server and address which of these vaults are proved wallets that count there, and whose."""
+    """Return which of these vaults are proved wallets of members there, by server and address."""
     result = await db.execute(
         text(
             """

@@ -1,6 +1,6 @@
-"""What members may count of vaults that delegated to their wallets, so that one token counts for one member; pure.
+"""The shares of vaults that members may count through delegations. Pure functions.
 
-Where two members could count the same token, its direct owner goes before the delegate, then the oldest claim.
+One token counts for one member. If two could count it, the direct owner precedes the delegate, then the oldest claim.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 class Stake:
     """One claim on a vault: on everything, on one contract's tokens, or on one token (at most `amount` of it).
 
-    `mine` says whether it is the claim of the member in question; `delegate` is the wallet that it was given to.
+    `mine` says whether the member in question has the claim; `delegate` is the wallet that it was given to.
     """
 
     mine: bool
@@ -25,9 +25,9 @@ class Stake:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What of one contract's tokens in a vault the member may count.
+    """The member's share of one contract's tokens in a vault.
 
-    The claims on single tokens in `tokens` go first, in this order; `rest` says whether everything else is theirs.
+    The claims on single tokens in `tokens` come first, in this order; `rest` says whether everything else is theirs.
     """
 
     tokens: tuple[Stake, ...]
@@ -45,16 +45,16 @@ class Cut:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The tokens that somebody has a claim of their own on, each once."""
+        """The tokens with a claim of their own, each once."""
         return tuple(sorted({stake.token_id for stake in self.tokens}))
 
     @property
     def mark(self) -> str:
-        """A short text that is the same for the same cut, and empty for the whole."""
+        """A digest of the share; empty for the whole."""
         return "" if self.whole else _digest([self.rest, *map(_facts, self.tokens)])
 
     def of(self, held: Mapping[str, int]) -> dict[str, int]:
-        """The member's part of these tokens (id → amount)."""
+        """Return the member's share of these tokens (id → amount)."""
         mine: dict[str, int] = {}
         for token_id, amount in held.items():
             left, part = amount, 0
@@ -68,7 +68,7 @@ class Cut:
         return mine
 
     def out_of(self, balance: int, held: Mapping[str, int]) -> int:
-        """How many are the member's of a vault that has `balance` in all, and of the claimed `ids` what `held` says."""
+        """Return the member's share of a vault's `balance`; `held` has the amounts of the claimed `ids`."""
         claimed = {token_id: held[token_id] for token_id in self.ids if token_id in held}
         mine = sum(self.of(claimed).values())
         return mine + max(0, balance - sum(claimed.values())) * self.rest
@@ -76,7 +76,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """A vault on one chain and every claim on it that counts in a server, in the order in which they go."""
+    """A vault on one chain and every claim on it that counts in a server, in order of precedence."""
 
     chain: str
     address: str
@@ -89,12 +89,12 @@ class Vault:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The contracts that some claim names, each once."""
+        """The contracts named in claims, each once."""
         return tuple(sorted({stake.contract for stake in self.stakes if stake.contract}))
 
     @property
     def rest(self) -> bool:
-        """Whether what is in no named contract is the member's."""
+        """Whether the tokens of all other contracts are the member's."""
         return next((stake.mine for stake in self.stakes if not stake.contract), False)
 
     @property
@@ -104,11 +104,11 @@ class Vault:
 
     @property
     def mark(self) -> str:
-        """A short text that is the same for the same claims, and empty for the whole vault."""
+        """A digest of the claims; empty for the whole vault."""
         return "" if self.whole else _digest([_facts(stake) for stake in self.stakes])
 
     def cut(self, contract: str) -> Cut:
-        """The member's part of one contract's tokens: single tokens up to the first claim on all of them."""
+        """Return the member's share of one contract's tokens: single tokens up to the first claim on all of them."""
         tokens: list[Stake] = []
         for stake in self.stakes:
             if stake.contract not in {"", contract}:
@@ -121,9 +121,9 @@ class Vault:
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """What vaults let one member count, by chain and vault; `doubts` says by chain why there may be more.
+    """The vaults that one member may count, by chain and vault; `doubts` says by chain why there may be more.
 
-    `known` is what the registry was last read to say to each of the member's wallets, by chain.
+    `known` is the registry's last answer about each of the member's wallets, by chain.
     """
 
     vaults: tuple[Vault, ...] = ()
@@ -131,18 +131,18 @@ class Delegated:
     known: Mapping[tuple[str, str], "KnownVaults"] = field(default_factory=dict[tuple[str, str], "KnownVaults"])
 
     def on(self, chain: str) -> Iterator[Vault]:
-        """The vaults on a chain."""
+        """Return the vaults on a chain."""
         return (vault for vault in self.vaults if vault.chain == chain)
 
 
 Said = frozenset[tuple[str, str, str, int | None, bool]]
-"""Vault, contract (empty for all) and token id (empty for all); of a token how many count if it is an ERC-1155's (None
-for none), and whether it counts if it is an ERC-721's."""
+"""Vault, contract (empty for all) and token id (empty for all); for a token, how many count if it is an ERC-1155's
+(None for none), and whether it counts if it is an ERC-721's."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownVaults:
-    """What a node last said about whose vaults one wallet may speak for."""
+    """A node's last answer about the vaults that one wallet may speak for."""
 
     block: int
     endpoint: int

@@ -1,4 +1,4 @@
-"""Whose vaults members' wallets may speak for: read from each chain's registry, kept with its age, never guessed."""
+"""Delegations to members' wallets: read from each chain's registry, and stored with their age."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +22,9 @@ from services.rules.expression import requirements
 from services.rules.terms import RuleTerms
 
 FRESH = timedelta(minutes=10)
-"""How long an answer of the registry is used again; who waits at a screen gets a new one."""
+"""How long an answer of the registry is reused; members waiting at a screen get a new one."""
 MOST_KEPT = 200
-"""Delegations of one wallet on one chain; anybody may give anybody any number of them. The registry lists the oldest
+"""Maximum delegations of one wallet on one chain; anybody may give anybody any number. The registry lists the oldest
 first."""
 ROWS_A_STATEMENT = 5_000
 """Rows of one statement, which takes at most 65,535 parameters."""
@@ -36,7 +36,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WantedDelegations:
-    """Whose delegations on one chain are to be read, at or after which block."""
+    """The delegates on one chain whose delegations to read, and the earliest block."""
 
     delegates: tuple[str, ...]
     not_before: int = 0
@@ -44,9 +44,9 @@ class WantedDelegations:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a chain's registry said of these wallets, or in a text why it said nothing.
+    """The registry's answer about these wallets, or the reason why there is none.
 
-    Where time alone is missing, `wait` is how many seconds of it.
+    If only time is missing, `wait` is the seconds.
     """
 
     chain: str
@@ -56,7 +56,7 @@ class Fetched:
 
 
 def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
-    """The chains with a registry that rules which count delegated tokens ask about."""
+    """Return the chains with a registry on which rules count delegated tokens."""
     return frozenset(
         leaf.chain
         for rule in rules
@@ -69,7 +69,7 @@ def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
 async def stale(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], claims: Iterable[queue.Claim]
 ) -> dict[str, WantedDelegations]:
-    """Per chain the wallets of these members whose delegations are not known well enough to decide by them."""
+    """Return by chain these members' wallets whose delegations are too old to decide by."""
     asked = sorted(
         (chain, claim.discord_id, claim.priority >= queue.WAITING)
         for claim in claims
@@ -103,7 +103,7 @@ async def stale(
 
 
 async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> list[Fetched]:
-    """Ask each chain's registry; one chain's fault touches only its own answers."""
+    """Ask each chain's registry; an error of one chain affects only its own answers."""
 
     async def ask(chain: str, want: WantedDelegations) -> Fetched:
         said = await _attempt(outside, chain, want.delegates, None, want.not_before)
@@ -113,9 +113,9 @@ async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> li
 
 
 async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> list[Fetched]:
-    """Read a second time, at a settled block: by another node where one answers, else by the same one.
+    """Read a second time, at a settled block: from another node if one answers, else from the same one.
 
-    The same node confirms only what it said at that block or before, and where there are others, minutes before.
+    The same node confirms only what it said at that block or before, and, if there are other nodes, minutes before.
     """
     groups: dict[tuple[str, int], list[str]] = {}
     for (chain, delegate), before in sorted(known.items()):
@@ -132,7 +132,7 @@ async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> li
         if not isinstance(said, str) and said.endpoint == endpoint:
             silent = confirmation.OTHERS_SILENT.total_seconds() / CHAINS[chain].block_seconds if others else 0
             if (missing := newest + silent - said.block) > 0:
-                # Looked at while what is known is still FRESH: what has just been read again would begin to wait anew.
+                # Retry while the stored answer is still FRESH: a new answer would start the wait again.
                 wait = min(missing * CHAINS[chain].block_seconds + 1.0, FRESH.total_seconds() / 2 + 5.0)
                 return Fetched(chain, tuple(delegates), "waiting for a later block to confirm", wait)
         return Fetched(chain, tuple(delegates), said)
@@ -141,7 +141,7 @@ async def read_again(outside: Gateways, known: Mapping[Pair, KnownVaults]) -> li
 
 
 def disagreements(known: Mapping[Pair, KnownVaults], again: Iterable[Fetched]) -> dict[Pair, str]:
-    """Of whom a second read says something else than what was known, or nothing, and why."""
+    """Return the wallets about which the second read differs or says nothing, with the reason."""
     found: dict[Pair, str] = {}
     for fetched in again:
         for delegate in fetched.delegates:
@@ -156,7 +156,7 @@ def disagreements(known: Mapping[Pair, KnownVaults], again: Iterable[Fetched]) -
 
 
 def said_of(listed: Sequence[RegisteredDelegation]) -> Said:
-    """The delegations that are kept, as one fact; of two on the same thing the larger counts."""
+    """Return the stored delegations as one value; of two on the same thing the larger counts."""
     best: dict[tuple[str, str, str], tuple[int | None, bool]] = {}
     for one in listed[:MOST_KEPT]:
         key = one.vault, one.contract, one.token_id
@@ -168,9 +168,9 @@ def said_of(listed: Sequence[RegisteredDelegation]) -> Said:
 
 
 async def doubt(db: AsyncSession, chain: str, changes: Iterable[tuple[str, int]]) -> None:
-    """The registry was told something about these wallets (`(delegate, block)`): what is kept of them is too old.
+    """Record that the registry changed for these wallets (`(delegate, block)`): stored answers are outdated.
 
-    It is read anew at the next look, from no node that is behind that block.
+    The next reconcile reads them from a node that is not behind that block.
     """
     newest: dict[str, int] = {}
     for delegate, block in changes:
@@ -212,9 +212,9 @@ def _unread(reason: str) -> str:
 
 
 async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
-    """Keep what the registries said. A failure overwrites nothing but the note why, nor does an older block.
+    """Store the registries' answers. A failed or older read overwrites nothing; only its error is recorded.
 
-    Whoever else has a claim on a vault that came or went is looked at.
+    Queues the other members with a claim on a vault that was added or removed.
     """
     for one in sorted(fetched, key=lambda one: one.chain):
         if isinstance(one.sheet, str):
@@ -272,7 +272,7 @@ async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
 
 
 async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> set[str]:
-    """Make the kept delegations of one wallet those that were said; the vaults about which something changed."""
+    """Replace the stored delegations of one wallet; return the vaults that changed."""
     table = models.Delegation
     gone = {one[:3] for one in before} - {one[:3] for one in said}
     if gone:
@@ -297,7 +297,7 @@ async def _replace(db: AsyncSession, pair: Pair, before: Said, said: Said) -> se
 
 
 async def said_before(db: AsyncSession, pairs: Sequence[Pair]) -> dict[Pair, Said]:
-    """What is kept of these wallets' delegations."""
+    """Return the stored delegations of these wallets."""
     found: dict[Pair, set[tuple[str, str, str, int | None, bool]]] = {}
     for start in range(0, len(pairs), 4_000):
         some = pairs[start : start + 4_000]

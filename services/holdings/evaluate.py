@@ -1,4 +1,4 @@
-"""A requirement held against a member's wallets: yes, no or unknown, with the evidence; pure."""
+"""Evaluate a requirement for a member's wallets: yes, no or unknown, with the evidence. Pure functions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,10 +20,10 @@ Place = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Answers:
-    """What a chain answered about a server's wallets, or why it did not (a text in the place of a sheet)."""
+    """A chain's answers about a server's wallets; a text in place of a sheet says why there is none."""
 
     owners: frozenset[str] = frozenset()
-    """The wallets that were asked about; of any other nothing is known."""
+    """The wallets that were asked about; nothing is known of others."""
     sheet: BalanceSheet | None = None
     fault: str | None = None
     tokens: dict[TokenWant, TokenSheet | str] = field(default_factory=dict[TokenWant, TokenSheet | str])
@@ -32,13 +32,13 @@ class Answers:
     beside: frozenset[str] = frozenset()
     """Contracts on the sheet whose balances only add to what an indexer lists (see `Wants.beside`)."""
     standards: dict[str, str] = field(default_factory=dict[str, str])
-    """What contracts turned out to be."""
+    """The standards that contracts turned out to have."""
     settled: bool = False
     """Whether the answers are of settled blocks, which are not the newest."""
 
     @property
     def as_of(self) -> datetime | None:
-        """When the oldest block of which something was answered was made; None where nothing was."""
+        """The time of the oldest block in the answers; None if there are none."""
         sheets = (self.sheet, self.anything, *self.tokens.values())
         times = [one.block_time for one in sheets if isinstance(one, BalanceSheet | TokenSheet)]
         return min(times, default=None)
@@ -46,10 +46,10 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class WalletShare:
-    """How many fitting tokens one wallet holds; there may be more, for the `reason`, unless that is None.
+    """How many matching tokens one wallet holds; there may be more because of `reason`, unless it is None.
 
-    Of a vault, `through` is the member's wallet that it delegated to, and where not all of its tokens are this member's
-    to count, `mark` says which are, in a short text. Without an address it stands for vaults that are not known.
+    For a vault, `through` is the member's wallet that it delegated to. If only some of its tokens are this member's,
+    `mark` is a digest of them. An empty address stands for unknown vaults.
     """
 
     address: str
@@ -58,26 +58,26 @@ class WalletShare:
     through: str = ""
     mark: str = ""
     alone: frozenset[tuple[str, str]] = frozenset()
-    """What is known from one source alone that is not the chain (a token and the source), and could be otherwise."""
+    """Facts from one source that is not the chain (a token and the source), and could be wrong."""
     judged: frozenset[str] = frozenset()
-    """The tokens whose traits were compared with what is wanted."""
+    """The tokens whose traits were compared."""
 
 
 def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
-    """The vaults of which something can count for a requirement."""
+    """Yield the vaults that can count for a requirement."""
     for vault in delegated.on(leaf.chain) if delegated is not None else ():
         if leaf.type == "any_nft" or not vault.cut(leaf.contract).nothing:
             yield vault
 
 
 def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[WalletShare]:
-    """A part for the vaults that are not known, if there may be any."""
+    """Yield a share for unknown vaults, if there may be any."""
     if delegated is not None and (reason := delegated.doubts.get(leaf.chain)) is not None:
         yield WalletShare("", 0, reason)
 
 
 def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenSheet | str | None:
-    """The sheet that answers a requirement, or why there is none."""
+    """Return the sheet that answers a requirement, or why there is none."""
     if answers is None:
         return None
     if leaf.type == "any_nft":
@@ -91,12 +91,12 @@ def told_of(leaf: Requirement, answers: Answers | None) -> BalanceSheet | TokenS
 
 
 def _says_nothing(sheet: BalanceSheet, contract: str) -> bool:
-    """Whether a contract answered for no wallet at all: it has no balances to tell, or was not asked."""
+    """Return whether a contract answered for no wallet at all: it has no balances, or was not asked."""
     return sheet.unknown(contract) == len(sheet.owners) // 20
 
 
 def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
-    """What a wallet holds of it."""
+    """Return the share of one wallet."""
     told = told_of(leaf, answers)
     if address not in answers.owners:
         return WalletShare(address, 0, "not looked at")
@@ -113,7 +113,7 @@ def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
 def _fitting(
     leaf: Requirement, address: str, held: Mapping[str, int], reason: str | None, answers: Answers
 ) -> WalletShare:
-    """How many of these tokens fit."""
+    """Return the share made of the tokens that match."""
     if leaf.type == "token_id":
         wanted = _wanted(leaf)
         return WalletShare(address, sum(amount for one, amount in held.items() if wanted(one)), reason)
@@ -124,7 +124,7 @@ def _fitting(
 
 @lru_cache(maxsize=1_000)
 def _wanted(leaf: Requirement) -> Callable[[str], bool]:
-    """Whether a token id is one of the requirement's: by number, on Solana by the mint address itself."""
+    """Return a test for the requirement's token ids: by number, on Solana by the mint address."""
     if leaf.chain == SOLANA:
         return frozenset(leaf.token_ids).__contains__
     ids = token_ids(leaf.token_ids)
@@ -150,7 +150,7 @@ def _with_trait(
 
 
 def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
-    """The member's part of what fits in a vault."""
+    """Return the member's share of a vault's matching tokens."""
     if leaf.type == "any_nft":
         part = part_of(leaf, vault.address, answers) if vault.whole else _anything_of(leaf, vault, answers)
         return replace(part, through=vault.through, mark=vault.mark)
@@ -169,7 +169,7 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSh
 
 
 def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: Answers) -> WalletShare:
-    """The member's part where the contract tells only how many there are: single tokens that are claimed go off."""
+    """Return the member's share of a vault's balance: claimed single tokens are deducted."""
     cut, reason = vault.cut(leaf.contract), None
     named = answers.tokens.get((leaf.contract, cut.ids))
     held = named.of(vault.address) if isinstance(named, TokenSheet) else dict[str, int]()
@@ -184,7 +184,7 @@ def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: A
 
 
 def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
-    """The same for whatever collection, where not all that is in the vault is the member's."""
+    """Return the member's share of a vault for any collection, if others have claims on it."""
     parts = [
         part_of_vault(Requirement("basic", leaf.chain, contract), vault, answers)
         for contract in vault.named
@@ -206,11 +206,11 @@ def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSha
 def _anything(
     address: str, found: int, reason: str | None, answers: Answers, *, without: Sequence[str] = ()
 ) -> WalletShare:
-    """Anything that was found, and the balances of collections that tell for every wallet."""
+    """Return the share of any collection: the tokens found, and the balances of contracts that answered."""
     sheet = answers.sheet
     if sheet is not None and not found:
         asked = (f"0x{sheet.contracts[at : at + 20].hex()}" for at in range(0, len(sheet.contracts), 20))
-        # A collection that answers for nobody says nothing about anybody; it must not spoil the answer for all others.
+        # A contract that answers for no wallet proves nothing and must not affect the others.
         amounts = {
             contract: sheet.amount(contract, address)
             for contract in asked
@@ -227,9 +227,9 @@ def _anything(
 
 
 def verdict(tree: Expression, wallets: Iterable[tuple[str, str]], answer: Callable[[Requirement], Answer]) -> Answer:
-    """Yes, no or unknown; always no without any wallet (`(family, address)`) of a kind that the rule asks about.
+    """Return yes, no or unknown; no without a wallet (`(family, address)`) of a family that the rule uses.
 
-    Without this an absence ("must not hold") would be proved by proving nothing.
+    Otherwise a member without wallets would satisfy a "must not hold".
     """
     kinds = {family_of(leaf.chain) for leaf in requirements(tree)}
     if not any(family in kinds for family, _ in wallets):
@@ -254,7 +254,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One requirement held against one member's wallets: the answer and its evidence."""
+    """One requirement evaluated for one member's wallets: the answer and its evidence."""
 
     requirement: Requirement
     answer: Answer
@@ -266,15 +266,15 @@ class Reading:
     reason: str | None = None
     parts: tuple[WalletShare, ...] = ()
     by_balance: bool = False
-    """Whether the contract itself told how many there are, rather than one token after the other."""
+    """Whether the contract returned the balance, rather than single tokens being counted."""
     first: tuple[str, int] | None = None
     """The source and the block of the answer that this one confirms."""
     one_source: bool = False
-    """Whether it depends on one source alone, because there is no other."""
+    """Whether it depends on one source, because there is no other."""
 
     @property
     def alone(self) -> frozenset[tuple[str, str]]:
-        """What is known from one source alone (a token and the source)."""
+        """Facts from one source (a token and the source)."""
         return frozenset[tuple[str, str]]().union(*(part.alone for part in self.parts))
 
     @property
@@ -283,7 +283,7 @@ class Reading:
         return frozenset[str]().union(*(part.judged for part in self.parts))
 
     def document(self) -> dict[str, Any]:
-        """The evidence as the ledger and the log keep it; no address is in it."""
+        """Return the evidence as the ledger and the log store it; it contains no address."""
         return {
             "chain": self.requirement.chain, "contract": self.requirement.contract, "type": self.requirement.type,
             "answer": self.answer.value, "needed": self.needed, "held": None if self.held is None else str(self.held),
@@ -296,7 +296,7 @@ class Reading:
 
 
 def needed_of(leaf: Requirement) -> int:
-    """How many fitting tokens satisfy a requirement; of named ids, or of anything at all, one does."""
+    """Return how many matching tokens satisfy a requirement: one for named ids or any collection."""
     return leaf.min_tokens if leaf.type in {"basic", "trait"} else 1
 
 
@@ -306,9 +306,9 @@ def read(
     answers: Answers | None,
     delegated: Delegated | None = None,
 ) -> Reading:
-    """Hold a requirement against wallets (`(family, address)`); amounts add up, and an unknown part stays unknown.
+    """Evaluate a requirement for wallets (`(family, address)`); amounts add up, and unknown shares stay unknown.
 
-    For a rule that counts it, `delegated` is what vaults let the member count besides.
+    `delegated` are the vaults that count besides, if the rule counts them.
     """
     addresses = addresses_on(leaf.chain, wallets)
     needed = needed_of(leaf)
@@ -331,7 +331,7 @@ def read(
 
 
 def in_part(leaf: Requirement, answers: Answers) -> bool:
-    """Whether what a chain answered about a requirement lacks something, so that another node may know more."""
+    """Return whether a chain's answer to a requirement is incomplete, so that another node may know more."""
     told = told_of(leaf, answers)
     if isinstance(told, BalanceSheet):
         return told.unknown(leaf.contract) > 0
@@ -339,7 +339,7 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
 
 
 def conclude(parts: Iterable[WalletShare], needed: int) -> tuple[Answer, str | None]:
-    """Yes as soon as enough is proved; no only when every wallet is known in full; and why it is unknown."""
+    """Return yes once enough is proved, no only if every wallet is fully known, else unknown with the reason."""
     listed = tuple(parts)
     if sum(part.amount for part in listed) >= needed:
         return Answer.YES, None
@@ -348,7 +348,7 @@ def conclude(parts: Iterable[WalletShare], needed: int) -> tuple[Answer, str | N
 
 
 def addresses_on(chain: str, wallets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The wallets that count on a chain, each once."""
+    """Return the wallets that count on a chain, each once."""
     family = family_of(chain)
     return tuple(dict.fromkeys(address for kind, address in wallets if kind == family))
 
@@ -359,7 +359,7 @@ def unread(
     answers: Answers | None,
     delegated: Delegated | None = None,
 ) -> Iterator[Place]:
-    """The held tokens whose traits would have to be known to answer a requirement that cannot be answered yet."""
+    """Yield the held tokens whose traits are needed to answer a requirement that is still unknown."""
     if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.UNKNOWN):
         for place in _held(leaf, wallets, answers, delegated):
             if not isinstance(answers.traits.get(place), TokenTraits):
@@ -372,7 +372,7 @@ def denied(
     answers: Answers | None,
     delegated: Delegated | None = None,
 ) -> Iterator[Place]:
-    """The held tokens by whose traits the answer to a requirement is no."""
+    """Yield the held tokens whose traits make the requirement's answer no."""
     if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.NO):
         yield from _held(leaf, wallets, answers, delegated)
 

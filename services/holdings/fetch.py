@@ -1,4 +1,4 @@
-"""What members hold: asked of the chains in bulk, a second time where it matters, and kept; never a guess."""
+"""Fetch holdings from the chains in bulk, a second time if a role depends on it, and store them."""
 
 import asyncio
 import random
@@ -26,17 +26,17 @@ S = TypeVar("S", BalanceSheet, TokenSheet)
 
 OUT_OF_TIME = "it was not read in the time that one server may take"
 MOST_SORTED = 3
-"""Contracts that told nothing and are asked what they are, of one question."""
+"""Contracts without any balance whose standard is read, for one request."""
 SORTING_SECONDS = 5.0
 SORTED_FOR = 600.0
-"""Seconds for which a contract that is nothing that we know is not asked again."""
+"""Seconds for which a contract of no known standard is not asked again."""
 AT_ONCE = 4
-"""Contracts of one chain that are asked token by token at a time; each asks over several of a node's connections."""
+"""Contracts of one chain that are read token by token at a time; each uses several of a node's connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldingsQuestion:
-    """Whose holdings on one chain are wanted, how new the answer has to be, and what helps to find it."""
+    """The wallets on one chain to read, the earliest block, and hints for finding tokens."""
 
     chain: str
     wants: Wants
@@ -48,9 +48,9 @@ class HoldingsQuestion:
 
 
 async def ask(outside: Gateways, question: HoldingsQuestion, joint: JointBalances | None = None) -> Answers:
-    """Read everything that is wanted; a fault of the provider becomes the reason why something is unknown.
+    """Read everything wanted; an error of the provider becomes the reason why something is unknown.
 
-    Questions with the same `joint` that begin together ask each chain for balances together.
+    Questions with the same `joint` that begin together share their balance requests.
     """
     reader = _Reader(outside, question, (), joint)
     answers = await reader.all()
@@ -60,7 +60,7 @@ async def ask(outside: Gateways, question: HoldingsQuestion, joint: JointBalance
 
 
 async def ask_all(outside: Gateways, questions: Sequence[HoldingsQuestion]) -> list[Answers]:
-    """Every question at once; one chain's fault touches only its own answers."""
+    """Ask every question at once; an error of one chain affects only its own answers."""
     together = JointBalances(outside.chains)
     return list(await asyncio.gather(*(ask(outside, question, together) for question in questions)))
 
@@ -68,11 +68,10 @@ async def ask_all(outside: Gateways, questions: Sequence[HoldingsQuestion]) -> l
 async def ask_again(
     outside: Gateways, question: HoldingsQuestion, before: Sequence[Answers], joint: JointBalances | None = None
 ) -> Answers:
-    """Read a second time, at a settled block: by another node, or by the same one where no other answers.
+    """Read a second time, at a settled block: from another node, or from the same one if no other answers.
 
-    `before` are the first answers, and after them those of second readings that lack something: the nodes that gave
-    these are not asked again. What was unknown at first stays so. Nothing is known of traits yet: they are to be read a
-    second time as well.
+    `before` are the first answers, then incomplete second ones; the nodes that gave these are not asked again. What was
+    unknown at first stays so. Traits are left unknown, because they need a second read of their own.
     """
     return await _Reader(outside, question, before, joint).all()
 
@@ -80,7 +79,7 @@ async def ask_again(
 async def ask_all_again(
     outside: Gateways, asked: Sequence[tuple[HoldingsQuestion, Sequence[Answers]]]
 ) -> list[Answers]:
-    """Read every question a second time at once, each beside the answers before."""
+    """Read every question a second time at once, each with its earlier answers."""
     joint = JointBalances(outside.chains, settled=True)
     return list(await asyncio.gather(*(ask_again(outside, question, before, joint) for question, before in asked)))
 
@@ -91,7 +90,7 @@ MOST_REMEMBERED = 10_000
 
 
 class _Reader:
-    """Asks the parts of one question, for the first time or, with the answers before, once more elsewhere."""
+    """Asks the parts of one question, for the first time or, with the earlier answers, from another node."""
 
     def __init__(
         self,
@@ -108,20 +107,20 @@ class _Reader:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def all(self) -> Answers:
-        """Everything at once."""
+        """Ask all parts at once."""
         wants, first = self._question.wants, self._first
         answers = Answers(frozenset(self._question.owners), beside=frozenset(wants.beside), settled=first is not None)
 
         async def balances() -> None:
             said = await self._get(lambda one: one.sheet or one.fault, self._balances)
             if isinstance(said, str):
-                # What is only asked beside something else makes nothing unknown by its absence.
+                # Without an answer, additional balances make nothing unknown.
                 answers.fault = said if wants.balances else None
             else:
                 answers.sheet = said
 
         async def tokens(want: TokenWant) -> None:
-            # Each has a deadline of its own: all at once, those at the end of the line would only ever wait.
+            # Each has its own deadline: if all ran at once, the last ones would only wait.
             async with self._turns:
                 answers.tokens[want] = await self._get(
                     lambda one: one.tokens.get(want), lambda node: self._tokens(want, node)
@@ -135,9 +134,9 @@ class _Reader:
                 async with time_budget.heeded():
                     await part
 
-        # A contract that turned out to count by tokens is not among the wants.
+        # A contract that turned out to count by tokens is not in `wants`.
         every = list(dict.fromkeys((*wants.tokens, *(first.tokens if first is not None else ()))))
-        # What the time does not suffice for is not the same at each look.
+        # Shuffled, so that the time limit does not always omit the same contracts.
         random.shuffle(every)
         answers.tokens.update(dict.fromkeys(every, OUT_OF_TIME))
         answers.anything = OUT_OF_TIME if wants.anything else None
@@ -149,7 +148,7 @@ class _Reader:
         return answers
 
     async def sort_out(self, answers: Answers) -> None:
-        """Find out what those contracts are that told no balance at all, and ask about tokens where that helps."""
+        """Read the standard of contracts without any balance, and read their tokens if that helps."""
         question, sheet = self._question, answers.sheet
         if sheet is None or not question.owners or family_of(question.chain) != EVM:
             return
@@ -186,9 +185,9 @@ class _Reader:
     async def _get(
         self, part: Callable[[Answers], S | str | None], call: Callable[[int | None], Awaitable[S]]
     ) -> S | str:
-        """Read first by any node; a second time by another one, and by the same only where no other answers.
+        """Read first from any node; a second time from another one, and from the same only if no other answers.
 
-        The second read is of a settled block. Nodes whose answers lacked something are not asked once more.
+        The second read is of a settled block. Nodes whose answers were incomplete are not asked again.
         """
         if self._first is None:
             return await _attempt(call, None)
@@ -229,7 +228,7 @@ class _Reader:
         )  # fmt: skip
 
     def _hints(self, contract: str, want: TokenWant | None) -> Mapping[str, TokenHints]:
-        """The trails, with the ids that the first read found; what it searched does not count for another node."""
+        """Return the hints with the ids of the first read; its searched blocks do not count for another node."""
         hints = dict(self._question.trails.get(contract, {}))
         if self._first is not None:
             sheet = self._first.anything if want is None else self._first.tokens.get(want)
@@ -247,20 +246,20 @@ async def _attempt(call: Callable[[int | None], Awaitable[S]], node: int | None)
 
 
 Asked = Sequence[tuple[HoldingsQuestion, Answers]]
-"""Questions, each with what the chain answered."""
+"""Questions, each with the chain's answers."""
 
 
 async def remember(db: AsyncSession, asked: Asked) -> None:
-    """Keep the trusted balances, where to look for tokens, and what contracts are.
+    """Store the trusted balances, the token hints, and the contracts' standards.
 
-    What is unknown overwrites nothing, nor does an older block.
+    Unknown or older readings overwrite nothing.
     """
     await balance_snapshots.remember(
         db,
         [
             balance_snapshots.BalanceRead(question.server_id, question.wants.balances, question.owners, answers.sheet)
             for question, answers in asked
-            # A settled block is older than the one that the first read was of.
+            # A settled block is older than that of the first read.
             if answers.sheet is not None and question.wants.balances and not answers.settled
         ],
     )

@@ -1,4 +1,4 @@
-"""What a server's rules want to know of each chain: balances where those tell it, else tokens, else anything at all."""
+"""Plan what to fetch from each chain for a server's rules: balances if they suffice, else tokens, else anything."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,28 +9,28 @@ from services.rules.expression import Requirement
 
 EVM, SOLANA = "evm", "solana"
 ANY = "any"
-"""In the place of a contract: whatever collection."""
+"""In place of a contract: any collection."""
 
 TokenWant = tuple[str, tuple[str, ...]]
 """A contract and the token ids that matter there; without ids, all of its tokens do."""
 
 
 def family_of(chain: str) -> str:
-    """Which kind of wallet counts on a chain."""
+    """Return the family of wallets that count on a chain."""
     return SOLANA if chain == SOLANA else EVM
 
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What is to be asked of one chain about every wallet."""
+    """What to ask of one chain about every wallet."""
 
     balances: tuple[str, ...] = ()
-    """Contracts that are asked how many tokens a wallet has."""
+    """Contracts to ask for wallets' balances."""
     tokens: tuple[TokenWant, ...] = ()
     anything: bool = False
     beside: tuple[str, ...] = ()
-    """Where anything counts: contracts that are asked for a balance too, beside what an indexer knows. A balance there
-    is a yes; that a contract gives no answer means nothing."""
+    """If any collection counts: contracts to ask for a balance too, besides an indexer's list. A balance there is a
+    yes; a missing answer means nothing."""
     with_traits: frozenset[str] = field(default_factory=frozenset[str])
     """Contracts whose tokens' traits matter."""
     sorted: frozenset[str] = field(default_factory=frozenset[str])
@@ -38,13 +38,13 @@ class Wants:
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """Every contract that is asked about, and "any" where anything counts."""
+        """Every contract to ask about, and "any" if any collection counts."""
         named = {*self.balances, *(contract for contract, _ in self.tokens)}
         return (*sorted(named), *((ANY,) if self.anything else ()))
 
 
 def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | None:
-    """The tokens that a requirement asks about; None where balances or anything at all answer it."""
+    """Return the tokens that a requirement needs; None if balances or any collection answer it."""
     if leaf.type == "token_id":
         return leaf.contract, leaf.token_ids
     by_token = leaf.chain == SOLANA or standards.get((leaf.chain, leaf.contract)) == MANY
@@ -52,10 +52,10 @@ def want_of(leaf: Requirement, standards: Mapping[Place, str]) -> TokenWant | No
 
 
 def by_chain(leaves: Iterable[Requirement], standards: Mapping[Place, str]) -> dict[str, Wants]:
-    """Per chain, in a fixed order, what these requirements of one server ask about.
+    """Return what these requirements of one server need, by chain in a fixed order.
 
-    Where anything counts, the balances in collections that they name for another reason are asked for too. Of other
-    servers' collections none is: what somebody says of a contract there must not decide here.
+    If any collection counts, that includes the balances of collections that the requirements name for another reason.
+    Other servers' collections are left out: their contracts must not decide here.
     """
     found: dict[str, list[Requirement]] = {}
     for leaf in leaves:
@@ -90,9 +90,9 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Place, 
 
 
 def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Vault]) -> Wants:
-    """The same, and what tells a member's part of vaults from others': the tokens that single claims are on.
+    """Return the wants with the tokens added that single claims on vaults are on.
 
-    `leaves` are the requirements of one chain that count what is delegated.
+    `leaves` are the requirements of one chain that count delegations.
     """
     balances, tokens = set(wants.balances), set(wants.tokens)
     listed = tuple(vaults)

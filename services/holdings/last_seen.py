@@ -1,4 +1,4 @@
-"""What wallets were last seen to hold, requirement by requirement, as it is told to people afterwards."""
+"""The last known holdings of wallets for each requirement, for showing to people."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ BALANCE = "balance"
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
-    """What one wallet was seen to hold of what one requirement asks for."""
+    """One wallet's last known holdings for one requirement."""
 
     part: WalletShare
     block: int
@@ -37,7 +37,7 @@ class LastSeen:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is remembered of one requirement and one member's wallets; `oldest` is what was seen least lately."""
+    """What is known about one requirement and one member's wallets; `oldest` is the least recent reading."""
 
     answer: Answer
     held: int | None
@@ -48,11 +48,11 @@ class Remembered:
 
 
 Memory = Mapping[tuple[str, str, str, str], LastSeen]
-"""Chain, contract, wallet and scope → what was seen."""
+"""Chain, contract, wallet and scope → the last reading."""
 
 
 def scope_of(leaf: Requirement) -> str:
-    """What a requirement counts, whatever number of it it needs: equal scopes count the same."""
+    """Return what a requirement counts, apart from the number it needs: equal scopes count the same."""
     if leaf.type == "basic":
         return BALANCE
     if leaf.type == "any_nft":
@@ -63,7 +63,7 @@ def scope_of(leaf: Requirement) -> str:
 
 
 async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Sequence[str]) -> Memory:
-    """What these wallets were last seen to hold of what these requirements ask for."""
+    """Return the last readings of these wallets for these requirements."""
     contracts = sorted({leaf.contract for leaf in leaves})
     memory: dict[tuple[str, str, str, str], LastSeen] = {}
     balances = await db.exec(
@@ -76,7 +76,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
         key = (chain, contract, address, BALANCE)
         before = memory.get(key)
         if before is None or before.block <= one.block:
-            # What the survey found unchanged since, or never more than nothing.
+            # Unchanged since, by the snapshot, or never more than nothing.
             part = before.part if before is not None else WalletShare(address, 0)
             memory[key] = LastSeen(part, one.block, one.source, one.observed_at)
     tokens = await db.exec(select(Tally).where(col(Tally.contract).in_(contracts), col(Tally.address).in_(addresses)))
@@ -91,7 +91,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
 def recall(
     leaf: Requirement, wallets: Iterable[tuple[str, str]], memory: Memory, delegated: Delegated | None = None
 ) -> Remembered:
-    """Hold a requirement against what is remembered, as it would be held against fresh answers."""
+    """Evaluate a requirement by the last readings, as if they were new answers."""
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
         return Remembered(Answer.NO, 0, reason="no proved wallet on this chain")
@@ -120,16 +120,16 @@ def _seen(leaf: Requirement, asked: WalletShare, memory: Memory) -> LastSeen | N
 
 
 async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
-    """Keep what was read token by token.
+    """Store what was read token by token.
 
-    A complete reading gives way to a newer one that is complete, or that shows more than it said.
+    A complete reading is replaced only by a newer one that is complete, or that shows more.
     """
     rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     for reading in readings:
         leaf = reading.requirement
         for part in reading.parts:
             if not part.address or (reading.by_balance and not part.mark):
-                continue  # nobody's, or kept with the balances
+                continue  # nobody's, or stored with the balances
             scope = scope_of(leaf) + part.mark
             rows[leaf.chain, leaf.contract, part.address, scope] = {
                 "chain": leaf.chain, "contract": leaf.contract, "address": part.address, "scope": scope,

@@ -1,4 +1,4 @@
-"""Balances of many servers' wallets in one question per chain, and for each server a sheet of its own."""
+"""Combine the balance requests of many servers into one per chain, and split the answer by server."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from gateways.evm.client import Chains, Head
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 MOST_WEIGHT = 32_000
-"""Of one question, so that no step of the event loop in which it is made or read takes long. A balance weighs 1."""
+"""Maximum weight of one request, so that making and reading it does not block the event loop. A balance weighs 1."""
 OF_A_SERVER, OF_A_CONTRACT = 16, 4
-"""What a server and each contract that it names weigh beside the balances."""
+"""Weights of a server and of each contract that it names, besides the balances."""
 AT_ONCE = 4
-"""Questions to one node that are under way at a time."""
+"""Concurrent requests to one node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """What one server wants to know, and where the answer is delivered."""
+    """One server's request, and where its answer is delivered."""
 
     contracts: tuple[str, ...]
     owners: tuple[str, ...]
@@ -28,16 +28,16 @@ class _Asked:
 
     @property
     def weight(self) -> int:
-        """How much of a question it is."""
+        """How much of a request it makes up."""
         return OF_A_SERVER + len(self.contracts) * (OF_A_CONTRACT + len(self.owners))
 
 
 class JointBalances:
-    """Joins the questions about one chain and node that are asked in the same turn of the event loop.
+    """Combines the requests to one chain and node that begin in the same turn of the event loop.
 
-    A thousand servers with four members each then cost the requests of one server with four thousand. Many servers
-    make several questions of bounded size, of which the largest comes last; each server is answered when its own is.
-    With `settled` the answers are of settled blocks.
+    A thousand servers with four members each then cost as much as one server with four thousand. Many servers make
+    several requests of bounded size, the largest last; each server is answered once its own request is. With `settled`
+    the answers are of settled blocks.
     """
 
     def __init__(self, chains: Chains, *, settled: bool = False) -> None:
@@ -50,13 +50,13 @@ class JointBalances:
     ) -> BalanceSheet:
         """Return how many tokens of each contract each owner holds, at or after block `not_before`.
 
-        `endpoint` is the place of the node that must answer; None lets any. Raise ProviderError.
+        `endpoint` is the place of the node that must answer; None lets any. Raises ProviderError.
         """
         loop = asyncio.get_running_loop()
         group = self._open.get((chain, endpoint))
         if group is None:
             group = self._open[chain, endpoint] = []
-            # Whoever asks in this turn of the loop has been scheduled before this call.
+            # Callers of this turn of the loop have been scheduled before this call.
             loop.call_soon(self._send, chain, endpoint)
         asked = _Asked(contracts, owners, not_before, loop.create_future())
         group.append(asked)
@@ -68,7 +68,7 @@ class JointBalances:
             self._begin(chain, endpoint, group, turns)
 
     def _begin(self, chain: str, endpoint: int | None, group: Sequence[_Asked], turns: asyncio.Semaphore) -> None:
-        """Ask one question for a group when its turn comes, unless nobody waits for the answer any more."""
+        """Send a group's request when its turn comes, unless nobody waits for the answer any more."""
 
         async def ask() -> Sequence[BalanceSheet | Exception]:
             async with turns:
@@ -97,7 +97,7 @@ class JointBalances:
         except ProviderError:
             if all(one.not_before == newest for one in group):
                 raise
-            # One server may remember a block that no node has. The others' answers need not be as new as that.
+            # One server may have stored a block that no node has. The others' answers need not be as new.
             head = await self._head(chain, endpoint)
             if head is None or head.block >= newest:
                 raise
@@ -121,7 +121,7 @@ class JointBalances:
     async def _in_segments(
         self, chain: str, endpoint: int | None, group: Sequence[_Asked], not_before: int
     ) -> Sequence[BalanceSheet]:
-        """Ask about equal contracts together, and cut what comes into the group's shares."""
+        """Ask about equal contracts together, and split the result into the group's shares."""
         alike: dict[tuple[str, ...], list[_Asked]] = {}
         for one in group:
             alike.setdefault(one.contracts, []).append(one)
@@ -138,10 +138,10 @@ class JointBalances:
 
 
 def _questions(group: Sequence[_Asked]) -> list[list[_Asked]]:
-    """Cut what is asked together into questions of at most MOST_WEIGHT, or of one server that weighs more.
+    """Split what is asked together into requests of at most MOST_WEIGHT, or of one heavier server.
 
-    Those who name the same contracts come together, since they are asked about once. What is large takes long and comes
-    last: those who ask for little do not wait for it.
+    Servers with the same contracts are grouped, because these are asked once. Large requests take long and come last,
+    so that small ones do not wait for them.
     """
     made: list[list[_Asked]] = []
     room = 0
@@ -155,7 +155,7 @@ def _questions(group: Sequence[_Asked]) -> list[list[_Asked]]:
 
 
 def _deliver(done: asyncio.Task[Sequence[BalanceSheet | Exception]], group: Sequence[_Asked]) -> None:
-    """Hand each of a group its sheet, or the reason why there is none."""
+    """Deliver each of a group its sheet, or the error."""
     if done.cancelled():
         for one in group:
             one.answer.cancel()
@@ -178,7 +178,7 @@ def _owners(some: Sequence[_Asked]) -> tuple[str, ...]:
 
 
 def _shares(sheet: BalanceSheet, some: Sequence[_Asked]) -> list[BalanceSheet]:
-    """Cut a sheet into one for each asker; a single asker gets the sheet as it is."""
+    """Split a sheet into one for each asker; a single asker gets the sheet unchanged."""
     if len(some) == 1:
         return [sheet]
     columns = {sheet.owners[at : at + 20]: at // 20 for at in range(0, len(sheet.owners), 20)}

@@ -1,4 +1,4 @@
-"""Where to look for wallets' tokens: what nodes' logs and earlier looks told, kept from one look to the next."""
+"""Hints for finding wallets' tokens, from nodes' logs and earlier reads."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +14,17 @@ from models.db.session import AsyncSession
 ROWS_A_STATEMENT = 2_000
 
 Trails = Mapping[str, Mapping[str, TokenHints]]
-"""Contract → wallet → trail, on one chain."""
+"""Contract → wallet → hints, on one chain."""
 
 
 async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Trails:
-    """The trails of these wallets."""
+    """Return the hints for these wallets."""
     if not contracts:
         return {}
     rows = await db.exec(
         select(models.TokenTrail).where(
             models.TokenTrail.chain == chain,
-            # As one parameter each: a statement takes 65,535 of them.
+            # One parameter each: a statement takes 65,535 of them.
             col(models.TokenTrail.contract) == any_(literal(list(contracts), ARRAY(Text))),
             col(models.TokenTrail.address) == any_(literal(list(owners), ARRAY(Text))),
         )
@@ -39,10 +39,10 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
 
 
 async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, TokenHints]]) -> None:
-    """Keep trails (chain, contract, wallet, trail). What somebody else found meanwhile stays known.
+    """Store hints (chain, contract, wallet, hints), merged with those stored meanwhile.
 
-    Ids are added, and dropped only where a look says so: blocks that count as searched must not lose what was found
-    there. An id that came back meanwhile is found by the next look, which asks for what the owner holds first.
+    Ids are added, and dropped only if a read says so: blocks that count as searched must not lose their finds. The next
+    read finds an id that returned meanwhile, because it first asks for what the owner holds.
     """
     merged: dict[tuple[str, str, str], TokenHints] = {}
     for chain, contract, address, trail in found:
@@ -74,7 +74,7 @@ async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, TokenH
 
 
 async def _drop(db: AsyncSession, gone: Mapping[tuple[str, str, str], Iterable[str]]) -> None:
-    """Take ids out of trails, by chain, contract and wallet."""
+    """Remove ids from hints, by chain, contract and wallet."""
     rows = [
         {"chain": chain, "contract": contract, "address": address, "gone": one}
         for (chain, contract, address), ids in sorted(gone.items())
@@ -96,7 +96,7 @@ async def _drop(db: AsyncSession, gone: Mapping[tuple[str, str, str], Iterable[s
 
 
 def still_wanted(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> None:
-    """Note that these trails are in use, so that housekeeping leaves them alone; at most once in a month."""
+    """Record that these hints are in use, so that housekeeping keeps them; at most once a month."""
     db.later(
         "UPDATE token_trail SET updated_at = now() WHERE chain = :chain AND updated_at < now() - interval '30 days' "
         "AND contract = ANY(CAST(:contracts AS text[])) AND address = ANY(CAST(:owners AS text[]))",
@@ -105,7 +105,7 @@ def still_wanted(db: AsyncSession, chain: str, contracts: Sequence[str], owners:
 
 
 def _both(one: TokenHints, other: TokenHints) -> TokenHints:
-    """What two looks found; of what a node searched, the longer stretch."""
+    """Return the merged hints of two reads; of searched blocks, the longer range."""
     searched = dict(one.searched)
     for node, (first, last) in other.searched.items():
         before = searched.get(node, (0, -1))

@@ -1,4 +1,4 @@
-"""Which tokens' traits are read when not all can be: members take turns, and what could not be read goes last."""
+"""Choose which tokens' traits to read if there are too many: members take turns, failed tokens come last."""
 
 import random
 import time
@@ -11,17 +11,17 @@ Place = tuple[str, str, str]
 """Chain, contract and token id."""
 
 FAILED_FOR = 1_800.0
-"""Seconds for which a token that could not be read goes after those that have not failed."""
+"""Seconds for which a failed token comes after those that have not failed."""
 MOST_REMEMBERED = 50_000
 
 _failed: OrderedDict[Place, float] = OrderedDict()
-"""When each token could not be read, in monotonic seconds; the oldest first."""
+"""When each token last failed, in monotonic seconds, the oldest first."""
 
 
 def choose(wanted: Mapping[Hashable, Iterable[Place]], most: int) -> list[Place]:
-    """Return at most so many of the tokens that members (the keys) wait for, each once.
+    """Return at most `most` of the tokens that members (the keys) wait for, each once.
 
-    Every member's first token comes before any member's second one; chance decides which is whose first.
+    Every member's first token comes before any member's second one; which is first is random.
     """
     since = time.monotonic() - FAILED_FOR
     turns: dict[Place, tuple[bool, int, float]] = {}
@@ -34,7 +34,7 @@ def choose(wanted: Mapping[Hashable, Iterable[Place]], most: int) -> list[Place]
 
 
 def remember(found: Mapping[Place, TokenTraits | str]) -> None:
-    """Keep which of these tokens could not be read."""
+    """Record which of these tokens could not be read."""
     now = time.monotonic()
     for token, told in found.items():
         _failed.pop(token, None)

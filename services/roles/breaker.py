@@ -1,4 +1,4 @@
-"""The breaker: when too many would lose a role at once, nobody loses it until an admin has looked."""
+"""The breaker: when too many members would lose a role within a day, removals wait for an admin."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ MOST_PEOPLE = 5
 MOST_SHARE_PERCENT = 20
 LARGE_ROLE = 1_000
 MOST_SHARE_BEYOND_PERCENT = 5
-"""Of the holders that a role has beyond LARGE_ROLE: 20 % of a large one would be a lot of people."""
+"""Share of the holders beyond LARGE_ROLE: 20 % of a large role would be too many people."""
 APPROVED_FOR = timedelta(hours=24)
 
 
 def too_many(losing: int, holders: int) -> bool:
-    """Whether this many of so many holders within a day is more than chance.
+    """Return whether so many losses within a day are too many for a role with `holders` holders.
 
-    It is over 5 people, and over 20 % of the first thousand holders and 5 % of all others.
+    Too many are more than 5 people, and more than 20 % of the first thousand holders plus 5 % of the others.
     """
     first = min(holders, LARGE_ROLE)
     share = first * MOST_SHARE_PERCENT + (holders - first) * MOST_SHARE_BEYOND_PERCENT
@@ -33,9 +33,9 @@ def too_many(losing: int, holders: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A removal about to be intended. `one_source` says that its evidence depends on one source alone.
+    """A removal before it is written to the ledger. `one_source`: its evidence depends on one source alone.
 
-    `counts` is False where the role was still to be given, so that nobody loses it.
+    `counts` is False if the role was still to be given, so that nobody loses it.
     """
 
     server_id: int
@@ -49,8 +49,8 @@ async def stopped(db: AsyncSession, candidates: Iterable[Removal]) -> set[tuple[
     """Return the roles (server id and role id) whose removals are stopped.
 
     Counts the people from whom the role was taken within 24 hours and who do not have it back, those from whom it is
-    being taken, and the new ones, whatever the cause, and records a trip. Workers count one after another, so that
-    two batches cannot slip past together. Of removals by one source alone, more than 5 people a day are too many.
+    being taken, and the new ones, whatever the cause, and records a trip. A lock serialises workers, so that two
+    batches cannot pass together. Of removals by one source alone, more than 5 people a day are too many.
     """
     new: dict[tuple[int, str], set[Removal]] = {}
     for one in candidates:
@@ -69,7 +69,7 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Seq
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
         return True
-    # An approval is for what was seen that day, not for whatever may come later; a dismissal lets nothing go.
+    # An approval is for what the admin saw that day, not for later removals; a dismissal permits none.
     if breaker is not None and breaker.approved_at is not None and breaker.approved_at > now() - APPROVED_FOR:
         return False
     if not removals:
@@ -119,7 +119,7 @@ async def _refuses(db: AsyncSession, server_id: int, role_id: str, removals: Seq
 
 
 async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
-    """The roles of a server whose removals wait for an admin."""
+    """Return the roles of a server whose removals wait for an admin."""
     rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, *_WAITING))
     return list(rows.all())
 
@@ -128,7 +128,7 @@ _WAITING = (col(Breaker.approved_at).is_(None), col(Breaker.dismissed_at).is_(No
 
 
 async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
-    """Per server how many roles' removals wait for an admin; servers without any are absent."""
+    """Return by server how many roles' removals wait for an admin; servers without any are absent."""
     rows = await db.exec(
         select(Breaker.server_id, func.count())
         .where(col(Breaker.server_id).in_(list(server_ids)), *_WAITING)
@@ -138,9 +138,9 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
 
 
 async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
-    """Let the stopped removals of a server, or of one role of it, go on for a day; tells of how many roles.
+    """Permit the stopped removals of a server, or of one role, for a day; return the number of roles.
 
-    What was dismissed before can be approved all the same: those who were let keep the role are judged again.
+    A dismissed removal can still be approved: its member is then judged again.
     """
     rows = await db.exec(
         select(Breaker).where(
@@ -162,9 +162,9 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
 
 
 async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
-    """Let everybody whose removal was stopped keep the role until a rule says yes to them again.
+    """Let the members whose removal was stopped keep the role until a rule says yes to them again.
 
-    From then on removals of the role are counted anew. Tells of how many roles; approving later is still possible.
+    Restarts the count of removals of the role, and returns the number of roles. Approving later is still possible.
     """
     rows = await db.exec(
         select(Breaker).where(Breaker.server_id == server_id, *_WAITING, *_only(Breaker.role_id, role_id))
@@ -181,7 +181,7 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
             .returning(col(Grant.discord_id))
         )
         people = [str(who) for (who,) in kept.all()]
-        # A look that is under way must not take what was just left to them.
+        # A running reconcile must not take what was just left to them.
         await queue.mark_members(db, server_id, people, queue.CHANGED)
         data = {"members": len(people)}
         await audit.record(
@@ -191,7 +191,7 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
 
 
 async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
-    """Turn removals that were intended before the trip round; they may have been sent, so the writer looks first."""
+    """Cancel removals from before the trip. They may have been sent, so the writer first reads the member."""
     await db.execute(
         update(Grant)
         .where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, col(Grant.state) == "taking")

@@ -1,7 +1,7 @@
-"""Role writes that Discord did not answer: it may carry them out yet, so nothing opposite is sent for a while.
+"""Role writes in doubt: Discord did not answer and may still carry them out, so the opposite change waits.
 
-Otherwise a removal that lands after the role was given back would look as if somebody else had taken it. So a removal
-is noted before it is sent, too: whoever sends it may not live to see the answer.
+Otherwise a removal that takes effect after the role was given back would look as if somebody else had taken it. So a
+removal is recorded before it is sent: the process may not live to see the answer.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 LATE = timedelta(seconds=60)
-"""How long after we gave up waiting Discord may still do what it was asked; our assumption, it promises nothing."""
+"""How long after our timeout Discord may still carry out a request; our assumption, it promises nothing."""
 
 STILL_OPEN = """
     EXISTS (SELECT 1 FROM unanswered u WHERE u.server_id = g.server_id AND u.discord_id = g.discord_id
             AND u.role_id = g.role_id AND u.giving <> (g.state = 'giving') AND u.at > now() - CAST(:late AS interval))
 """
-"""Of a grant `g` with an intent: whether the opposite may be carried out yet; `late` is LATE."""
+"""SQL condition on a grant `g` with a pending change: the opposite may still be carried out; `late` is LATE."""
 
 
 Line = tuple[int, str, str]
@@ -26,7 +26,7 @@ Line = tuple[int, str, str]
 
 
 async def sending(db: AsyncSession, line: Line) -> bool:
-    """A removal is about to be sent. False where an earlier one may be carried out yet: its note stays for its time."""
+    """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""
     result = await db.execute(
         text(
             "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
@@ -39,7 +39,7 @@ async def sending(db: AsyncSession, line: Line) -> bool:
 
 
 async def over(db: AsyncSession, line: Line) -> None:
-    """Nothing is open any more about a removal: it was answered, or the role was given after it."""
+    """Record that a removal is no longer in doubt: it was answered, or the role was given after it."""
     await db.execute(
         text(
             "DELETE FROM unanswered WHERE server_id = :server AND discord_id = :who AND role_id = :role AND NOT giving"
@@ -49,7 +49,7 @@ async def over(db: AsyncSession, line: Line) -> None:
 
 
 async def removals(db: AsyncSession, lines: Sequence[Line]) -> set[Line]:
-    """Of these lines, those of which a removal of ours was not answered lately: if the role is gone, we took it."""
+    """Return those of these lines with a removal of ours in doubt: if the role is gone, we took it."""
     if not lines:
         return set()
     result = await db.execute(
@@ -68,7 +68,7 @@ def _named(line: Line) -> dict[str, object]:
 
 
 async def note(db: AsyncSession, server_id: int, discord_id: str, role_id: str, *, giving: bool) -> None:
-    """A write was sent just now and not answered."""
+    """Record that a write was sent just now and not answered."""
     await db.execute(
         text(
             "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
@@ -80,5 +80,5 @@ async def note(db: AsyncSession, server_id: int, discord_id: str, role_id: str, 
 
 
 async def clear(db: AsyncSession) -> None:
-    """Forget what cannot happen any more."""
+    """Delete writes that can no longer happen."""
     await db.execute(text("DELETE FROM unanswered WHERE at < now() - interval '1 hour'"))

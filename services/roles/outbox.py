@@ -1,4 +1,4 @@
-"""Carrying out what the ledger intends: one role given or taken at a time, read back whenever there is doubt."""
+"""The outbox: give or take one role at a time as the ledger says, and read it back in case of doubt."""
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
@@ -32,25 +32,25 @@ __all__ = [
 ]  # fmt: skip
 
 STALE_AFTER = timedelta(seconds=60)
-"""A removal that could not be sent for so long is decided anew: the wallet may have been refilled meanwhile."""
+"""A removal that could not be sent for so long is decided again: the wallet may have been refilled."""
 
 LONGEST_PAUSE, LONGEST_ODD_PAUSE = 300, 30
-"""Seconds. The guild rests meanwhile, so a short pause of each change costs Discord no more requests."""
+"""Seconds. The whole guild pauses too, so a short pause of each change costs Discord no more requests."""
 
 EACH = 4
-"""Changes of one guild that are under way at once: where Discord does not answer, others have places left."""
+"""Concurrent changes of one guild: while Discord does not answer, others still have places."""
 
 RESTS = """
     (g.state = 'giving' AND g.gift_since IS NULL AND cardinality(g.rule_ids) > 0 AND NOT EXISTS (
         SELECT 1 FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id AND r.state = 'active'
         AND r.deleted_at IS NULL))
 """
-"""Of a grant `g`: it is to be given by rules that are paused, so it waits until one for the role is active."""
+"""SQL condition on a grant `g`: every rule granting this role is paused, so hold the grant back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A role to be given to or taken from one member, committed before anything is asked of Discord."""
+    """A role to give to or take from one member, committed before any request to Discord."""
 
     id: int
     server_id: int
@@ -65,43 +65,43 @@ class Intent:
     gift: bool = False
     request_id: str | None = None
     age: timedelta = timedelta()
-    """How long ago it was intended, by the database's clock, when it was read."""
+    """How long ago it was written to the ledger, by the database's clock, when it was read."""
     given_ago: timedelta | None = None
-    """How long ago the role was first meant to be given, likewise."""
+    """How long ago the grant was created, likewise."""
     trial: bool = False
     """Whether Discord refused the role lately, so that this change shows whether it still does."""
     read_at: float = field(default_factory=time.monotonic)
 
     @property
     def line(self) -> unanswered.Line:
-        """Whose role it is, as the ledger names it."""
+        """The line of the ledger."""
         return self.server_id, self.discord_id, self.role_id
 
     @property
     def since_read(self) -> timedelta:
-        """How much time has passed since the ages were read."""
+        """The time since the ages were read."""
         return timedelta(seconds=time.monotonic() - self.read_at)
 
     @property
     def reason(self) -> str:
-        """What the server's own audit log says."""
+        """The reason for the server's own audit log."""
         if self.giving:
             return "Given back by an admin" if self.gift else "Holds what the rule asks for"
         return "No longer holds what the rules ask for"
 
 
 class WriteResult(Enum):
-    """What came of an intent."""
+    """The result of one change."""
 
     DONE = "done"
     ALREADY = "already"
     """It had happened before, or was never needed."""
     WAIT = "wait"
-    """Membership screening is not done, or Discord is out of order: try again later."""
+    """Membership screening is not done, or Discord is failing: try again later."""
     NOT_YET = "not yet"
-    """Discord's limit for the server is used up and nothing was sent: it stands as it stood."""
+    """Discord's limit for the server is used up; nothing was sent and nothing changes."""
     AGAIN = "again"
-    """Too old to be trusted, called off, or about a role that is gone without us: decide anew."""
+    """Too old to trust, cancelled, or about a role that is gone without us: decide again."""
     LEFT = "left"
     NO_ROLE = "no_role"
     REFUSED = "refused"
@@ -110,28 +110,27 @@ class WriteResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """The result of one intent, what was seen on the way, and why it failed if it did."""
+    """The result of one change, the member as seen on the way, and the reason of a failure."""
 
     result: WriteResult
     member: GuildMember | None = None
     error: str | None = None
     pause: float | None = None
     unanswered: bool = False
-    """Whether the role write was sent and may be carried out yet."""
+    """Whether the role write was sent and is in doubt."""
     outage: bool = False
-    """Whether Discord was out of order, which may be so for this guild alone."""
+    """Whether Discord is failing, perhaps only for this guild."""
     code: int | None = None
     """Discord's own code of a refusal."""
 
 
 def question(limit: int, busy: Collection[int], resting: Collection[str] = (), after: int = 0) -> Question:
-    """Return the question for up to `limit` intents whose time has come, one guild after another from `after` on.
+    """Return a query for up to `limit` due changes, one guild after another, starting after `after`.
 
-    Each guild with something to do gets one turn before any gets its second; `after` is the id of the server that had
-    the last turn. Leaves out the intents in `busy`, the guilds in `resting` (Discord's ids) and those that rest because
-    Discord refused too much there. Members who are still being screened wait, because a role would end the screening.
-    So does a role whose rules are paused, and a removal that the breaker stopped. A role that Discord refused is tried
-    with one change at a time.
+    Each guild with something to do gets one turn before any gets its second; `after` is the id of the last server
+    served. Excludes the changes in `busy`, the guilds in `resting` (Discord's ids), and guilds paused after too many
+    refusals. Excludes members in membership screening (a role would complete it), roles whose rules are all paused, and
+    removals that the breaker stopped. A role that Discord refused is tried with one change at a time.
     """
     return _OPEN, {
         "limit": limit, "busy": list(busy), "resting": list(resting), "after": after, "late": unanswered.LATE,
@@ -142,8 +141,8 @@ def question(limit: int, busy: Collection[int], resting: Collection[str] = (), a
 _IS_OPEN = "state IN ('giving', 'taking')"
 _FREE = "(gift_since IS NOT NULL OR cardinality(rule_ids) = 0)"
 
-# What is open is found by jumping through the index from guild to guild, and within a guild from role to role, so the
-# cost follows the guilds that are asked and not the number of open lines.
+# Open changes are found by index jumps from guild to guild, and within a guild from role to role, so the cost depends
+# on the guilds served and not on the number of open lines.
 _NEXT_GUILD = f"""SELECT server_id FROM "grant" WHERE {_IS_OPEN} AND server_id > {{}} ORDER BY server_id LIMIT 1"""
 _NEXT_PART = f"""
     SELECT role_id, state, {_FREE} AS free FROM "grant" WHERE {_IS_OPEN} AND server_id = t.server_id {{}}
@@ -215,14 +214,14 @@ _OPEN = f"""
 
 
 def answered(rows: Iterable[Sequence[Any]]) -> list[Intent]:
-    """Return the intents that such a question is answered with, in their order."""
+    """Return the changes in the rows of such a query, in their order."""
     return [Intent(*row) for row in rows]
 
 
 async def open_intents(
     db: AsyncSession, limit: int, busy: Collection[int], resting: Collection[str] = ()
 ) -> list[Intent]:
-    """The intents whose time has come, as such a question tells of them."""
+    """Return the due changes; parameters as for `question`."""
     (rows,) = await db.together(question(limit, busy, resting))
     return answered(rows)
 
@@ -232,10 +231,10 @@ async def carry_out(
 ) -> WriteOutcome:
     """Give or take the role.
 
-    `sure` says that nobody can have sent this intent yet; otherwise the member is read first, and nothing is written
-    twice. Before a removal they are read in any case: they may have left and come back, or lost the role by another
-    hand, while the bot was away. `begin` notes that a removal is about to be sent, and says whether it is still wanted
-    after that read. Raises TokenRejected, after which no writer may go on.
+    `sure` says that nobody can have sent this change yet; otherwise the member is read first, and nothing is written
+    twice. Before a removal they are always read: they may have left and rejoined, or lost the role to somebody else,
+    while the bot was offline. `begin` records that a removal is about to be sent, and returns whether it is still
+    wanted. Raises TokenRejected, after which no writer may continue.
     """
     sent = False
     try:
@@ -247,7 +246,7 @@ async def carry_out(
             if (intent.role_id in member.roles) is intent.giving:
                 if (pause := _may_come(intent)) > 0:
                     return WriteOutcome(WriteResult.WAIT, member, "the role may be given yet", pause=pause)
-                # What nobody can have taken yet and is not there went without us: that is for the look to find out.
+                # We never sent this removal, yet the role is gone: someone else took it. Let the next reconcile decide.
                 return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
             if intent.giving and member.pending:
                 return WriteOutcome(WriteResult.WAIT, member, "membership screening is not done", pause=60)
@@ -271,7 +270,7 @@ async def carry_out(
             _role_there(outside, intent), WriteOutcome(WriteResult.NO_ROLE, error=str(fault)), intent
         )
     except (GuildGone, MissingAccess) as fault:
-        # A guild that the bot has left is 10004 where it is asked for, and 50001 in all of its parts.
+        # A guild that the bot has left answers 10004 itself, and 50001 for all of its parts.
         away = replace(odd(intent, str(fault)), result=WriteResult.NO_GUILD)
         return await _unless_there(_bot_there(outside, intent), away, intent)
     except NotYet as fault:
@@ -288,8 +287,8 @@ async def carry_out(
 
 
 def forbids(fault: ProviderRefused) -> bool:
-    """Whether Discord forbids the bot this change. Its own 403 always does, whichever code it carries."""
-    # A 403 without a code is from something in front of Discord, and says nothing about the role.
+    """Return whether Discord forbids the bot this change. Its own 403 always does, whatever the code."""
+    # A 403 without a code comes from something in front of Discord, and says nothing about the role.
     return isinstance(fault, MissingPermissions) or (fault.status == 403 and fault.code is not None)
 
 
@@ -322,9 +321,9 @@ async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, 
 
 
 def _may_come(intent: Intent) -> float:
-    """For how many seconds a role may come yet that is to be taken, and was still being given when that was decided.
+    """Return the seconds during which an earlier, unanswered grant may still take effect.
 
-    A writer that ended may have sent it, and nobody will hear the answer.
+    A writer that ended may have sent it, and nobody will see the answer.
     """
     if intent.giving or intent.attempts == 0 or intent.given_ago is None:
         return 0.0
@@ -332,11 +331,11 @@ def _may_come(intent: Intent) -> float:
 
 
 def failed(intent: Intent, error: str) -> WriteOutcome:
-    """To be tried again after a pause that grows with the attempts."""
+    """Return the outcome of a failed try: try again after a pause that grows with the attempts."""
     return WriteOutcome(WriteResult.WAIT, error=error, pause=min(2.0 * 2 ** min(intent.attempts, 8), LONGEST_PAUSE))
 
 
 def odd(intent: Intent, error: str) -> WriteOutcome:
-    """Discord is out of order or contradicts itself: try again soon, for it does not say when it is right again."""
+    """Return the outcome when Discord fails or contradicts itself: try again soon."""
     outcome = failed(intent, error)
     return replace(outcome, pause=min(outcome.pause or 0, LONGEST_ODD_PAUSE), outage=True)

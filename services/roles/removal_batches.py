@@ -1,4 +1,4 @@
-"""Which removals belong together, so that they are read, and undone, as one."""
+"""Group removals into batches, to be listed and undone as one."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -9,11 +9,11 @@ from sqlalchemy import text
 from models.db.session import AsyncSession
 
 TOGETHER = timedelta(minutes=10)
-"""Removals of one role that begin within so long of the first belong together, whichever worker decides them."""
+"""Removals of one role that begin within so long of the first share a batch, whichever worker decides them."""
 
 
 async def of_removals(db: AsyncSession, roles: Iterable[tuple[int, str]]) -> dict[tuple[int, str], UUID]:
-    """The batch that each role's next removals belong to: one that has just begun and was not undone, or a new one.
+    """Return the batch of each role's next removals: a recent one that was not undone, or a new one.
 
     The caller holds the lock that `breaker.stopped` takes for each of these roles.
     """

@@ -1,4 +1,4 @@
-"""Writing down what came of an intent: the ledger's line, the picture of the member, the log, and who is due again."""
+"""Record the result of a role change: in the ledger, the stored member, the log and the queue."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,15 +25,15 @@ _ADVICE = {
 
 
 async def stands(db: AsyncSession, intent: Intent) -> bool:
-    """Whether the intent is still the one in the ledger."""
+    """Return whether the ledger still wants this change."""
     return (await db.exec(select(Grant.id).where(_standing(intent)))).first() is not None
 
 
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
-    """Write down what came of an intent, if it is still the one that stands in the ledger.
+    """Record the result of a change, if the ledger still wants it.
 
-    Where the ledger has no line of it any more its member has left, and perhaps come back: what was seen and done
-    belongs to the membership that ended.
+    Without a line in the ledger, the member has left, and perhaps rejoined: the result belongs to the membership that
+    ended.
     """
     state = (await db.exec(select(Grant.state).where(Grant.id == intent.id).with_for_update())).first()
     if state is not None and outcome.member is not None:
@@ -62,7 +62,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             await _postpone(db, intent, outcome)
         case WriteResult.REFUSED:
             await _refused(db, intent, outcome)
-    # Last, because every write counts in the same few rows: each waits for the one before it to commit.
+    # Last, because every write updates the same few rows and waits for the one before it to commit.
     change = "give" if intent.giving else "take"
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
@@ -73,7 +73,7 @@ def _standing(intent: Intent) -> Any:
 
 
 def _taken(intent: Intent) -> Any:
-    """The line of a role that was taken, also where the removal was called off (by a pause) while it was under way."""
+    """Return the line of a role that was taken, even if the removal was cancelled (by a pause) while in progress."""
     states = col(Grant.state).in_(("taking", "held", "lost"))
     return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
 
@@ -127,7 +127,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
 
 
 async def _never_came(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:
-    """Whether a role was still to be given when it was to be taken, and is not there without a removal of ours."""
+    """Return whether a role to be taken was never given: it is absent without a removal of ours."""
     if intent.giving or result is not WriteResult.ALREADY or intent.evidence.get("given") is not False:
         return False
     return intent.line not in await in_doubt.removals(db, [intent.line])
@@ -151,13 +151,13 @@ async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = No
 
 
 async def _refused(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
-    # Discord shuts out an address after 10,000 refusals in 10 minutes, so the rules for this role are paused.
+    # Discord blocks an address after 10,000 refusals in 10 minutes, so the rules for this role are paused.
     reason = f"Discord refused to {'give' if intent.giving else 'take'} the role ({outcome.error})."
     if advice := _ADVICE.get(outcome.code or 0):
         reason = f"{reason} {advice}"
     await pausing.refused(db, intent.server_id, intent.role_id, reason)
     if intent.giving:
-        # It stays intended: the next try shows whether Discord still refuses.
+        # The change stays in the outbox: the next try shows whether Discord still refuses.
         await _postpone(db, intent, replace(outcome, pause=1))
     else:
         await _back_to_held(db, intent, outcome.error)

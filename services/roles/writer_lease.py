@@ -1,4 +1,4 @@
-"""The writer's lease: of all processes that could write roles, one does, and the others wait for it."""
+"""The role writer's lease: of all processes that could write roles, one does, and the others wait for it."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,14 +13,14 @@ from services.runtime.database_faults import is_absent
 
 Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342
-"""The advisory lock that only the present writer holds; it ends with its connection, however the process ends."""
+"""The advisory lock of the present writer; it ends with its connection, however the process ends."""
 
 
 NOTICE_OUR_END = (
     "SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
     "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)"
 )
-"""Lets the server notice within half a minute when this machine vanishes; else it kept the lease for two hours."""
+"""Lets the server notice within half a minute that this machine has vanished, instead of two hours."""
 
 
 class LeaseLost(Exception):
@@ -28,16 +28,16 @@ class LeaseLost(Exception):
 
 
 class Lease:
-    """The lease while it is held; `since` is the database's time of its beginning."""
+    """A held lease; `since` is the database's time of its beginning."""
 
     def __init__(self, connection: psycopg.AsyncConnection[tuple[Any, ...]], since: datetime) -> None:
         self._connection: psycopg.AsyncConnection[tuple[Any, ...]] = connection
         self.since: datetime = since
 
     async def ask(self, question: Question) -> list[tuple[Any, ...]]:
-        """What the database tells; an answer says that the lease stood when it was asked.
+        """Run a query on the connection of the lease; an answer proves that the lease was held.
 
-        Raises LeaseLost, and psycopg.OperationalError where the connection that holds it is not lost.
+        Raises LeaseLost, and psycopg.OperationalError if the query fails but the connection lives.
         """
         try:
             return await ask(self._connection, question)
@@ -49,7 +49,7 @@ class Lease:
 
 @asynccontextmanager
 async def lease() -> AsyncGenerator[Lease | None]:
-    """The lease, or None while another process has it. Raises LeaseLost when the database does not answer."""
+    """Yield the lease, or None while another process has it. Raises LeaseLost when the database does not answer."""
     try:
         connection = await connect()
     except psycopg.OperationalError as fault:
@@ -71,10 +71,10 @@ async def _taken(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> Lease 
 
 
 async def keeps_sessions(url: str, connect: Connect = WatchedConnection.connect) -> bool:
-    """Return whether a connection to this address stays with one session of the server from statement to statement.
+    """Return whether a connection to this URL keeps one session of the server between statements.
 
-    Behind a pooler in transaction mode it does not: another connection is given the session in between, and with it
-    the lock and the LISTEN. Raises psycopg.OperationalError.
+    A pooler in transaction mode gives the session to other connections in between, and with it the lock and the LISTEN.
+    Raises psycopg.OperationalError.
     """
     address, session = libpq_url(url), "SELECT pg_backend_pid()"
     async with await connect(address, autocommit=True) as mine:
