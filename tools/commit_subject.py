@@ -1,4 +1,4 @@
-"""The commit-msg hook: a subject reads `area: verb object`, imperative, in at most 72 characters."""
+"""The commit-msg hook: a subject is `area: verb object`, imperative, in at most 72 characters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 LONGEST = 72
 FORM = re.compile(r"(?P<area>[a-z][a-z0-9]*(?:[ -][a-z0-9]+)*): (?P<verb>[a-z][a-z'-]*),? (?P<object>\S.*)")
-# Subjects that git writes by itself.
+# Subjects that git writes.
 BY_GIT = re.compile(r"(?:Merge|Revert|Reapply|fixup!|squash!|amend!) ")
 SCISSORS = re.compile(r"# -+ >8 -+")
-# Verbs that only look as if they had an ending.
+# Imperative verbs that look like other forms.
 WHOLE = frozenset({
     "bring", "cling", "ping", "ring", "string", "swing",
     "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed",
@@ -22,7 +22,7 @@ ENDING = re.compile(r"(?:ing|ed|(?<!s)s)$")
 
 
 def complaints(message: str) -> Iterator[str]:
-    """Yield what is wrong with a commit message, in the form in which git hands it to the hook."""
+    """Yield what is wrong with a commit message, in the form that git passes to the hook."""
     lines = written(message)
     subject = lines[0] if lines else ""
     if BY_GIT.match(subject):
@@ -41,7 +41,7 @@ def complaints(message: str) -> Iterator[str]:
 
 
 def written(message: str) -> list[str]:
-    """Return the lines that git will keep: none of its comments, nothing below its scissors, no empty ones in front."""
+    """Return the lines that git will keep: no comments, nothing below its scissors, no empty lines at the start."""
     kept: list[str] = []
     for line in message.splitlines():
         if SCISSORS.match(line):
@@ -52,7 +52,7 @@ def written(message: str) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the message in the file that git names; returns the exit code."""
+    """Check the message in the file that git names; return the exit code."""
     if len(arguments) != 1:
         print("Usage: commit_subject.py FILE", file=sys.stderr)
         return 2

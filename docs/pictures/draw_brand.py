@@ -43,7 +43,7 @@ async def _picture(browser: Browser, html: str, width: int, height: int) -> byte
 
 
 def _icon(pictures: dict[int, bytes]) -> bytes:
-    """An .ico file that holds PNGs, by their widths."""
+    """Return an .ico file that contains PNGs, by their widths."""
     head, body = struct.pack("<HHH", 0, 1, len(pictures)), b""
     start = len(head) + 16 * len(pictures)
     for size, png in pictures.items():

@@ -23,7 +23,7 @@ HEADLINES = {
 
 @dataclass(frozen=True)
 class HealthLineView:
-    """One line: `state` is good, warning, bad or off; `mend` says how to fix it, empty if nothing is wrong."""
+    """One line: `state` is good, warning, bad or off; the advice on how to fix it is empty if nothing is wrong."""
 
     key: str
     state: str

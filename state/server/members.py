@@ -60,11 +60,11 @@ class RequirementLineView:
 
 @dataclass(frozen=True)
 class RuleWhyView:
-    """A rule's answer; `rests` says why it does not count at present, or is empty."""
+    """A rule's answer; `inactive` says why it does not count at present, or is empty."""
 
     name: str
     outcome: str
-    rests: str
+    inactive: str
     lines: list[RequirementLineView]
 
 
@@ -269,8 +269,8 @@ def _role(role: RoleWhy, colors: Mapping[str, str]) -> RoleWhyView:
 
 
 def _rule(rule: RuleWhy) -> RuleWhyView:
-    rests = {"paused": "Paused: it neither gives nor takes.", "shadow": "In shadow: it only watches."}
-    return RuleWhyView(rule.name, rule.outcome, rests.get(rule.state, ""), [_line(one) for one in rule.requirements])
+    inactive = {"paused": "Paused: it neither gives nor takes.", "shadow": "In shadow: it only watches."}
+    return RuleWhyView(rule.name, rule.outcome, inactive.get(rule.state, ""), [_line(one) for one in rule.requirements])
 
 
 def _line(one: RequirementView) -> RequirementLineView:

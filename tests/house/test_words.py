@@ -14,6 +14,11 @@ from tests.house.test_rules import ROOT, product
 
 # The folders whose docstrings and comments are plain. Add a folder once it has been rewritten.
 PLAIN = (
+    "app/http",
+    "app/postgres",
+    "app/supervisor",
+    "components",
+    "jobs",
     "services/accounts",
     "services/collections",
     "services/core",
@@ -25,6 +30,7 @@ PLAIN = (
     "services/runtime",
     "services/triggers",
     "services/wallets",
+    "state",
 )
 
 BANNED = re.compile(

@@ -38,7 +38,7 @@ _DESCRIPTORS = Path("/proc/self/fd")
 _BYTES_RECEIVED = struct.Struct("=128xQ")
 """`tcpi_bytes_received` in Linux's `struct tcp_info`, since 4.1."""
 _RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER of zero: close discards unsent bytes and tells the other side at once."""
+"""SO_LINGER of zero: close discards unsent bytes and resets the connection at once."""
 _COUNTS = hasattr(socket, "TCP_INFO") and hasattr(select, "epoll") and _DESCRIPTORS.is_dir()
 
 

@@ -255,7 +255,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
             outcome(rule.outcome),
             class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
         ),
-        rx.cond(rule.rests != "", rx.el.p(rule.rests, class_name="text-sm font-medium text-warning")),
+        rx.cond(rule.inactive != "", rx.el.p(rule.inactive, class_name="text-sm font-medium text-warning")),
         # A single condition has the rule's own answer, which is shown above.
         rx.el.ul(
             rx.foreach(rule.lines, lambda line: _line(line, rule.lines.length() > 1)),
